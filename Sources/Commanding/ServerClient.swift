@@ -36,8 +36,8 @@ struct ServerClient {
     case none(Interruption)
   }
 
-  private let address: String
-  private let port: Int
+  /// The addresses, in the order in which they are tried.
+  private let places: [ListenAddress]
   /// The operator whose token is sent, if any.
   private let holder: Operator?
 
@@ -46,35 +46,38 @@ struct ServerClient {
   private static let longestAnswer = 16 << 20
 
   /// Creates a client for the operators' listener of `configuration`, or its only listener. A server
-  /// on all addresses is reached over loopback.
+  /// on all addresses is reached over loopback, one with several addresses at the first that accepts.
   init(_ configuration: ServerSettings, as holder: Operator? = nil) {
-    let place =
-      configuration.operatorAddress
-      ?? ListenAddress(host: configuration.address, port: configuration.port)
-    address =
-      switch place.host {
-      case "0.0.0.0": "127.0.0.1"
-      case "::": "::1"
-      default: place.host
-      }
-    port = place.port
+    places = Self.places(of: configuration).map(\.reachable)
     self.holder = holder
   }
 
   /// Why the configuration does not tell where the server listens; `nil` if it does.
   static func problem(of configuration: ServerSettings) -> String? {
+    guard places(of: configuration).allSatisfy({ $0.port == 0 }) else { return nil }
     let advice = "set it to the port the server listens on"
-    if let place = configuration.operatorAddress {
-      return place.port == 0 ? "the port of server.operator_address is 0: \(advice)" : nil
-    }
-    return configuration.port == 0 ? "server.port is 0: \(advice)" : nil
+    return configuration.operatorAddress == nil
+      ? "server.port is 0: \(advice)" : "the port of server.operator_address is 0: \(advice)"
+  }
+
+  /// The addresses of the listener that is used. Those with port 0 are last: no server is there.
+  private static func places(of configuration: ServerSettings) -> [ListenAddress] {
+    let all = configuration.operatorAddress.map { [$0] } ?? configuration.clientAddresses
+    return all.filter { $0.port != 0 } + all.filter { $0.port == 0 }
   }
 
   /// The name of the operator whose token is sent; empty without a token.
   var operatorName: String { holder?.name ?? "" }
 
-  /// The server's address as shown in messages.
-  var serverName: String { "\(address) port \(port)" }
+  /// The server's address as shown in messages; the first of several.
+  var serverName: String { places.first.map(Self.name) ?? "" }
+
+  private static func name(of place: ListenAddress) -> String {
+    switch place {
+    case .network(let host, let port): "\(host) port \(port)"
+    case .unix: place.description
+    }
+  }
 
   /// Sends a request and waits for its answer.
   ///
@@ -94,30 +97,63 @@ struct ServerClient {
     return try answer(to: Array((head + "\r\n").utf8) + (body ?? []), over: socket, wait)
   }
 
+  /// Connects to the first address that accepts.
   private func connected(_ wait: Wait) throws(Failure) -> OwnedDescriptor {
-    var hints = addrinfo()
-    hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
-    var found: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(address, "\(port)", &hints, &found) == 0, let info = found?.pointee else {
-      throw .unsent("\(address) is not an IP address")
+    var reasons: [String] = []
+    for place in places {
+      do throws(Failure) {
+        return try connected(to: place, wait)
+      } catch {
+        guard case .unsent(let reason) = error else { throw error }
+        reasons.append(reason)
+      }
     }
-    defer { freeaddrinfo(found) }
-    let type = info.ai_socktype | CInt(SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    let socket = OwnedDescriptor(owning: Glibc.socket(info.ai_family, type, 0))
+    throw .unsent(reasons.joined(separator: "; "))
+  }
+
+  private func connected(
+    to place: ListenAddress, _ wait: Wait
+  ) throws(Failure) -> OwnedDescriptor {
+    switch place {
+    case .network(let host, let port):
+      var hints = addrinfo()
+      hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+      hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
+      var found: UnsafeMutablePointer<addrinfo>?
+      guard getaddrinfo(host, "\(port)", &hints, &found) == 0, let info = found?.pointee else {
+        throw .unsent("\(host) is not an IP address")
+      }
+      defer { freeaddrinfo(found) }
+      return try connected(Self.name(of: place), info.ai_family, wait) {
+        connect($0, info.ai_addr, info.ai_addrlen)
+      }
+    case .unix(let path):
+      guard let address = UnixAddress(path) else {
+        throw .unsent("cannot connect to \(place): \(errnoText())")
+      }
+      return try connected(Self.name(of: place), AF_UNIX, wait) { socket in
+        address.withSocketAddress { connect(socket, $0, $1) }
+      }
+    }
+  }
+
+  private func connected(
+    _ name: String, _ family: CInt, _ wait: Wait, by connect: (CInt) -> CInt
+  ) throws(Failure) -> OwnedDescriptor {
+    let type = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+    let socket = OwnedDescriptor(owning: Glibc.socket(family, type, 0))
     guard socket.value >= 0 else { throw .unsent("cannot create a socket: \(errnoText())") }
-    if connect(socket.value, info.ai_addr, info.ai_addrlen) != 0 {
-      var status = errno
-      if status == EINPROGRESS {
-        guard !(try wait.ready(socket.value, for: .writable, isSent: false).isEmpty) else {
-          throw .unsent("cannot connect to \(serverName) within \(wait.seconds) s")
-        }
-        var length = socklen_t(MemoryLayout<CInt>.size)
-        getsockopt(socket.value, SOL_SOCKET, SO_ERROR, &status, &length)
+    guard connect(socket.value) != 0 else { return socket }
+    var status = errno
+    if status == EINPROGRESS {
+      guard !(try wait.ready(socket.value, for: .writable, isSent: false).isEmpty) else {
+        throw .unsent("cannot connect to \(name) within \(wait.seconds) s")
       }
-      guard status == 0 else {
-        throw .unsent("cannot connect to \(serverName): \(errnoText(status))")
-      }
+      var length = socklen_t(MemoryLayout<CInt>.size)
+      getsockopt(socket.value, SOL_SOCKET, SO_ERROR, &status, &length)
+    }
+    guard status == 0 else {
+      throw .unsent("cannot connect to \(name): \(errnoText(status))")
     }
     return socket
   }

@@ -127,8 +127,8 @@ extension Invocation {
 
   private static let commonHelp = """
 
-    The command uses the server at server.operator_address, or else at server.address and server.port. These options set
-    them, as for the server itself:
+    The command uses the server at server.operator_address, or else at the first of server.address that accepts. These
+    options set them, as for the server itself:
       --config FILE      read settings from a JSON5 file
       --KEY VALUE        set one key, such as --server.port 8081; overrides the environment and the file
       --help             write this, and exit

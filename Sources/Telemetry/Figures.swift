@@ -247,6 +247,8 @@ public struct Stats: Codable, Hashable, Sendable {
   public var version: String
   /// Seconds since the start.
   public var uptimeSeconds: Double
+  /// Where the server listens: `127.0.0.1:8080`, `unix:/run/pictor.sock`.
+  public var addresses: [String] = []
   /// Figures of the HTTP server.
   public var requests: RequestFigures
   /// Figures of the memory tier.
@@ -293,7 +295,8 @@ public struct Stats: Codable, Hashable, Sendable {
   }
 
   enum CodingKeys: String, CodingKey {
-    case status, version, requests, memory, budgets, disk, downloads, flights, freshness, prefetch,
+    case status, version, addresses, requests, memory, budgets, disk, downloads, flights, freshness,
+      prefetch,
       imaging
     case process, log
     case uptimeSeconds = "uptime_seconds"

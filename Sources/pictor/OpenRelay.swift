@@ -11,12 +11,19 @@ extension PartConfigurations {
   /// needs no signature and has no list of hosts.
   var isOpenRelay: Bool {
     server.signing.mode == .off && downloader.hosts.allowed.isEmpty
-      && !Self.isLoopback(server.address)
+      && !server.clientAddresses.allSatisfy(Self.isLocal)
   }
 
   /// The warning.
   static let openRelay =
     "every client may load images of all hosts: set signing.mode or download.allow_hosts, or listen on 127.0.0.1 only"
+
+  private static func isLocal(_ address: ListenAddress) -> Bool {
+    switch address {
+    case .network(let host, _): isLoopback(host)
+    case .unix: true
+    }
+  }
 
   /// Whether only this machine reaches an address (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.3).
   static func isLoopback(_ address: String) -> Bool {

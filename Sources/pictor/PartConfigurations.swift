@@ -59,10 +59,13 @@ struct PartConfigurations: Sendable {
       configuration.server, download: configuration.download, imaging: configuration.imaging,
       log: configuration.log)
     server.operators = configuration.admin.operators(environment: environment, into: &problems)
-    configuration.server.checkOperatorAddress(&problems)
+    configuration.server.checkAddresses(&problems)
     configuration.checkSamples(&problems)
+    let proxies = configuration.server.trustedProxies
+    server.trustedProxies.includesUnixSockets = proxies.contains(ListenAddress.unixPrefix)
     server.trustedProxies.networks = networks(
-      configuration.server.trustedProxies, at: "server.trusted_proxies", into: &problems)
+      proxies.filter { $0 != ListenAddress.unixPrefix }, at: "server.trusted_proxies",
+      into: &problems)
     // A random id at each start: of several servers behind one name, each knows its own requests.
     if server.id.isEmpty {
       server.id = "pictor-" + String(UInt64.random(in: 0...(.max)), radix: 36)
@@ -215,11 +218,15 @@ extension Configuration {
 }
 
 extension ServerSettings {
-  /// Checks that the operators' listener has an address of its own.
-  fileprivate func checkOperatorAddress(_ problems: inout ConfigurationProblems) {
-    guard let own = operatorAddress,
-      own.overlaps(ListenAddress(host: address, port: port))
-    else { return }
+  /// Checks that no address is taken twice.
+  fileprivate func checkAddresses(_ problems: inout ConfigurationProblems) {
+    let clients = clientAddresses
+    for (index, address) in clients.enumerated() {
+      if let other = clients[..<index].first(where: address.excludes) {
+        problems.add(at: "server.address", "'\(address)' overlaps '\(other)': use another port")
+      }
+    }
+    guard let own = operatorAddress, clients.contains(where: own.overlaps) else { return }
     problems.add(
       at: "server.operator_address",
       "'\(own)' overlaps the address of clients (server.address, server.port): use another port")

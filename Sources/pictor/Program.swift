@@ -78,7 +78,8 @@ enum Program {
     var problems = found
     let (configuration, unknown) = Configuration.load(
       invocation, environment: environment, into: &problems)
-    let parts = PartConfigurations(configuration, environment: environment, into: &problems)
+    var parts = PartConfigurations(configuration, environment: environment, into: &problems)
+    parts.server.inherited = ActivatedSockets.take(into: &problems)
     let limit = DescriptorLimit.raise()
     let check = StartCheck(configuration, parts: parts, descriptors: limit, isAlone: isCheck)
     let lines = problems.lines + (isCheck ? check.problems.lines : check.allProblems)
@@ -151,8 +152,11 @@ enum Program {
       let manager = ServiceManager()
       manager.report(.serving)
       manager.watch(log: log) { [weak service] in service?.responds(within: $0) ?? true }
+      // Connections to an inherited socket wait for the next server, so no load balancer has to notice the stop.
+      let isInherited = !configurations.server.inherited.clients.isEmpty
       run(
-        service, until: stopSignals, reloading: reloading, delay: configurations.shutdownDelay,
+        service, until: stopSignals, reloading: reloading,
+        delay: isInherited ? .zero : configurations.shutdownDelay,
         manager: manager, log: log)
     } catch {
       log.flush(within: .seconds(5))

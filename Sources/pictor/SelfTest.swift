@@ -22,12 +22,14 @@ enum SelfTest {
     let probe: SourceProbe
     do throws(ImageError) {
       probe = try SourceProbe(
-        parts.downloader, local: parts.local, own: server.listenAddresses())
+        parts.downloader, local: parts.local, own: server.listenAddresses)
     } catch {
       reportError(error.logDetail ?? error.message)
       return 1
     }
-    let cases = SecurityCase.all(ownPort: server.port, hostName: hostName())
+    let cases = SecurityCase.all(
+      ownPort: server.clientAddresses.lazy.compactMap(\.port).first ?? server.port,
+      hostName: hostName())
     return SecuritySelfTest(cases).run { finding(of: $0, by: probe) }
   }
 

@@ -22,7 +22,6 @@ final class Service: Sendable {
   private let manager: ImageManager
   private let prefetcher: Prefetcher
   private let server: Server
-  private let settings: ServerSettings
 
   /// Creates the parts with their threads and files. No connection is accepted yet.
   init(_ configurations: PartConfigurations, log: Log) throws {
@@ -73,8 +72,8 @@ final class Service: Sendable {
     self.memory = memory
     self.warnings = warnings
     self.disk = disk
-    settings = configurations.server.settings
-    downloader.refuse(own: settings.listenAddresses())
+    downloader.refuse(
+      own: configurations.server.clientAddresses + configurations.server.operatorAddresses)
     self.downloader = downloader
     self.imagers = imagers
     self.manager = manager
@@ -87,8 +86,7 @@ final class Service: Sendable {
     try imagers.start()
     try server.start()
     // Only now is it known which port any free one was.
-    downloader.refuse(
-      own: settings.listenAddresses(port: server.port, operatorPort: server.operatorPort))
+    downloader.refuse(own: server.addresses)
   }
 
   /// Reports at `/stats` that the server is about to stop. Requests are still served.
@@ -123,17 +121,5 @@ final class Service: Sendable {
       isDone.signal()
     }
     isDone.wait()
-  }
-}
-
-extension ServerSettings {
-  /// Returns the addresses of all listeners, with the ports that were chosen for those without one.
-  func listenAddresses(port chosen: Int? = nil, operatorPort: Int? = nil)
-    -> [ListenAddress]
-  {
-    let operators = operatorAddress.map {
-      ListenAddress(host: $0.host, port: operatorPort ?? $0.port)
-    }
-    return [ListenAddress(host: address, port: chosen ?? port), operators].compactMap { $0 }
   }
 }

@@ -34,13 +34,7 @@ struct StartCheck {
     self.configuration = configuration
     self.parts = parts
     let hasRoom = checkLimits(descriptors)
-    checkAddress(ListenAddress(host: parts.server.address, port: parts.server.port))
-    // An overlap is already reported.
-    if let own = parts.server.operatorAddress,
-      !own.overlaps(ListenAddress(host: parts.server.address, port: parts.server.port))
-    {
-      checkAddress(own)
-    }
+    checkAddresses()
     checkDisk()
     if checkWorker(), isAlone, hasRoom { checkSandbox() }
     checkAuthorities()
@@ -55,7 +49,7 @@ struct StartCheck {
     do throws(ResourceProbe.Failure) {
       try ResourceProbe.run(
         files: descriptors, loops: parts.server.workers,
-        otherListeners: parts.server.operatorAddress == nil ? 0 : 1,
+        otherListeners: parts.server.operatorAddresses.isEmpty ? 0 : 1,
         workers: parts.imagers.workers,
         bytes: parts.memory.limit + parts.memory.responseLimit
           + parts.downloader.maximumBytesInFlight)
@@ -66,31 +60,31 @@ struct StartCheck {
     }
   }
 
-  /// Checks a listening address: it belongs to this machine, and its port is free and permitted.
-  private mutating func checkAddress(_ place: ListenAddress) {
-    let address = place.host
-    let port = place.port
-    var hints = addrinfo()
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
-    hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-    var list: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(address, "\(port)", &hints, &list) == 0, let found = list?.pointee else {
-      return problems.add(line: ServerError.invalidAddress(address).description)
+  /// Checks the addresses that are not inherited.
+  private mutating func checkAddresses() {
+    let server = parts.server
+    let clients = server.inherited.clients.isEmpty ? server.settings.clientAddresses : []
+    // Overlaps are already reported.
+    for (index, address) in clients.enumerated()
+    where !clients[..<index].contains(where: address.excludes) {
+      check(address, beside: clients)
     }
-    defer { freeaddrinfo(list) }
-    let endpoint = found.ai_family == AF_INET6 ? "[\(address)]:\(port)" : "\(address):\(port)"
-    let socket = Glibc.socket(found.ai_family, found.ai_socktype, 0)
-    defer { if socket >= 0 { close(socket) } }
-    var one: CInt = 1
-    // Bound but not listening: clients that connect now are refused as before.
-    guard socket >= 0, fcntl(socket, F_SETFD, FD_CLOEXEC) == 0,
-      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<CInt>.size)) == 0,
-      bind(socket, found.ai_addr, found.ai_addrlen) == 0
-    else {
-      let isOccupied = errno == EADDRINUSE
-      let line = ServerError.cannotListen(endpoint: endpoint, reason: errnoText()).description
-      if isOccupied { occupied.append(line) } else { problems.add(line: line) }
-      return
+    if server.inherited.operators.isEmpty, let own = server.operatorAddress,
+      !clients.contains(where: own.overlaps)
+    {
+      check(own, beside: [])
+    }
+  }
+
+  private mutating func check(_ address: ListenAddress, beside others: [ListenAddress]) {
+    do throws(ServerError) {
+      try ListenCheck.run(address, beside: others)
+    } catch {
+      if case .addressInUse = error {
+        occupied.append(error.description)
+      } else {
+        problems.add(line: error.description)
+      }
     }
   }
 

@@ -1,6 +1,7 @@
 // HealthCheckTests: the health check against a test server.
 
 import Configuring
+import Model
 import Platform
 import TestSupport
 import Testing
@@ -15,7 +16,7 @@ import Testing
     -> CInt
   {
     var configuration = Configuration().server
-    configuration.address = address
+    configuration.addresses = [.host(address)]
     configuration.port = server.port
     let console = Console(
       output: { _ in }, errors: { [said] text in said.withLock { $0 += text } }, columns: { nil })
@@ -58,5 +59,32 @@ import Testing
     server.stop()
     #expect(await check(server) == 1)
     #expect(errors.hasPrefix("pictor: cannot connect to 127.0.0.1 port \(server.port): "))
+  }
+
+  @Test func `of several addresses the first that accepts is checked`() async throws {
+    // Given
+    let server = try Origin()
+    server.route("/stats", to: .ok(Array("{}".utf8)))
+    let closed = try ClosedPort()
+    let folder = try TemporaryFolder()
+    var configuration = Configuration().server
+    let refusing: [ListenItem] = [
+      .address(.unix(path: folder.path + "/none")),
+      .address(.network(host: "127.0.0.1", port: closed.port)),
+    ]
+    let console = Console(
+      output: { _ in }, errors: { [said] text in said.withLock { $0 += text } }, columns: { nil })
+    func run() async -> CInt {
+      let check = HealthCheck(configuration, deadlineSeconds: 60, console: console)
+      return await withTaskExecutorPreference(BlockingExecutor.shared) { check.run() }
+    }
+    // Then
+    configuration.addresses = refusing + [.address(.network(host: "127.0.0.1", port: server.port))]
+    #expect(await run() == 0)
+    #expect(errors.isEmpty)
+    // And without such an address, all reasons are named
+    configuration.addresses = refusing
+    #expect(await run() == 1)
+    #expect(errors.contains("unix:\(folder.path)/none: No such file") && errors.contains("; cannot"))
   }
 }

@@ -16,7 +16,7 @@ import Testing
 
   private func client(token: String? = nil, port: Int? = nil) -> ServerClient {
     var settings = Configuration().server
-    settings.address = "127.0.0.1"
+    settings.addresses = [.host("127.0.0.1")]
     settings.port = port ?? server.port
     return ServerClient(settings, as: token.map { Operator(name: "token1", token: $0) })
   }
@@ -112,7 +112,7 @@ import Testing
 
   @Test func `a host name is refused as a server address`() {
     var settings = Configuration().server
-    settings.address = "localhost"
+    settings.addresses = [.host("localhost")]
     #expect {
       try ServerClient(settings).request("GET", target: "/", seconds: 60)
     } throws: {

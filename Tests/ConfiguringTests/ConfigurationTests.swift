@@ -31,7 +31,25 @@ import Testing
     #expect(configuration.download.allowNetworks == ["10.0.0.0/8", "fd00::/8"])
     #expect(configuration.download.timeout == .milliseconds(250))
     #expect(configuration.imaging.formats == [.jpeg, .png])
-    #expect(configuration.server.address == Configuration().server.address)
+    #expect(configuration.server.addresses == Configuration().server.addresses)
+  }
+
+  @Test(arguments: [
+    ("'0.0.0.0'", ["0.0.0.0:8080"], "\"0.0.0.0\""), ("['::']", ["[::]:8080"], "\"::\""),
+    ("'unix:/run/p.sock'", ["unix:/run/p.sock"], "\"unix:/run/p.sock\""),
+    (
+      "['10.0.0.1', '[::1]:81', 'unix:/p', '127.0.0.1:82']",
+      ["10.0.0.1:8080", "[::1]:81", "unix:/p", "127.0.0.1:82"],
+      "[\"10.0.0.1\", \"[::1]:81\", \"unix:/p\", \"127.0.0.1:82\"]"
+    ),
+  ])
+  func `an address, or a list of them, is read and written`(
+    text: String, addresses: [String], literal: String
+  ) throws {
+    let configuration = try apply("{ server: { address: \(text) } }")
+    #expect(configuration.server.clientAddresses.map(\.description) == addresses)
+    let key = try #require(Configuration.key("server.address"))
+    #expect(key.literal(in: configuration) == literal)
   }
 
   @Test func `command line beats environment beats file beats default`() throws {
@@ -181,6 +199,11 @@ import Testing
     ("{ server: { port: '80' } }", "server.port: '80'", "whole number"),
     ("{ server: { port: 80.5 } }", "server.port: 80.5", "whole number"),
     ("{ server: { port: null } }", "server.port: null", "whole number"),
+    ("{ server: { address: [] } }", "server.address", "at most 32"),
+    ("{ server: { address: ['0.0.0.0', 'unix:p'] } }", "server.address", "absolute path"),
+    ("{ server: { address: 8080 } }", "server.address", "numeric addresses"),
+    ("{ server: { socket_mode: '0066' } }", "server.socket_mode", "octal"),
+    ("{ server: { socket_mode: '0o660' } }", "server.socket_mode", "octal"),
     ("{ server: { address: 'localhost' } }", "server.address: 'localhost'", "numeric"),
     ("{ server: { cors_origin: ['https://a/'] } }", "server.cors_origin", "without a path"),
     ("{ server: { cors_origin: 'https://a:443' } }", "server.cors_origin", "without a path"),

@@ -160,6 +160,7 @@ import Testing
 /// Lists and objects in environment variables and options, for every key that takes one.
 @Suite(.onOwnThreads) struct ListArgumentTests {
   private static let lists: [(path: String, items: [String])] = [
+    ("server.address", ["0.0.0.0", "[::1]:8081", "unix:/run/p.sock"]),
     ("server.cors_origin", ["https://a", "https://b"]),
     ("server.trusted_proxies", ["10.0.0.0/8", "fd00::/8"]),
     ("download.allow_networks", ["10.0.0.0/8", "fd00::/8"]),

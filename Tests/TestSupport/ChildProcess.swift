@@ -4,7 +4,7 @@ import CLinux
 import Glibc
 import Platform
 
-/// A program that a test started. It inherits no descriptor but its output.
+/// A program that a test started. It inherits no descriptor but its output and those that the test names.
 ///
 /// Tests run in parallel, and a program that keeps another test's socket open would keep its
 /// connection open too.
@@ -44,9 +44,14 @@ public struct ChildProcess: Sendable {
   ///   - arguments: The program, looked up in `PATH` unless it has a slash, and its arguments.
   ///   - environment: The environment; `nil` for this process's own.
   ///   - output: The destination of its output.
+  ///   - inherited: The descriptors that it has as 3, 4 and so on.
   public init(
-    _ arguments: [String], environment: [String: String]? = nil, output: Output = .discarded
+    _ arguments: [String], environment: [String: String]? = nil, output: Output = .discarded,
+    inherited: [CInt] = []
   ) throws(Failure) {
+    // Above the numbers that they are copied to.
+    let copies = inherited.map { pictor_linux_duplicate_above($0, 100) }
+    defer { for copy in copies { close(copy) } }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
@@ -61,7 +66,10 @@ public struct ChildProcess: Sendable {
     case .descriptor(let descriptor):
       posix_spawn_file_actions_adddup2(&actions, descriptor, 1)
     }
-    _ = pictor_linux_close_from(&actions, 3)
+    for (number, copy) in copies.enumerated() {
+      posix_spawn_file_actions_adddup2(&actions, copy, CInt(3 + number))
+    }
+    _ = pictor_linux_close_from(&actions, CInt(3 + copies.count))
     var argv = arguments.map { strdup($0) } + [nil]
     let variables = environment?.map { "\($0)=\($1)" } ?? Self.ownEnvironment
     var envp = variables.map { strdup($0) } + [nil]

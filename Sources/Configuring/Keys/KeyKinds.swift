@@ -137,24 +137,6 @@ extension ConfigurationKey {
       }, write: { quoted($0[keyPath: field]) })
   }
 
-  /// An address to listen on; empty for none.
-  static func listenAddress(
-    _ path: String, at field: WritableKeyPath<Configuration, ListenAddress?> & Sendable,
-    purpose: String
-  ) -> ConfigurationKey {
-    ConfigurationKey(
-      path: path, purpose: purpose,
-      allowed: "a port (on 127.0.0.1), a numeric address with a port such as 127.0.0.1:9090 or "
-        + "[::1]:9090, or nothing",
-      read: { configuration, value in
-        guard let text = value.text ?? value.integer.map(String.init) else { return false }
-        let address = ListenAddress(text)
-        guard address != nil || text.isEmpty else { return false }
-        configuration[keyPath: field] = address
-        return true
-      }, write: { quoted($0[keyPath: field]?.description ?? "") })
-  }
-
   /// One of the raw values of an enumeration.
   static func choice<Value: RawRepresentable<String> & CaseIterable & Sendable>(
     _ path: String, _ field: WritableKeyPath<Configuration, Value> & Sendable, _ purpose: String

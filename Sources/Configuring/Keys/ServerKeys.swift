@@ -5,16 +5,22 @@ import Model
 extension Configuration {
   /// The keys of the server, in the order of config/pictor.json5.
   static let serverKeys: [ConfigurationKey] = [
-    .text(
-      "server.address", at: \.server.address,
-      purpose: "numeric address to listen on; 0.0.0.0 or :: for all",
-      allowed: "a numeric IPv4 or IPv6 address", where: isNumericAddress),
+    .listenItems(
+      "server.address", at: \.server.addresses,
+      purpose:
+        "addresses to listen on, one or a list: 0.0.0.0 or :: for all, [::1]:8081, unix:/run/pictor.sock"
+    ),
     .integer(
-      "server.port", at: \.server.port, purpose: "port to listen on; 0 takes any free one",
-      in: 0...65_535),
+      "server.port", at: \.server.port,
+      purpose: "port of addresses without one; 0 takes any free one", in: 0...65_535),
     .listenAddress(
       "server.operator_address", at: \.server.operatorAddress,
-      purpose: "second listener for /stats, /metrics, /admin, such as 127.0.0.1:9090; empty: none"),
+      purpose:
+        "second listener for /stats, /metrics, /admin, such as 127.0.0.1:9090 or a unix: path; empty: none"
+    ),
+    .permissions(
+      "server.socket_mode", at: \.server.socketMode,
+      purpose: "permissions of unix sockets; who may write may connect"),
     .text(
       "server.id", at: \.server.id,
       purpose:
@@ -93,8 +99,9 @@ extension Configuration {
     .list(
       "server.trusted_proxies", at: \.server.trustedProxies,
       purpose:
-        "networks of proxies that are trusted to name their client, for the log and the limits per client",
-      allowed: "networks such as 10.0.0.0/8 or fd00::/8", where: isNetwork),
+        "networks of proxies (unix: for unix sockets) that may name their client, for the log and the limits",
+      allowed: "networks such as 10.0.0.0/8 or fd00::/8, or unix:"
+    ) { $0 == ListenAddress.unixPrefix || isNetwork($0) },
     .choice(
       "server.forwarded_header", \.server.forwardedHeader,
       "header field in which they name it; auto: the one that is present"),

@@ -12,6 +12,8 @@ final class OwnEndpoint: Sendable {
   private struct Place {
     let address: IPAddress
     let port: Int
+    /// Whether the address is `::` for IPv6 only.
+    let isIPv6Only: Bool
   }
 
   private let places = Lock<[Place]>([])
@@ -19,10 +21,12 @@ final class OwnEndpoint: Sendable {
   /// Creates an endpoint that does not listen yet.
   init() {}
 
-  /// Sets the listening addresses. One with port 0, or that is not numeric, counts as none.
+  /// Sets the listening addresses. One with port 0, or that is not numeric, counts as none. No download reaches a unix
+  /// socket.
   func set(_ addresses: [ListenAddress]) {
-    let all = addresses.compactMap { address in
-      IPAddress(address.host).map { Place(address: $0.unmapped, port: address.port) }
+    let all = addresses.compactMap { address -> Place? in
+      guard let ip = address.ip, let port = address.port else { return nil }
+      return Place(address: ip, port: port, isIPv6Only: address.isIPv6Only(beside: addresses))
     }
     places.withLock { $0 = all.filter { $0.port != 0 } }
   }
@@ -36,6 +40,7 @@ final class OwnEndpoint: Sendable {
       if address == place.address { return true }
       switch (place.address, address) {
       // A socket on :: also accepts IPv4.
+      case (.v6(0, 0), .v4) where place.isIPv6Only: return false
       case (.v6(0, 0), _), (.v4(0), .v4): return Self.isOfThisMachine(address)
       default: return false
       }

@@ -13,10 +13,13 @@ public enum ForwardedHeader: String, CaseIterable, Hashable, Sendable {
 
 /// The settings of the server, `server.…`. Every wait and every queue has a limit.
 public struct ServerSettings: Hashable, Sendable {
-  /// A numeric IPv4 or IPv6 address; `0.0.0.0` or `::` for all interfaces.
-  public var address = "127.0.0.1"
-  /// The port, 0–65535; 0 selects a free port.
+  /// The addresses of clients, 1–32: numeric IPv4 and IPv6 addresses, `0.0.0.0` and `::` for all interfaces, and unix
+  /// sockets.
+  public var addresses = [ListenItem.host(ListenAddress.loopback)]
+  /// The port of addresses without one, 0–65535; 0 selects a free port.
   public var port = 8_080
+  /// The permissions of unix sockets, of both listeners. Who may write may connect.
+  public var socketMode = 0o660
   /// The address of the operators' listener; `nil` if operators share the listener of clients.
   public var operatorAddress: ListenAddress?
   /// The server's name in `CDN-Loop` (RFC 8586) and `Via`. Requests that name it are refused. Empty:
@@ -63,7 +66,8 @@ public struct ServerSettings: Hashable, Sendable {
   /// none beside `download.allow_networks`. There, any page on the web could read the images of a
   /// private network through its visitors' browsers.
   public var corsOrigins: [String]?
-  /// Networks (CIDR) of the proxies that are trusted to name their clients' addresses.
+  /// Networks (CIDR) of the proxies that are trusted to name their clients' addresses; `unix:` for peers of unix
+  /// sockets.
   public var trustedProxies: [String] = []
   /// The field in which they do.
   public var forwardedHeader = ForwardedHeader.auto
@@ -98,4 +102,12 @@ public struct ServerSettings: Hashable, Sendable {
 
   /// Creates the default settings.
   public init() {}
+
+  /// The addresses of clients, each with its port.
+  public var clientAddresses: [ListenAddress] { addresses.map { $0.resolved(port: port) } }
+
+  /// The addresses of all listeners.
+  public var listenAddresses: [ListenAddress] {
+    clientAddresses + [operatorAddress].compactMap { $0 }
+  }
 }

@@ -66,9 +66,8 @@ struct ClientShare: ImagingAccount {
 extension RequestHandler {
   /// Returns the address of the client, which may be behind trusted proxies. Reads the header only if it is.
   func address(of client: Connection, on connection: OpaquePointer) -> IPAddress? {
-    guard let peer = client.peer?.unmapped, configuration.trustedProxies.trusts(peer) else {
-      return client.peer?.unmapped
-    }
+    let peer = client.peer?.unmapped
+    guard configuration.trustedProxies.trusts(peer) else { return peer }
     return address(of: client, LoggedHeader(on: connection))
   }
 

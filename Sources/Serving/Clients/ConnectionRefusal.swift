@@ -42,7 +42,7 @@ final class ConnectionRefusal: Sendable {
       fields: [
         "status": .int(Self.error.status), "bytes": .int(max(sent, 0)),
         "error": .string(Self.error.code), "detail": .string(Self.error.explainedMessage),
-        "client": .string(ifPresent: accepted.peer?.unmapped.description),
+        "client": .client(accepted.peer),
         "request_id": .string(id.description),
       ])
   }

@@ -80,12 +80,14 @@ final class ConnectionTable: Sendable {
   var clientCount: Int { state.withLock { $0.byClient.count } }
 
   /// Counts a new connection, if it may be served. `open` follows, or `cancel`.
-  func admit(_ address: IPAddress?) -> Admission {
+  ///
+  /// - Parameter isLast: whether the connection is admitted beyond the listener's limit, which no further one will be.
+  func admit(_ address: IPAddress?, isLast: Bool = false) -> Admission {
     let client = clients.network(of: address)
     return state.withLock { state in
       if let client, isUsedUp(client, in: state) {
         guard makeRoom(of: client, in: &state) else { return .refused }
-      } else if state.all.count >= limits.total {
+      } else if state.all.count >= limits.total, !isLast {
         guard mayYield(in: state),
           let longest = state.all.claimLongestWaiting(where: Self.isQuiet)
         else { return .full }
@@ -199,6 +201,27 @@ final class ConnectionTable: Sendable {
     let isTooSlow = pace.end(leastPace, at: now, progress)
     state.paces[id] = isTooSlow ? nil : pace
     return isTooSlow
+  }
+
+  /// Shuts down the connections that wait for their next request, and those that have waited long for their first. One
+  /// of which the beginning of a request was received is left.
+  ///
+  /// - Parameter patience: milliseconds that a new connection has for the first byte of its request.
+  func closeIdle(at now: Int, patience: Int) {
+    state.withLock { state in
+      for connection in state.all.connections {
+        guard let since = connection.waitingSince else { continue }
+        let isDue =
+          switch connection.phase {
+          case .opened: now - since >= patience
+          case .begun: false
+          case .between: true
+          }
+        guard isDue, Self.isQuiet(connection), connection.claim(since: since) else { continue }
+        // Under the lock, as in `closeLate`.
+        shutdown(connection.descriptor, CInt(SHUT_RDWR))
+      }
+    }
   }
 
   /// Shuts down a claimed connection, under the lock for the same reason.

@@ -5,6 +5,16 @@ import Synchronization
 
 /// A connection as the monitor and the listener see it. Its event loop writes, they read.
 final class ConnectionWatch: Sendable {
+  /// What of a connection's requests was received.
+  enum Phase: UInt8 {
+    /// Nothing yet.
+    case opened
+    /// A part of a header.
+    case begun
+    /// All of the last request.
+    case between
+  }
+
   /// The socket.
   let descriptor: CInt
   private let clientStorage: Lock<IPAddress?>
@@ -12,6 +22,7 @@ final class ConnectionWatch: Sendable {
   private let deadlineStorage: Atomic<Int>
   /// Monotonic milliseconds; `Int.max` while the connection is busy.
   private let waitingStorage: Atomic<Int>
+  private let phaseStorage = Atomic<UInt8>(Phase.opened.rawValue)
 
   /// Creates the watch of a socket that was opened at `now`, and whose first request header is due by `deadline`.
   init(descriptor: CInt, client: IPAddress?, openedAt now: Int, deadline: Int) {
@@ -41,8 +52,14 @@ final class ConnectionWatch: Sendable {
     return since == .max ? nil : since
   }
 
-  /// The connection waits for the header of its next request.
-  func wait(since now: Int) { waitingStorage.store(now, ordering: .relaxed) }
+  /// What was received when the connection began to wait.
+  var phase: Phase { Phase(rawValue: phaseStorage.load(ordering: .relaxed)) ?? .begun }
+
+  /// The connection waits for the header of its next request, or for its rest.
+  func wait(since now: Int, _ phase: Phase = .between) {
+    phaseStorage.store(phase.rawValue, ordering: .relaxed)
+    waitingStorage.store(now, ordering: .relaxed)
+  }
 
   /// The header of a request is complete.
   ///

@@ -122,7 +122,7 @@ extension RequestHandler {
   private func noteProgress(on client: Connection, hasBegun: Bool) {
     if hasBegun, client.isAtLastRequest, !client.framing.isBetweenRequests {
       let now = Clock.coarseMilliseconds()
-      client.watch.wait(since: now)
+      client.watch.wait(since: now, .begun)
       // The deadline of the first request's header counts from the opening of the connection.
       if client.endedRequests > 0 { client.watch.deadline = now + headerTimeout }
     }
@@ -158,7 +158,7 @@ extension RequestHandler {
         "method": .string(ifPresent: refused.method), "target": .string(refused.target),
         "status": .int(error.status), "bytes": .int(max(sent, 0)), "error": .string(error.code),
         "detail": .string(error.message),
-        "client": .string(ifPresent: client.peer?.unmapped.description),
+        "client": .client(client.peer),
         "request_id": .string(id.description),
       ])
   }

@@ -90,12 +90,10 @@ extension RequestHandler {
     }
   }
 
-  /// Returns the address of the client, which may be behind trusted proxies; `nil` if its peer has no IP address.
+  /// Returns the address of the client, which may be behind trusted proxies; `nil` for a peer of a unix socket.
   func address(of client: Connection, _ header: LoggedHeader) -> IPAddress? {
-    client.peer.map {
-      configuration.trustedProxies.client(
-        of: $0, forwardedFor: header.forwardedFor, forwarded: header.forwarded)
-    }
+    configuration.trustedProxies.client(
+      of: client.peer, forwardedFor: header.forwardedFor, forwarded: header.forwarded)
   }
 
   private func fields(
@@ -112,7 +110,7 @@ extension RequestHandler {
       "cache": .string(ifPresent: line.cacheStatus), "error": .string(ifPresent: line.error?.code),
       "fallback": .string(ifPresent: line.fallback),
       "detail": .string(ifPresent: line.error.map { $0.logDetail ?? $0.message }),
-      "client": .string(ifPresent: address(of: client, header)?.description),
+      "client": .client(address(of: client, header)),
       "operator": .string(ifPresent: client.operatorName),
       "user_agent": .string(ifPresent: header.userAgent),
       "request_id": .string(client.requestID.description),
@@ -126,5 +124,12 @@ extension Connection {
   fileprivate var operatorName: String? {
     guard case .known(let found) = verdict else { return nil }
     return found.name
+  }
+}
+
+extension LogValue {
+  /// The address of a client or a proxy; `unix:` for a peer of a unix socket.
+  static func client(_ address: IPAddress?) -> LogValue {
+    .string(address?.unmapped.description ?? ListenAddress.unixPrefix)
   }
 }

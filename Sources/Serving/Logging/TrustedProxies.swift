@@ -17,6 +17,8 @@ public struct TrustedProxies: Sendable {
 
   /// Networks of the proxies. Without any, the client is the connected peer.
   public var networks: [CIDR] = []
+  /// Whether peers of unix sockets are proxies, too.
+  public var includesUnixSockets = false
   /// The field they write.
   public var field = Field.auto
 
@@ -29,13 +31,13 @@ public struct TrustedProxies: Sendable {
   /// own address, and everything in front of it is ignored.
   ///
   /// - Parameters:
-  ///   - peer: the address of the connected peer.
+  ///   - peer: the address of the connected peer; `nil` for one of a unix socket.
   ///   - forwardedFor: the lines of `X-Forwarded-For`, in order.
   ///   - forwarded: the lines of `Forwarded`, in order.
   func client(
-    of peer: IPAddress, forwardedFor: [[UInt8]], forwarded: [[UInt8]]
-  ) -> IPAddress {
-    let peer = peer.unmapped
+    of peer: IPAddress?, forwardedFor: [[UInt8]], forwarded: [[UInt8]]
+  ) -> IPAddress? {
+    let peer = peer?.unmapped
     guard trusts(peer) else { return peer }
     let byForwardedFor = {
       walk(from: peer, through: forwardedFor, hasQuotes: false, read: Self.listedAddress)
@@ -54,14 +56,17 @@ public struct TrustedProxies: Sendable {
     }
   }
 
-  /// Whether an address is that of a proxy. IPv4 addresses are unmapped.
-  func trusts(_ address: IPAddress) -> Bool { networks.contains { $0.contains(address) } }
+  /// Whether an address is that of a proxy; `nil` for a unix socket. IPv4 addresses are unmapped.
+  func trusts(_ address: IPAddress?) -> Bool {
+    guard let address else { return includesUnixSockets }
+    return networks.contains { $0.contains(address) }
+  }
 
   /// Follows a chain from its end to the first address that is not trusted.
   private func walk(
-    from peer: IPAddress, through lines: [[UInt8]], hasQuotes: Bool,
+    from peer: IPAddress?, through lines: [[UInt8]], hasQuotes: Bool,
     read: (ArraySlice<UInt8>) -> IPAddress?
-  ) -> IPAddress {
+  ) -> IPAddress? {
     var current = peer
     var hops = 0
     for line in lines.reversed() {

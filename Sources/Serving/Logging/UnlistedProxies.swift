@@ -24,7 +24,7 @@ final class UnlistedProxies: Sendable {
     log.warning(
       "a peer that server.trusted_proxies does not list names its clients: they count as one",
       fields: [
-        "client": .string(ifPresent: peer?.unmapped.description), "header": .string(name),
+        "client": .client(peer), "header": .string(name),
       ])
   }
 
@@ -33,7 +33,7 @@ final class UnlistedProxies: Sendable {
     guard takeTurn() else { return }
     log.warning(
       "a peer sends a PROXY header that \(key) does not permit; it is refused",
-      fields: ["client": .string(ifPresent: peer?.unmapped.description)])
+      fields: ["client": .client(peer)])
   }
 
   /// Whether a line is due. The next one is due after the interval.
@@ -50,9 +50,10 @@ final class UnlistedProxies: Sendable {
 extension RequestContext {
   /// Logs a forwarding field of a peer that is not one of `server.trusted_proxies`.
   func noteUnlistedProxy() {
-    guard handler.unlistedProxies.isDue, let peer = client.peer?.unmapped,
-      !handler.configuration.trustedProxies.trusts(peer)
-    else { return }
+    let peer = client.peer?.unmapped
+    guard handler.unlistedProxies.isDue, !handler.configuration.trustedProxies.trusts(peer) else {
+      return
+    }
     for name: StaticString in ["X-Forwarded-For", "Forwarded"]
     where RequestHandler.field(name, on: connection) != nil {
       handler.unlistedProxies.noteField("\(name)", from: peer, log: handler.log)

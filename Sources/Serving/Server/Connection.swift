@@ -25,7 +25,7 @@ final class Connection {
   let loop: EventLoopState
   /// The descriptor and the deadline.
   let watch: ConnectionWatch
-  /// The address of the client, or of the last proxy; `nil` if it is not an IP address. A PROXY header changes it.
+  /// The address of the client, or of the last proxy; `nil` for a unix socket. A PROXY header changes it.
   var peer: IPAddress?
   /// The received part of the PROXY header; `nil` if the connection has none, or it was read.
   var proxyHeader: [UInt8]?

@@ -20,7 +20,7 @@ final class EventLoop: @unchecked Sendable {
     let socket: CInt
     let address: sockaddr_storage
     let length: socklen_t
-    /// The client's address, or that of the last proxy; `nil` if it is not an IP address.
+    /// The client's address, or that of the last proxy; `nil` for a unix socket.
     let peer: IPAddress?
   }
 

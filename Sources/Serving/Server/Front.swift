@@ -25,11 +25,12 @@ final class Front: Sendable {
   let loops: EventLoopGroup
   private let monitor: ConnectionMonitor
 
-  /// Binds the address and starts the event loops. Nothing is accepted before `start`.
+  /// Starts the event loops. Nothing is accepted before `start`.
   init(
-    for audience: Audience, configuration: ServerConfiguration, shared: SharedParts
+    for audience: Audience, on listener: Listener, configuration: ServerConfiguration,
+    shared: SharedParts
   ) throws(ServerError) {
-    listener = try Listener(address: configuration.address, port: configuration.port)
+    self.listener = listener
     // An eighth of the shortest deadline, between 20 ms and one second.
     let shortest = min(
       configuration.headerTimeout.wholeMilliseconds, configuration.requestTimeout.wholeMilliseconds,
@@ -51,8 +52,8 @@ final class Front: Sendable {
     let refusal = ConnectionRefusal()
     try listener.start(
       name: audience.threadName("listener"),
-      offer: { [handler, loops] accepted in
-        let admission = handler.monitor.connections.admit(accepted.peer)
+      offer: { [handler, loops] accepted, isLast in
+        let admission = handler.monitor.connections.admit(accepted.peer, isLast: isLast)
         switch admission {
         case .admitted:
           handler.connectionAccepted()
@@ -75,6 +76,22 @@ final class Front: Sendable {
     handler.drain()
     monitor.drain()
     listener.stop()
+  }
+
+  /// Stops accepting, and serves what was accepted: each connection is closed behind its last request. A new one has
+  /// `firstRequestTime` for the beginning of a request. Ends at `end`.
+  ///
+  /// Nothing is lost if other processes hold the listening sockets. Requests get their usual answers meanwhile.
+  func finish(until end: ContinuousClock.Instant) async {
+    handler.closeConnections()
+    monitor.drain()
+    listener.stop()
+    while handler.connections.value > 0, ContinuousClock.now < end {
+      monitor.connections.closeIdle(
+        at: Clock.coarseMilliseconds(),
+        patience: handler.configuration.firstRequestTime.wholeMilliseconds)
+      guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
+    }
   }
 
   /// Waits until no request runs, or until `end`. A cancelled task does not wait.

@@ -23,13 +23,14 @@ enum MHDDaemon {
     let memory =
       configuration.redirectsAuto ? connectionMemory.redirecting : connectionMemory.standard
     let idleSeconds = max((configuration.idleTimeout.wholeMilliseconds + 999) / 1_000, 1)
-    // The listener enforces the limit across all loops. Connections that yield are beyond it until they are closed.
+    // The listener enforces the limit across all loops. Connections that yield are beyond it until they are closed, and
+    // so is the last one of a listener that stops.
     guard
       let daemon = pictor_mhd_start_daemon(
         flags, Unmanaged.passUnretained(context.handler).toOpaque(), Callbacks.requestReceived,
         Callbacks.targetReceived, Callbacks.requestCompleted, Callbacks.connectionChanged,
         Unmanaged.passUnretained(context).toOpaque(),
-        UInt32(clamping: configuration.connectionLimit + ConnectionTable.maximumYielding),
+        UInt32(clamping: configuration.connectionLimit + ConnectionTable.maximumYielding + 1),
         UInt32(clamping: idleSeconds),
         memory, 1)
     else { throw .cannotStart(reason: "libmicrohttpd: \(errnoText())") }

@@ -14,7 +14,7 @@ extension RequestHandler {
   func respondFromMemory(
     to client: Connection, on connection: OpaquePointer, method: UnsafePointer<CChar>
   ) -> MHD_Result? {
-    guard let target = client.target, target.key != nil, client.method.isSafe, !isDraining,
+    guard let target = client.target, target.key != nil, client.method.isSafe, !closesConnections,
       !RequestCacheControl.arePresent(on: connection),
       !supersededRequests.mayInclude(connection),
       let key = key(of: target, loop: client.loop, on: connection),

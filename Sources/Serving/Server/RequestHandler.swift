@@ -116,10 +116,13 @@ final class RequestHandler: Sendable {
   /// Refuses further work with 503 `draining`.
   func refuseWork() { draining.store(true, ordering: .relaxed) }
 
+  /// Closes connections with their next response.
+  func closeConnections() { closing.store(true, ordering: .relaxed) }
+
   /// Refuses further work, and closes connections with their next response.
   func drain() {
     refuseWork()
-    closing.store(true, ordering: .relaxed)
+    closeConnections()
   }
 
   // MARK: Connections

@@ -64,22 +64,35 @@ public final class Server: Sendable {
     guard Receiving.isPossible else {
       throw .cannotStart(reason: "libmicrohttpd's recv is not the program's own")
     }
+    // Before threads start: all addresses, or none.
+    let clientListener = try Listener(try clientSockets())
+    let operatorSockets = try operatorSockets()
+    let operatorListener =
+      operatorSockets.isEmpty ? nil : try Listener(operatorSockets)
     let lifetime = configuration.statsLifetime
+    let addresses = (clientListener.addresses + (operatorListener?.addresses ?? []))
+      .map(\.description)
     let compute = {
       @Sendable [stats, counted, limit = configuration.maximumActiveRequests] isDraining in
-      stats(counted.figures(limit: limit), isDraining)
+      var all = stats(counted.figures(limit: limit), isDraining)
+      all.addresses = addresses
+      return all
     }
     let shared = SharedParts(
       provider: provider, services: services, figures: counted,
       figuresCache: FiguresCache(lifetime: lifetime, compute: compute),
       metricsCache: FiguresCache(lifetime: lifetime, encode: MetricText.bytes, compute: compute),
       gate: gate, log: log)
-    let own = configuration.operatorAddress.map { configuration.forOperators(at: $0) }
     let clients = try Front(
-      for: own == nil ? .everyone : .clients, configuration: configuration, shared: shared)
+      for: operatorListener == nil ? .everyone : .clients, on: clientListener,
+      configuration: configuration, shared: shared)
     var operators: Front?
     do throws(ServerError) {
-      if let own { operators = try Front(for: .operators, configuration: own, shared: shared) }
+      if let operatorListener {
+        operators = try Front(
+          for: .operators, on: operatorListener, configuration: configuration.forOperators,
+          shared: shared)
+      }
       // First, so that operators can watch the start.
       try operators?.start()
       try clients.start()
@@ -96,10 +109,36 @@ public final class Server: Sendable {
           "version": .string(HeadStyle.libraryVersion), "tested": .string(HeadStyle.testedVersion),
         ])
     }
-    if let operators {
-      log.info("serving operators", fields: ["address": .string(operators.listener.endpoint)])
-    }
-    log.info("serving", fields: ["address": .string(clients.listener.endpoint)])
+    if let operators { report("serving operators", operators.listener) }
+    report("serving", clients.listener)
+  }
+
+  private func report(_ message: String, _ listener: Listener) {
+    log.info(
+      message,
+      fields: [
+        "address": .string(listener.endpoints),
+        "inherited": .string(ifPresent: listener.isInherited ? "yes" : nil),
+      ])
+  }
+
+  private func clientSockets() throws(ServerError) -> [ListeningSocket] {
+    let inherited = configuration.inherited.clients
+    guard inherited.isEmpty else { return try ListeningSocket.inherited(inherited) }
+    return try ListeningSocket.all(
+      on: configuration.settings.clientAddresses, mode: configuration.socketMode)
+  }
+
+  private func operatorSockets() throws(ServerError) -> [ListeningSocket] {
+    let inherited = configuration.inherited.operators
+    guard inherited.isEmpty else { return try ListeningSocket.inherited(inherited) }
+    let address = configuration.operatorAddress
+    return try ListeningSocket.all(on: address.map { [$0] } ?? [], mode: configuration.socketMode)
+  }
+
+  /// Where the server listens, clients' addresses first; empty while it is not running.
+  public var addresses: [ListenAddress] {
+    running.withLock { $0 }?.all.flatMap(\.listener.addresses) ?? []
   }
 
   /// The port the server listens on for clients; 0 while it is not running.
@@ -138,11 +177,13 @@ public final class Server: Sendable {
   }
 
   /// Drains, and waits for running requests until the grace period ends. Then answers the rest with
-  /// 503 and closes all connections, last those of the operators' listener.
+  /// 503 and closes all connections, last those of the operators' listener. On inherited sockets, it first serves all
+  /// that was accepted, without refusing work.
   public func stop() async {
     guard let parts = running.withLock({ $0 }) else { return }
-    drain()
     let end = ContinuousClock.now + configuration.graceTime
+    if parts.clients.listener.isInherited { await parts.clients.finish(until: end) }
+    drain()
     await parts.clients.waitUntilIdle(until: end)
     await parts.clients.endRequests()
     await parts.operators?.waitUntilIdle(until: end)
@@ -156,7 +197,7 @@ public final class Server: Sendable {
       })
     else { return }
     Self.shutDown(mine)
-    log.info("stopped", fields: ["address": .string(mine.clients.listener.endpoint)])
+    log.info("stopped", fields: ["address": .string(mine.clients.listener.endpoints)])
   }
 
   private static func shutDown(_ parts: Running) {

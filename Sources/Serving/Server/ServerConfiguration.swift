@@ -13,6 +13,8 @@ public struct ServerConfiguration: Sendable {
   public var workers: Int
   /// The origins whose pages may read responses; `*` for all.
   public var corsOrigins: [String]
+  /// Listening sockets that replace addresses.
+  public var inherited = InheritedSockets()
   /// The proxies that are trusted to name their clients' addresses.
   public var trustedProxies = TrustedProxies()
   /// Which responses have a line in the log at level info (`log.requests`).
@@ -50,6 +52,9 @@ public struct ServerConfiguration: Sendable {
   var fileAccess = FileAccess()
   /// Time over which `minimumRate` is averaged; tests choose.
   var rateWindow = Duration.seconds(30)
+  /// Time that a connection has for the first byte of its request when the server stops on inherited sockets; tests
+  /// choose. Requests come within a round trip. What does not is a connection that a browser opened ahead of need.
+  var firstRequestTime = Duration.seconds(2)
   /// Whether clients of the machine itself have shares, too; set by tests.
   var countsLoopback = false
 
@@ -71,6 +76,18 @@ public struct ServerConfiguration: Sendable {
     maximumResultPixels = imaging.maximumResultPixels
     qualities = imaging.qualities
     saveDataReduction = imaging.saveDataReduction
+  }
+
+  /// Where the server listens for clients.
+  public var clientAddresses: [ListenAddress] {
+    let inherited = inherited.clients.compactMap(InheritedSockets.address)
+    return inherited.isEmpty ? settings.clientAddresses : inherited
+  }
+
+  /// Where the server listens for operators; empty if they share the addresses of clients.
+  public var operatorAddresses: [ListenAddress] {
+    let inherited = inherited.operators.compactMap(InheritedSockets.address)
+    return inherited.isEmpty ? [settings.operatorAddress].compactMap { $0 } : inherited
   }
 
   /// Connections of the operators' listener.
@@ -113,12 +130,9 @@ public struct ServerConfiguration: Sendable {
       requests: rate > 0 ? TokenBucket.Rule(burst: rate * 10, rate: rate) : nil)
   }
 
-  /// Returns the configuration of the operators' listener. One event loop is enough, and pages of any
-  /// origin need no access.
-  func forOperators(at address: ListenAddress) -> ServerConfiguration {
+  /// The configuration of the operators' listener. One event loop is enough, and pages of any origin need no access.
+  var forOperators: ServerConfiguration {
     var configuration = self
-    configuration.address = address.host
-    configuration.port = address.port
     configuration.workers = 1
     configuration.connectionLimit = Self.operatorConnections
     configuration.memoBytesPerWorker = 64 << 10
@@ -151,12 +165,31 @@ public struct ServerConfiguration: Sendable {
   }
 }
 
+/// Listening sockets that another process has opened, by their numbers. Those of clients replace
+/// `server.address`, those of operators `server.operator_address`.
+public struct InheritedSockets: Hashable, Sendable {
+  /// For clients.
+  public var clients: [CInt] = []
+  /// For operators.
+  public var operators: [CInt] = []
+
+  /// Creates an empty list.
+  public init() {}
+
+  /// Returns where a socket listens; `nil` if it is not an IPv4, IPv6 or unix socket with a path.
+  public static func address(of descriptor: CInt) -> ListenAddress? {
+    ListeningSocket.name(of: descriptor)
+  }
+}
+
 /// The reason why a server does not start. The description is one line for the operator.
 public enum ServerError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The address is not numeric, or the port is out of range.
   case invalidAddress(String)
-  /// Listening failed: address in use, not local, or not permitted.
+  /// Listening failed: the address is not local, or not permitted.
   case cannotListen(endpoint: String, reason: String)
+  /// Listening failed: another process has the address.
+  case addressInUse(endpoint: String)
   /// Threads, descriptors or memory are exhausted.
   case cannotStart(reason: String)
 
@@ -165,6 +198,7 @@ public enum ServerError: Error, Hashable, Sendable, CustomStringConvertible {
     switch self {
     case .invalidAddress(let address): "cannot listen on \(address): it is not a numeric address"
     case .cannotListen(let endpoint, let reason): "cannot listen on \(endpoint): \(reason)"
+    case .addressInUse(let endpoint): "cannot listen on \(endpoint): \(errnoText(EADDRINUSE))"
     case .cannotStart(let reason): "cannot start serving: \(reason)"
     }
   }

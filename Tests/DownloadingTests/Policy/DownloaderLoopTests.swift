@@ -114,6 +114,12 @@ import Testing
     #expect(try isReached("::1") && isReached("127.0.0.1") && !isReached("2001:db8::1"))
     own.set([ListenAddress(host: "::1", port: 80)])
     #expect(try isReached("::") && !isReached("127.0.0.1"))
+    // Beside an IPv4 address on the port, the socket on :: leaves IPv4 alone. No download reaches a unix socket.
+    own.set([
+      ListenAddress(host: "::", port: 80), ListenAddress(host: "127.0.0.3", port: 80),
+      .unix(path: "/run/pictor.sock"),
+    ])
+    #expect(try isReached("::1") && isReached("127.0.0.3") && !isReached("127.0.0.1"))
     for address in Self.interfaceAddresses() {
       own.set([ListenAddress(host: "0.0.0.0", port: 80)])
       #expect(try isReached(address), "\(address)")

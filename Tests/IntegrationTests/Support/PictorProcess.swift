@@ -16,7 +16,7 @@ final class PictorProcess: Sendable {
 
   /// The child process.
   let id: pid_t
-  /// The server's port; 0 if the start was not awaited.
+  /// The server's port; 0 if the start was not awaited, or if its first address is a unix socket.
   let port: Int
   /// The port of the operators' listener; 0 without one.
   let operatorPort: Int
@@ -31,11 +31,13 @@ final class PictorProcess: Sendable {
   ///   - environment: Additional environment variables.
   ///   - wrapper: A program with options that starts it, such as prlimit(1).
   ///   - programs: The folder of the programs.
+  ///   - sockets: Listening sockets that it inherits, with their names, as from systemd (sd_listen_fds(3)).
   ///   - isServer: `false` for other commands and for servers that must fail to start. No options are added and the
   ///     start is not awaited.
   init(
     in folder: TemporaryFolder, _ options: [String] = [], environment: [String: String] = [:],
-    wrapper: [String] = [], programs: String = TestBuild.programFolder, isServer: Bool = true
+    wrapper: [String] = [], programs: String = TestBuild.programFolder,
+    sockets: [(descriptor: CInt, name: String)] = [], isServer: Bool = true
   ) throws {
     logPath = folder.path + "/log-\(UInt32.random(in: 0 ... .max))"
     let program = programs + "/pictor"
@@ -48,7 +50,7 @@ final class PictorProcess: Sendable {
     ]
     id = try Self.spawn(
       wrapper + [program] + (isServer ? defaults : []) + options, environment: environment,
-      logPath: logPath)
+      logPath: logPath, sockets: sockets)
     guard isServer else {
       port = 0
       operatorPort = 0
@@ -159,18 +161,19 @@ final class PictorProcess: Sendable {
     throw Failure(description: "it does not serve:\n\(contents(of: logPath))")
   }
 
-  /// Returns the port in the first line with this message.
+  /// Returns the port of the first address in the first line with this message.
   private static func port(in log: String, after message: String) -> Int? {
     guard
       let line = log.split(separator: "\n").first(where: { $0.contains("\"\(message)\"") }),
-      let address = line.split(separator: "\"address\":\"").last,
-      let port = address.split(separator: "\"").first?.split(separator: ":").last
+      let addresses = line.split(separator: "\"address\":\"").last?.split(separator: "\"").first,
+      let port = addresses.split(separator: " ").first?.split(separator: ":").last
     else { return nil }
-    return Int(port)
+    return Int(port) ?? 0
   }
 
   private static func spawn(
-    _ arguments: [String], environment: [String: String], logPath: String
+    _ arguments: [String], environment: [String: String], logPath: String,
+    sockets: [(descriptor: CInt, name: String)]
   ) throws -> pid_t {
     var variables = ["PATH": "/usr/bin:/bin"]
     if let options = getenv("TSAN_OPTIONS") {
@@ -179,7 +182,16 @@ final class PictorProcess: Sendable {
       variables["PICTOR_IMAGING_WORKER_MEMORY"] = "1024TiB"
     }
     variables.merge(environment) { $1 }
-    return try ChildProcess(arguments, environment: variables, output: .file(logPath)).id
+    guard !sockets.isEmpty else {
+      return try ChildProcess(arguments, environment: variables, output: .file(logPath)).id
+    }
+    variables["LISTEN_FDS"] = "\(sockets.count)"
+    variables["LISTEN_FDNAMES"] = sockets.map(\.name).joined(separator: ":")
+    // The process id is known to the child alone.
+    return try ChildProcess(
+      ["/bin/sh", "-c", "export LISTEN_PID=$$; exec \"$@\"", "sh"] + arguments,
+      environment: variables, output: .file(logPath), inherited: sockets.map(\.descriptor)
+    ).id
   }
 }
 

@@ -319,7 +319,8 @@ import Testing
   }
 
   @Test func `an occupied address is a start error, and nothing is left listening`() throws {
-    let other = try Listener(address: "127.0.0.1", port: 0)
+    let other = try Listener(
+      ListeningSocket.all(on: [.network(host: "127.0.0.1", port: 0)], mode: 0o660))
     defer { other.stop() }
     var configuration = ServerConfiguration()
     configuration.port = 0

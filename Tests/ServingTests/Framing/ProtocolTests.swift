@@ -168,7 +168,7 @@ import Testing
         return now > 0 && now == earlier
       }
       // Besides the limit, one segment is being filled and one is on its way: 64 KiB each on the loopback interface.
-      #expect(now <= Int(Listener.unsentLimit) + 2 * 65_536)
+      #expect(now <= Int(ListeningSocket.unsentLimit) + 2 * 65_536)
     }
   }
 
@@ -209,7 +209,7 @@ import Testing
           "\(error)"
             == "cannot listen on 127.0.0.1:\(server.port): Address already in use (98)")
       }
-      configuration.address = "localhost"
+      configuration.addresses = [.host("localhost")]
       let third = Server(
         configuration: configuration, provider: TestProvider(),
         services: AdminServices(TestServices()), stats: makeStats,
@@ -219,7 +219,7 @@ import Testing
   }
 
   @Test func `the server listens on an IPv6 address`() async throws {
-    try await withServer(TestProvider(), configure: { $0.address = "::1" }) { server in
+    try await withServer(TestProvider(), configure: { $0.addresses = [.host("::1")] }) { server in
       #expect(server.port > 0)
     }
   }

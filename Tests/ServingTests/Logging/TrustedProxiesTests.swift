@@ -19,10 +19,11 @@ import Testing
     _ peer: String, for forwardedFor: [String] = [], forwarded: [String] = [],
     field: TrustedProxies.Field = .auto
   ) throws -> String {
-    try proxies(field).client(
-      of: try #require(IPAddress(peer)), forwardedFor: forwardedFor.map { Array($0.utf8) },
-      forwarded: forwarded.map { Array($0.utf8) }
-    ).description
+    let peer: IPAddress = try #require(IPAddress(peer))
+    let client = try proxies(field).client(
+      of: peer, forwardedFor: forwardedFor.map { Array($0.utf8) },
+      forwarded: forwarded.map { Array($0.utf8) })
+    return try #require(client).description
   }
 
   @Test func `without a trusted proxy the client is the peer`() throws {

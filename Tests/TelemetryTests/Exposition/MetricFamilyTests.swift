@@ -10,7 +10,7 @@ import Testing
 struct MetricFamilyTests {
   /// Any JSON.
   private enum JSON: Codable {
-    case number(Double), flag(Bool), text(String), object([String: JSON])
+    case number(Double), flag(Bool), text(String), array([JSON]), object([String: JSON])
 
     init(from decoder: any Decoder) throws {
       let value = try decoder.singleValueContainer()
@@ -20,6 +20,8 @@ struct MetricFamilyTests {
         self = .number(number)
       } else if let text = try? value.decode(String.self) {
         self = .text(text)
+      } else if let array = try? value.decode([JSON].self) {
+        self = .array(array)
       } else {
         self = .object(try value.decode([String: JSON].self))
       }
@@ -31,6 +33,7 @@ struct MetricFamilyTests {
       case .number(let number): try value.encode(number)
       case .flag(let flag): try value.encode(flag)
       case .text(let text): try value.encode(text)
+      case .array(let array): try value.encode(array)
       case .object(let object): try value.encode(object)
       }
     }
@@ -90,7 +93,7 @@ struct MetricFamilyTests {
         next += 1
         paths[next] = path
         return .number(next)
-      case .flag, .text: return json
+      case .flag, .text, .array: return json
       }
     }
     let json = try JSONDecoder().decode(JSON.self, from: JSONEncoder().encode(stats))

@@ -1,6 +1,7 @@
 // HTTPClient: a small blocking HTTP/1.1 client for tests that check every byte and every close.
 
 import Glibc
+import Platform
 
 /// An HTTP response.
 public struct HTTPAnswer: Sendable {
@@ -53,8 +54,10 @@ public final class HTTPClient {
   /// - Parameters:
   ///   - receiveBuffer: The size of the kernel's receive buffer in bytes, for responses that must block.
   ///   - source: The last number of the client's own address, 127.0.0.n.
+  ///   - host: The last number of the server's address, 127.0.0.n.
   public init(
-    port: Int, timeout: Int = 10, receiveBuffer: Int? = nil, source: UInt32? = nil
+    port: Int, timeout: Int = 10, receiveBuffer: Int? = nil, source: UInt32? = nil,
+    host: UInt32 = 1
   ) throws(HTTPClientError) {
     // Not inherited by programs that other tests start: they would keep the connection open.
     socket = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -81,7 +84,7 @@ public final class HTTPClient {
       }
     }
     let bound = source.map { onLoopback($0, port: 0) { bind(socket, $0, $1) } } ?? 0
-    guard bound == 0, onLoopback(1, port: port, call: { connect(socket, $0, $1) }) == 0 else {
+    guard bound == 0, onLoopback(host, port: port, call: { connect(socket, $0, $1) }) == 0 else {
       let code = errno
       // Closes exactly once: `deinit` also runs after this throw, when the descriptor may already
       // be reused.
@@ -90,7 +93,26 @@ public final class HTTPClient {
     }
   }
 
+  /// Connects to a unix socket.
+  public init(unix path: String, timeout: Int = 10) throws(HTTPClientError) {
+    socket = Glibc.socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var wait = timeval(tv_sec: timeout, tv_usec: 0)
+    let waitSize = socklen_t(MemoryLayout<timeval>.size)
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &wait, waitSize)
+    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &wait, waitSize)
+    let socket = socket
+    let address = UnixAddress(path)
+    guard address?.withSocketAddress({ connect(socket, $0, $1) }) == 0 else {
+      let code = errno
+      close()
+      throw .cannotConnect(errno: code)
+    }
+  }
+
   deinit { close() }
+
+  /// Bytes received so far.
+  public private(set) var received = 0
 
   /// Sends a GET request and reads the response.
   public func get(
@@ -249,6 +271,7 @@ public final class HTTPClient {
     if count < 0, errno == EAGAIN { throw .timedOut }
     guard count >= 0 else { throw .closed }
     buffer += chunk.prefix(count)
+    received += count
     return count > 0
   }
 }

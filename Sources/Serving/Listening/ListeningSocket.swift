@@ -1,0 +1,150 @@
+// ListeningSocket: a socket that listens: on an IP address, at a path, or inherited from a service manager.
+
+import CMicrohttpd
+import Glibc
+import Model
+import Platform
+import Synchronization
+
+/// A listening socket with one owner, the listener.
+///
+/// Closing it stops new connections. One that was inherited stays open in the process that holds it: later connections
+/// wait in its backlog for the next server.
+final class ListeningSocket: Sendable {
+  /// Where it listens, with the port that the system chose.
+  let address: ListenAddress
+  /// The descriptor, non-blocking; valid until `close`.
+  let descriptor: CInt
+  /// Whether another process holds the socket, too.
+  let isInherited: Bool
+
+  /// The maximum number of connections that wait to be accepted.
+  private static let backlog: CInt = 4_096
+  /// Limit of unsent bytes the kernel buffers per connection. Without it, a client that does not
+  /// read holds up to `tcp_wmem`'s 4 MiB.
+  static let unsentLimit: CInt = 128 << 10
+
+  /// The entry of a unix socket that this server created.
+  private let file: UnixSocketFile?
+  private let isClosed = Atomic<Bool>(false)
+
+  /// Listens on all addresses, or on none of them.
+  ///
+  /// - Parameter mode: the permissions of unix sockets.
+  static func all(on addresses: [ListenAddress], mode: Int) throws(ServerError)
+    -> [ListeningSocket]
+  {
+    var sockets: [ListeningSocket] = []
+    do throws(ServerError) {
+      for address in addresses {
+        sockets.append(
+          try ListeningSocket(
+            on: address, isIPv6Only: address.isIPv6Only(beside: addresses), mode: mode))
+      }
+    } catch {
+      for socket in sockets { socket.close() }
+      throw error
+    }
+    return sockets
+  }
+
+  /// Takes over listening sockets that another process has opened.
+  static func inherited(_ descriptors: [CInt]) throws(ServerError) -> [ListeningSocket] {
+    var sockets: [ListeningSocket] = []
+    for descriptor in descriptors { sockets.append(try ListeningSocket(inherited: descriptor)) }
+    return sockets
+  }
+
+  /// Listens on one address.
+  ///
+  /// - Parameters:
+  ///   - isIPv6Only: whether a socket on `::` leaves IPv4 to another one.
+  ///   - mode: the permissions of a unix socket.
+  init(on address: ListenAddress, isIPv6Only: Bool = false, mode: Int = 0o660) throws(ServerError) {
+    let socket: OwnedDescriptor
+    switch address {
+    case .network(let host, let port):
+      socket = try NetworkBinding.bound(host: host, port: port, isIPv6Only: isIPv6Only)
+      guard Self.prepare(socket.value), listen(socket.value, Self.backlog) == 0 else {
+        throw .cannotListen(endpoint: "\(address)", reason: errnoText())
+      }
+      file = nil
+    case .unix(let path):
+      do throws(UnixSocketFile.Failure) {
+        // A unix socket has no options.
+        let made = try UnixSocketFile.listening(at: path, mode: mode, backlog: Self.backlog)
+        socket = OwnedDescriptor(owning: made.descriptor)
+        file = made.file
+      } catch {
+        throw error == .inUse
+          ? .addressInUse(endpoint: "\(address)")
+          : .cannotListen(endpoint: "\(address)", reason: error.reason)
+      }
+    }
+    self.address = Self.name(of: socket.value) ?? address
+    isInherited = false
+    descriptor = socket.release()
+  }
+
+  /// Takes over a listening socket. Its options, which accepted sockets inherit, are those of a socket of its own.
+  init(inherited descriptor: CInt) throws(ServerError) {
+    guard Self.prepare(descriptor), let name = Self.name(of: descriptor) else {
+      throw .cannotListen(endpoint: "the inherited socket \(descriptor)", reason: errnoText())
+    }
+    address = name
+    file = nil
+    isInherited = true
+    self.descriptor = descriptor
+  }
+
+  deinit { close() }
+
+  /// Stops listening, and removes the entry of a unix socket. Later connections are refused, or wait if another process
+  /// holds the socket.
+  func close() {
+    guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
+    file?.remove()
+    // A child process holds a copy of the socket until its exec. Only shutdown(2) stops that copy from accepting.
+    if !isInherited { shutdown(descriptor, CInt(SHUT_RDWR)) }
+    Glibc.close(descriptor)
+  }
+
+  /// Returns where a socket listens; `nil` for an address family other than IPv4, IPv6 and unix, and for a unix socket
+  /// without a path.
+  static func name(of descriptor: CInt) -> ListenAddress? {
+    var bound = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let named = withUnsafeMutablePointer(to: &bound) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+    }
+    guard named == 0 else { return nil }
+    let family = CInt(bound.ss_family)
+    return withUnsafeBytes(of: &bound) { bytes in
+      if family == AF_UNIX {
+        let path = bytes[MemoryLayout<sa_family_t>.size..<Int(length)].prefix { $0 != 0 }
+        return path.isEmpty ? nil : .unix(path: String(decoding: path, as: UTF8.self))
+      }
+      guard let start = bytes.baseAddress, let ip = IPAddress(start, length: Int(length)) else {
+        return nil
+      }
+      // IPv4 and IPv6 socket addresses have the port at the same offset.
+      let port = UInt16(bigEndian: bytes.load(fromByteOffset: 2, as: UInt16.self))
+      return .network(host: "\(ip)", port: Int(port))
+    }
+  }
+
+  /// Sets the options. Accepted sockets inherit both of TCP. TCP_NODELAY: a response never waits for the client's
+  /// acknowledgement.
+  private static func prepare(_ descriptor: CInt) -> Bool {
+    let flags = fcntl(descriptor, F_GETFL)
+    guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0, flags >= 0,
+      fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0
+    else { return false }
+    guard case .network? = name(of: descriptor) else { return true }
+    var one: CInt = 1
+    var unsent = unsentLimit
+    let size = socklen_t(MemoryLayout<CInt>.size)
+    return setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, &one, size) == 0
+      && setsockopt(descriptor, CInt(IPPROTO_TCP), TCP_NOTSENT_LOWAT, &unsent, size) == 0
+  }
+}
