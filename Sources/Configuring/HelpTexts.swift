@@ -9,6 +9,8 @@ extension Invocation {
     case prefetch
     /// Makes it purge entries.
     case purge
+    /// Makes it say what a request would do.
+    case explain
     /// Signs URLs, without the server.
     case sign
     /// Tests what the configuration refuses, without a server.
@@ -22,6 +24,7 @@ extension Invocation {
     case .healthcheck: healthcheckHelp + commonHelp
     case .prefetch: prefetchHelp + commonHelp
     case .purge: purgeHelp + commonHelp
+    case .explain: explainHelp + commonHelp
     case .sign: signHelp
     case .selftest: selftestHelp
     }
@@ -34,6 +37,7 @@ extension Invocation {
            pictor healthcheck [options]    exit 0 if the configured server is serving, else 1
            pictor prefetch FILE [options]  make that server load the images of a list
            pictor purge URL... [options]   make that server purge URLs from its cache
+           pictor explain URL [options]    print what that server would do with a request, and why
            pictor sign URL... [options]    sign URLs with a configured key
            pictor selftest security        exit 0 if the configuration refuses a list of attacks, else 1
            pictor COMMAND --help           the help text of a command
@@ -88,6 +92,20 @@ extension Invocation {
       --host HOST        all URLs of a host, at any port, or of all hosts below one (*.example.com)
       --tag TAG          all URLs of the hosts whose rule has this tag
       --all              everything
+
+    """
+
+  private static let explainHelp = """
+    pictor explain: prints what the server would do with a request and why, and does nothing of it. It needs admin.tokens.
+
+    usage: pictor explain URL [options]
+
+    URL is the URL of a source, or one of /image: '/image?url=...&w=300', with or without a host in front.
+    Exits 0 with an explanation, 1 without, 2 for wrong usage.
+
+    options:
+      --accept TYPES     the client's Accept field, such as image/avif,image/webp
+      --json             print the server's JSON
 
     """
 

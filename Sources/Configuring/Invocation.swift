@@ -30,6 +30,19 @@ public struct SigningOrder: Hashable, Sendable {
   public init() {}
 }
 
+/// What `explain` asks.
+public struct ExplainOrder: Hashable, Sendable {
+  /// The URL of a source, or a query of `/image`; the server validates it.
+  public var subject: String
+  /// The value of the `Accept` field; `nil` for none.
+  public var accept: String?
+  /// Whether the answer is printed as it is.
+  public var isJSON = false
+
+  /// Creates a question.
+  public init(_ subject: String = "") { self.subject = subject }
+}
+
 /// The program's arguments, parsed.
 public struct Invocation: Hashable, Sendable {
   /// The command.
@@ -47,6 +60,8 @@ public struct Invocation: Hashable, Sendable {
     case prefetch(file: String, presets: [String])
     /// Make the configured server purge these subjects.
     case purge([PurgeSubject])
+    /// Print what the configured server would do with a request.
+    case explain(ExplainOrder)
     /// Write URLs with their signatures.
     case sign(SigningOrder)
     /// Run the built-in list of attacks against the configuration.
@@ -96,6 +111,7 @@ public struct Invocation: Hashable, Sendable {
     var subjects: [PurgeSubject] = []
     var order = SigningOrder()
     var tests: [String] = []
+    var question = ExplainOrder()
     while let argument = rest.popFirst() {
       if command == .purge, let subject = Self.subject(argument, rest: &rest, into: &problems) {
         subjects.append(contentsOf: subject)
@@ -103,6 +119,7 @@ public struct Invocation: Hashable, Sendable {
       }
       switch argument {
       case "--help", "-h": action = .help(command)
+      case "--json" where command == .explain: question.isJSON = true
       case "--version": action = .version
       case "--check-config": action = .checkConfiguration
       case "--print-config": action = .printConfiguration
@@ -127,6 +144,7 @@ public struct Invocation: Hashable, Sendable {
         case "config": file = value
         case "preset": presets.append(value)
         case "key": order.key = value
+        case "accept": question.accept = value
         case "expires-in":
           order.expiresIn = TimeSpan.parse(value).flatMap {
             SigningOrder.times.contains($0) ? $0 : nil
@@ -142,6 +160,10 @@ public struct Invocation: Hashable, Sendable {
       where command == .prefetch && list == nil
         && (argument == "-" || !argument.hasPrefix("-")):
         list = argument
+      case _
+      where command == .explain && question.subject.isEmpty && !argument.isEmpty
+        && !argument.hasPrefix("-"):
+        question.subject = argument
       case _ where command == .sign && !argument.hasPrefix("-"): order.urls.append(argument)
       case "security" where command == .selftest && tests.isEmpty: tests.append(argument)
       default:
@@ -166,6 +188,11 @@ public struct Invocation: Hashable, Sendable {
       if subjects.isEmpty, problems.isEmpty {
         problems.add(at: "purge", "URLs, --prefix, --host, --tag or --all are required")
       }
+    case .explain:
+      action = .explain(question)
+      if question.subject.isEmpty, problems.isEmpty {
+        problems.add(at: "explain", "a URL is required")
+      }
     case .sign:
       action = .sign(order)
       if order.urls.isEmpty, problems.isEmpty { problems.add(at: "sign", "URLs are required") }
@@ -183,6 +210,7 @@ public struct Invocation: Hashable, Sendable {
     case .prefetch: ["preset"]
     case .purge: ["prefix", "host", "tag", "all"]
     case .sign: ["expires-in", "key"]
+    case .explain: ["accept", "json"]
     case .healthcheck, .selftest, nil: []
     }
   }

@@ -118,6 +118,23 @@ public final class Downloader: ImageLoader, DownloadOperations {
     return try (result ?? .failure(.internal(detail: "a load without a result"))).get()
   }
 
+  /// Returns what would happen to a load of `url` now. The transfer thread answers, between two
+  /// transfers.
+  public func outlook(for url: SourceURL) async -> LoadOutlook? {
+    var refused = LoadOutlook()
+    do throws(ImageError) {
+      let target = try DownloadTarget(url, hosts: configuration.hosts)
+      let outlook = await Reply.of { reply in
+        guard mailbox.post(.inspect(target, reply)) else { return reply.give(nil) }
+      }
+      if let outlook = outlook ?? nil { return outlook }
+      refused.error = .draining
+    } catch {
+      refused.error = error
+    }
+    return refused
+  }
+
   /// Starts no waiting download until `resume` (SDWebImageDownloader's `suspended`). Running
   /// transfers continue, and waiting downloads still expire after `queueTimeout`.
   public func pause() { mailbox.post(.pause) }

@@ -20,4 +20,9 @@ public struct SourceLoader: ImageLoader {
     case .local: try await local.load(request)
     }
   }
+
+  /// See `Downloader.outlook`. A local file has none.
+  public func outlook(for url: SourceURL) async -> LoadOutlook? {
+    url.scheme == .local ? nil : await remote.outlook(for: url)
+  }
 }

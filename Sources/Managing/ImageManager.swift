@@ -19,6 +19,7 @@ public final class ImageManager: ImageProvider {
   private let uploads: Uploads
   private let aliases: FormatAliases
   private let revalidator: Revalidator
+  private let explainer: Explainer
   private let now: @Sendable () -> UnixTime
 
   /// Creates a manager with its tiers, its loader and its image processor.
@@ -70,33 +71,33 @@ public final class ImageManager: ImageProvider {
     let plainSources = PassThroughSources(
       policy: passing, files: files, processor: processor, store: store, failures: failures,
       freshness: freshness, validity: validity)
+    let steps: [any MissStep] = [
+      // Answers from the tiers.
+      MemoryStep(lookup: lookup),
+      DiskStep(lookup: lookup, candidates: candidates),
+      // Answers that need no source.
+      FallbackFormatStep(policy: avifPolicy),
+      NegativeCacheStep(failures: failures),
+      DerivationStep(
+        isEnabled: derives, candidates: candidates, cache: cache, sources: store,
+        staleness: staleness, processor: processor, storage: storage, counters: substitutions),
+      // Source and watermark, and answers that need no rendering.
+      SourceStep(
+        sources: sources, staleOnError: StaleOnError(sources: store, staleness: staleness),
+        validity: validity),
+      StaleReuseStep(now: now),
+      WatermarkStep(watermarks: WatermarkLoader(sources: sources, failures: failures)),
+      FallbackFormatStep(policy: avifPolicy),
+      // The variant.
+      RenewalStep(),
+      PassThroughStep(sources: plainSources),
+      RenderStep(processor: processor, sources: store, failures: failures, freshness: freshness),
+      SmallerFallbackStep(policy: avifPolicy, cache: cache, files: files),
+      KeepOriginalStep(policy: passing, files: files, counters: substitutions),
+      StoreStep(cache: cache, failures: failures, candidates: candidates, now: now),
+    ]
     let variants = VariantService(
-      steps: [
-        // Answers from the tiers.
-        MemoryStep(lookup: lookup),
-        DiskStep(lookup: lookup, candidates: candidates),
-        // Answers that need no source.
-        FallbackFormatStep(policy: avifPolicy),
-        NegativeCacheStep(failures: failures),
-        DerivationStep(
-          isEnabled: derives, candidates: candidates, cache: cache, sources: store,
-          staleness: staleness, processor: processor, storage: storage, counters: substitutions),
-        // Source and watermark, and answers that need no rendering.
-        SourceStep(
-          sources: sources, staleOnError: StaleOnError(sources: store, staleness: staleness),
-          validity: validity),
-        StaleReuseStep(now: now),
-        WatermarkStep(watermarks: WatermarkLoader(sources: sources, failures: failures)),
-        FallbackFormatStep(policy: avifPolicy),
-        // The variant.
-        RenewalStep(),
-        PassThroughStep(sources: plainSources),
-        RenderStep(processor: processor, sources: store, failures: failures, freshness: freshness),
-        SmallerFallbackStep(policy: avifPolicy, cache: cache, files: files),
-        KeepOriginalStep(policy: passing, files: files, counters: substitutions),
-        StoreStep(cache: cache, failures: failures, candidates: candidates, now: now),
-      ],
-      lookup: lookup,
+      steps: steps, lookup: lookup,
       deferredAVIF: DeferredAVIF(
         policy: avifPolicy, cache: cache, files: files, validity: validity,
         counters: substitutions, now: now),
@@ -118,6 +119,9 @@ public final class ImageManager: ImageProvider {
       invalidation: invalidation)
     aliases = FormatAliases(cache: cache, policy: avifPolicy, files: files, now: now)
     self.revalidator = revalidator
+    explainer = Explainer(
+      steps: steps, cache: cache, sources: sources, sourceStore: store, failures: failures,
+      staleness: staleness, variants: variants, now: now)
     self.now = now
   }
 
@@ -181,6 +185,13 @@ extension ImageManager: ManagerOperations {
     // Cancels variant flights first: their tasks wait for source flights. The other waiters of
     // source flights are clients that stream a source.
     variants.cancelAll() + sources.cancelAll()
+  }
+}
+
+extension ImageManager: RequestExplainer {
+  /// See `RequestExplainer`.
+  public func explain(_ request: ImageRequest) async -> Explanation {
+    await explainer.explain(request)
   }
 }
 

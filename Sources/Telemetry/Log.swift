@@ -43,6 +43,8 @@ public struct Log: Sendable {
   private let format: Format
   private let descriptor: CInt
   private let queue: LogQueue?
+  /// Where the lines of requests go; `nil`: they are like other lines.
+  let access: AccessLog?
 
   /// Creates a log that callers write synchronously to an open descriptor, by default standard
   /// error.
@@ -51,10 +53,14 @@ public struct Log: Sendable {
     self.format = format
     self.descriptor = descriptor
     queue = nil
+    access = nil
   }
 
   /// Creates a log that a queue's thread writes, in the queue's format.
-  public init(level: LogLevel, queue: LogQueue) {
+  ///
+  /// - Parameter access: where the lines of requests go; `nil`: they are like other lines.
+  public init(level: LogLevel, queue: LogQueue, access: AccessLog? = nil) {
+    self.access = access
     self.level = level
     format = queue.format
     descriptor = -1
@@ -88,7 +94,8 @@ public struct Log: Sendable {
     fields: @autoclosure () -> KeyValuePairs<String, LogValue> = [:]
   ) { write(.error, message: message, fields: fields) }
 
-  private func write(
+  /// Writes a line if its level is logged.
+  func write(
     _ level: LogLevel, message: () -> String, fields: () -> KeyValuePairs<String, LogValue>
   ) {
     guard level >= self.level else { return }
@@ -100,13 +107,21 @@ public struct Log: Sendable {
   }
 
   /// Waits until all queued lines are written, or for `limit`. Call before the process exits.
-  public func flush(within limit: Duration) { _ = queue?.flush(within: limit) }
+  public func flush(within limit: Duration) {
+    _ = queue?.flush(within: limit)
+    if access?.file != nil { _ = access?.queue.flush(within: limit) }
+  }
 
-  /// The figures of the queue.
-  public var figures: LogFigures { queue?.figures ?? LogFigures() }
+  /// The figures of the log, those of an access file included.
+  public var figures: LogFigures {
+    var figures = queue?.figures ?? LogFigures()
+    if let access, access.file != nil { figures.add(access.queue.figures) }
+    return figures
+  }
 
-  /// Writes all bytes and returns whether it succeeded. Blocks until the reader accepts them.
-  static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt) -> Bool {
+  /// Writes all bytes and returns how many were written before an error. Blocks until the reader accepts
+  /// them.
+  static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt) -> Int {
     var rest = bytes
     while let start = rest.baseAddress, !rest.isEmpty {
       let written = Glibc.write(descriptor, start, rest.count)
@@ -117,10 +132,10 @@ public struct Log: Sendable {
         waiting.wait(milliseconds: -1)
         continue
       }
-      guard written > 0 else { return false }
+      guard written > 0 else { return bytes.count - rest.count }
       rest = UnsafeRawBufferPointer(rebasing: rest[written...])
     }
-    return true
+    return bytes.count
   }
 }
 

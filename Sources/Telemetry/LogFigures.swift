@@ -14,6 +14,14 @@ public struct LogFigures: Codable, Hashable, Sendable {
   /// Creates figures of zero.
   public init() {}
 
+  /// Adds the figures of another queue.
+  mutating func add(_ other: LogFigures) {
+    written += other.written
+    dropped += other.dropped
+    summedUp += other.summedUp
+    waitingBytes += other.waitingBytes
+  }
+
   enum CodingKeys: String, CodingKey {
     case written, dropped
     case summedUp = "summed_up"

@@ -20,6 +20,7 @@ struct LogLine {
     switch format {
     case .json: appendJSON(level, message: message, fields: fields)
     case .text: appendText(level, message: message, fields: fields)
+    case .logfmt: appendLogfmt(level, message: message, fields: fields)
     }
     bytes.append(UInt8(ascii: "\n"))
   }
@@ -71,6 +72,35 @@ struct LogLine {
     }
   }
 
+  private mutating func appendLogfmt(
+    _ level: LogLevel, message: String, fields: KeyValuePairs<String, LogValue>
+  ) {
+    append("time=")
+    appendTime()
+    append(" level=")
+    append(level.rawValue)
+    append(" message=")
+    appendValue(SecretMask.masked(message))
+    for (name, value) in fields {
+      if case .absent = value { continue }
+      append(" ")
+      append(name)
+      append("=")
+      if case .string(let text) = value { appendValue(Self.shown(text)) } else { append(value) }
+    }
+  }
+
+  /// Appends a value of logfmt: as it is, or quoted if it has more than printable ASCII or a sign of the
+  /// format.
+  private mutating func appendValue(_ text: String) {
+    let isPlain =
+      !text.isEmpty
+      && text.utf8.allSatisfy {
+        (0x21..<0x7f).contains($0) && $0 != 0x22 && $0 != 0x3d && $0 != 0x5c
+      }
+    if isPlain { append(text) } else { appendQuoted(text) }
+  }
+
   // MARK: Values
 
   /// Appends a value that is not a text.
@@ -84,7 +114,7 @@ struct LogLine {
   }
 
   /// Returns a text without its secrets (`SecretMask`), cut to the maximum length with an ellipsis at its end.
-  private static func shown(_ text: String) -> String {
+  static func shown(_ text: String) -> String {
     // Masked before it is cut, because the mark of a password may follow it.
     let text = SecretMask.masked(text)
     guard text.utf8.count > longestText else { return text }

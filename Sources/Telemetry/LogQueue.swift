@@ -22,11 +22,17 @@ public final class LogQueue: Sendable {
     var writing = 0
     var isClosed = false
     var isEnded = false
+    /// Whether the file ends with the beginning of a line.
+    var isTorn = false
   }
 
   /// The format of log lines.
   let format: Log.Format
   private let descriptor: CInt
+  /// The file to write to in place of `descriptor`.
+  private let file: LogFile?
+  /// Where dropped lines are reported; `nil`: in this log.
+  private let reports: Log?
   private let limit: Int
   private let state = Lock(State())
   private let wake: WakeSignal
@@ -37,11 +43,27 @@ public final class LogQueue: Sendable {
   ///   - descriptor: the output; the caller keeps ownership.
   ///   - limit: the maximum number of queued bytes. As many more may be in the process of being
   ///     written.
-  public init(
+  public convenience init(
     format: Log.Format, descriptor: CInt = STDERR_FILENO, limit: Int = 1 << 20
+  ) throws(SystemError) {
+    try self.init(format: format, descriptor: descriptor, file: nil, reports: nil, limit: limit)
+  }
+
+  /// Creates a queue for a file of its own and starts its thread. `reports` is told of dropped lines,
+  /// which the file's format may not allow.
+  convenience init(
+    format: Log.Format, file: LogFile, reports: Log, limit: Int = 1 << 20
+  ) throws(SystemError) {
+    try self.init(format: format, descriptor: -1, file: file, reports: reports, limit: limit)
+  }
+
+  private init(
+    format: Log.Format, descriptor: CInt, file: LogFile?, reports: Log?, limit: Int
   ) throws(SystemError) {
     self.format = format
     self.descriptor = descriptor
+    self.file = file
+    self.reports = reports
     self.limit = limit
     wake = try WakeSignal()
     try OwnThread.start(name: "pictor-log", rank: .work) { self.run() }
@@ -57,7 +79,14 @@ public final class LogQueue: Sendable {
       }
       guard isAdmitted else { return }
     }
-    let line = LogLine(level, message: message, fields: fields, format: format).bytes
+    add(LogLine(level, message: message, fields: fields, format: format).bytes)
+  }
+
+  /// Lets the thread look for a reopened file.
+  func wakeUp() { wake.set() }
+
+  /// Adds the bytes of a line. Never blocks.
+  func add(_ line: [UInt8]) {
     let isTaken = state.withLock { state in
       guard !state.isClosed, state.bytes + line.count <= limit else {
         state.figures.dropped += 1
@@ -112,16 +141,19 @@ public final class LogQueue: Sendable {
       waiting.wait(until: state.withLock { $0.limiter.nextSummary })
       wake.reset()
       let (lines, isLast) = take()
-      let isWritten = write(lines)
-      state.withLock { state in
+      let lost = write(lines, to: file?.descriptor() ?? descriptor)
+      let untold = state.withLock { state in
         state.writing = 0
-        if isWritten {
-          state.figures.written += lines.count
-        } else {
-          state.figures.dropped += lines.count
-          state.untold += lines.count
-        }
+        state.figures.written += lines.count - lost
+        state.figures.dropped += lost
+        state.untold += lost
         state.isEnded = isLast
+        guard reports != nil else { return 0 }
+        defer { state.untold = 0 }
+        return state.untold
+      }
+      if untold > 0 {
+        reports?.warning("access log lines dropped", fields: ["lines": .int(untold)])
       }
       if isLast { return }
     }
@@ -141,7 +173,7 @@ public final class LogQueue: Sendable {
             fields: ["what": .string(summary.kind), "times": .int(summary.count)], format: format
           ).bytes)
       }
-      if state.untold > 0 {
+      if state.untold > 0, reports == nil {
         lines.append(
           LogLine(
             .warning, message: "log lines dropped: the log is not read fast enough",
@@ -154,14 +186,25 @@ public final class LogQueue: Sendable {
     }
   }
 
-  private func write(_ lines: [[UInt8]]) -> Bool {
+  /// Writes the lines and returns how many were lost.
+  private func write(_ lines: [[UInt8]], to descriptor: CInt) -> Int {
     // Writes line by line: a pipe accepts a short write atomically, so lines of other processes do
     // not interleave.
-    var isWritten = true
+    var lost = 0
     for line in lines {
-      let isComplete = line.withUnsafeBytes { Log.write($0, to: descriptor) }
-      if !isComplete { isWritten = false }
+      // Ends the beginning of a line that a full disk cut off.
+      let isTorn = state.withLock { $0.isTorn }
+      let whole = isTorn ? [UInt8(ascii: "\n")] + line : line
+      let written = whole.withUnsafeBytes { Log.write($0, to: descriptor) }
+      guard written < whole.count else {
+        if isTorn { state.withLock { $0.isTorn = false } }
+        continue
+      }
+      lost += 1
+      // Only a started line in a file is torn: a pipe's reader that left sees none of it.
+      if file != nil, written > (isTorn ? 1 : 0) { state.withLock { $0.isTorn = true } }
+      if written == 1, isTorn { state.withLock { $0.isTorn = false } }
     }
-    return isWritten
+    return lost
   }
 }

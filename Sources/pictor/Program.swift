@@ -4,10 +4,11 @@ import Commanding
 import Configuring
 import Glibc
 import Model
+import Platform
 import Telemetry
 
 /// The actions of `pictor`. Every action returns an exit status: 0 for success, 1 for failure.
-/// `prefetch`, `purge`, `sign` and `selftest` return 2 for wrong use, and an interrupted `prefetch` returns 128 plus
+/// `prefetch`, `purge`, `explain`, `sign` and `selftest` return 2 for wrong use, and an interrupted `prefetch` returns 128 plus
 /// the signal.
 enum Program {
   static func run(arguments: [String]) -> CInt {
@@ -16,7 +17,7 @@ enum Program {
     switch invocation.action {
     case .serve, .checkConfiguration:
       return start(invocation, problems: problems, environment: environment())
-    case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge, .sign,
+    case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge, .explain, .sign,
       .securityTest:
       do throws(ConfigurationError) {
         try problems.check()
@@ -26,7 +27,7 @@ enum Program {
         // 1 says that images failed, are not purged or not signed, or that an attack is open.
         let isWrongUse =
           !problems.isEmpty
-          && ["prefetch", "purge", "sign", "selftest"].contains(arguments.first)
+          && ["prefetch", "purge", "explain", "sign", "selftest"].contains(arguments.first)
         return isWrongUse ? 2 : 1
       }
     }
@@ -59,6 +60,8 @@ enum Program {
       return PurgeCommand(
         configuration, subjects: subjects, environment: environment
       ).run()
+    case .explain(let order):
+      return ExplainCommand(configuration, order: order, environment: environment).run()
     case .sign(let order):
       return try SignCommand(configuration.signing, environment: environment, order: order).run()
     default:
@@ -128,7 +131,16 @@ enum Program {
     // Stopped last, so that messages of stopping parts are written. The time limit keeps a blocked
     // log reader from keeping the process alive.
     defer { queue.stop(within: .seconds(5)) }
-    let log = Log(level: logging.level, queue: queue)
+    let access: AccessLog?
+    do throws(SystemError) {
+      let plain = Log(level: logging.level, queue: queue)
+      access = try AccessLog(logging, main: queue, log: plain)
+    } catch {
+      reportError(["log.access_path: '\(logging.access.path)' cannot be opened: \(error)"])
+      return 1
+    }
+    defer { access?.stop(within: .seconds(5)) }
+    let log = Log(level: logging.level, queue: queue, access: access)
     if configurations.isOpenRelay { log.warning(PartConfigurations.openRelay) }
     if let warning = configurations.scarceJobMemory { log.warning(warning) }
     for name in unknownVariables {
@@ -177,6 +189,7 @@ enum Program {
       switch signals.next() {
       case .reload:
         manager.report(.reloading)
+        log.reopen()
         reloading.reload(service, log: log)
         manager.report(.serving)
       case .nothing(let name):

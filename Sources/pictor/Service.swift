@@ -52,7 +52,7 @@ final class Service: Sendable {
       configuration: configurations.server, provider: manager,
       services: AdminServices(
         manager: manager, cache: manager, downloads: downloader, prefetcher: prefetcher,
-        bodies: bodies),
+        explainer: manager, bodies: bodies),
       stats: { requests, isDraining in
         var memoryFigures = memory.figures
         memoryFigures.pressure = warnings.figures

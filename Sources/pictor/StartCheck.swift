@@ -38,6 +38,7 @@ struct StartCheck {
     checkDisk()
     if checkWorker(), isAlone, hasRoom { checkSandbox() }
     checkAuthorities()
+    checkAccessLog()
     // Without room for threads, reading a file would wait forever.
     if hasRoom { checkLocalImages() }
   }
@@ -136,6 +137,13 @@ struct StartCheck {
     let text = String(decoding: bytes[..<count], as: UTF8.self)
     guard !text.contains("-----BEGIN ") else { return }
     problems.add(at: "download.ca_file", "'\(path)' contains no PEM certificate")
+  }
+
+  /// Checks that the file for the lines of requests can be opened, without creating it.
+  private mutating func checkAccessLog() {
+    let path = configuration.log.access.path
+    guard !path.isEmpty, let reason = LogFile.problem(of: path) else { return }
+    problems.add(at: "log.access_path", "'\(path)' cannot be opened: \(reason)")
   }
 
   /// Checks that watermarks and fallback images below the local root exist. Those of other hosts are

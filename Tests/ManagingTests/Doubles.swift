@@ -133,13 +133,9 @@ final class TestDisk: DiskCache {
   func clean() async -> CleanReport { CleanReport() }
   func look(for key: CacheKey) async -> CacheEntryInfo? {
     if let variant = variants.withLock({ $0[key] }) {
-      return CacheEntryInfo(
-        bytes: variant.body.count, freshness: variant.info.freshness,
-        generation: variant.info.generation)
+      return CacheEntryInfo(variant)
     }
-    return sources.withLock { $0[key] }.map {
-      CacheEntryInfo(bytes: $0.file.count, freshness: $0.freshness, generation: $0.generation)
-    }
+    return sources.withLock { $0[key] }.map { CacheEntryInfo($0) }
   }
 }
 
@@ -177,6 +173,9 @@ final class TestLoader: ImageLoader {
   let cacheControl = Lock<String?>(nil)
   let lastModified = Lock<String?>(nil)
   let etag = Lock<String?>(nil)
+  /// What `outlook` returns.
+  let outlook = Lock<LoadOutlook?>(nil)
+  func outlook(for url: SourceURL) async -> LoadOutlook? { outlook.withLock { $0 } }
   /// The body to return.
   let body = Lock<[UInt8]>([])
   /// All requests so far.

@@ -40,8 +40,17 @@ final class TestProvider: ImageProvider {
 
 /// Admin services for tests: they list what a test provides and count calls.
 final class TestServices: ManagerOperations, CacheOperations, DownloadOperations,
-  PrefetchOperations
+  PrefetchOperations, RequestExplainer
 {
+  /// The requests that were explained, in order, and the answer to all of them.
+  let explained = Lock<[ImageRequest]>([])
+  let explanation = Lock(Explanation())
+
+  func explain(_ request: ImageRequest) async -> Explanation {
+    explained.withLock { $0.append(request) }
+    return explanation.withLock { $0 }
+  }
+
   /// The listed failures.
   let failed = Lock<[FailedURL]>([])
   /// The number of calls of `cancelAll`.
@@ -175,7 +184,8 @@ extension AdminServices {
   /// Uses one test double for all services.
   init(_ services: TestServices) {
     self.init(
-      manager: services, cache: services, downloads: services, prefetcher: services)
+      manager: services, cache: services, downloads: services, prefetcher: services,
+      explainer: services)
   }
 }
 

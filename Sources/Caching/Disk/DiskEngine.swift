@@ -62,7 +62,10 @@ struct DiskEngine {
   func look(_ key: CacheKey) async -> CacheEntryInfo? {
     if let ticket = store.pending.ticket(for: key) {
       return unlessPurged(ticket.entry).map {
-        CacheEntryInfo(bytes: $0.bodyLength, freshness: $0.freshness, generation: $0.generation)
+        switch $0 {
+        case .variant(let variant): CacheEntryInfo(variant)
+        case .source(let source): CacheEntryInfo(source)
+        }
       }
     }
     let digest = EntryDigest(of: key)

@@ -193,7 +193,7 @@ extension Configuration {
       "prefetch.lists", at: \.prefetch.lists, purpose: "lists prefetched at once; beyond it, 503",
       in: 1...1_000),
 
-    .choice("log.format", \.log.format, "text for people, json for machines"),
+    .choice("log.format", \.log.format, "text for people, json and logfmt for machines"),
     .choice(
       "log.level", \.log.level,
       "lowest level that is written; memory hits are debug, unless log.requests says otherwise"),
@@ -201,6 +201,17 @@ extension Configuration {
       "log.requests", \.log.requests,
       "requests logged at info: all (slows memory hits), misses (all but memory hits, "
         + "/stats, /metrics), errors (failures)"),
+    .choice(
+      "log.access_format", \.log.access.format,
+      "format of the lines of requests: log (as log.format), json, logfmt, combined (Apache's)"),
+    .text(
+      "log.access_path", at: \.log.access.path,
+      purpose: "file for the lines of requests, opened again on SIGHUP; empty: they are in the log",
+      allowed: "the path of a file, or nothing"
+    ) { _ in true },
+    .number(
+      "log.access_sample", at: \.log.access.sample,
+      purpose: "share of successful requests that have a line; failures always have one", in: 0...1),
   ]
 
   /// Returns the key with this path.

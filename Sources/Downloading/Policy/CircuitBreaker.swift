@@ -82,6 +82,15 @@ struct CircuitBreaker {
     return now < openUntil || circuit.probe != nil && circuit.probe != id
   }
 
+  /// Writes the state of the circuit of `host` into an outlook.
+  func describe(_ host: String, in outlook: inout LoadOutlook, now: ContinuousClock.Instant) {
+    guard let circuit = circuits[host] else { return }
+    outlook.recentFailures = circuit.failures + circuit.urls.count
+    guard let openUntil = circuit.openUntil else { return }
+    outlook.circuit = now < openUntil ? .open : .halfOpen
+    if now < openUntil { outlook.opensAgain = (openUntil - now) / .seconds(1) }
+  }
+
   /// Admits a load to `host`, as the probe if the circuit is half-open. Returns `false` if the load
   /// is refused. The caller must call `end` for each admitted load.
   mutating func admit(_ id: ID, to host: String, now: ContinuousClock.Instant) -> Bool {

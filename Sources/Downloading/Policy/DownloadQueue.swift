@@ -114,6 +114,14 @@ struct DownloadQueue {
   /// The earliest deadline of a waiting load.
   var nextDeadline: ContinuousClock.Instant? { deadlines.first?.deadline }
 
+  /// Writes the state of `host` into an outlook.
+  func describe(_ host: String, in outlook: inout LoadOutlook) {
+    outlook.isPaused = isPaused
+    outlook.limitPerHost = limitPerHost
+    outlook.running = hosts[host]?.running ?? 0
+    outlook.waiting = hosts[host]?.waiting.reduce(0) { $0 + $1.count } ?? 0
+  }
+
   /// Adds a load of `host` (and port).
   mutating func add(
     _ id: ID, host: String, priority: LoadPriority, now: ContinuousClock.Instant

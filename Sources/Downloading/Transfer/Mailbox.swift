@@ -1,5 +1,6 @@
 // Mailbox: passes loads and commands from other threads to the transfer thread.
 
+import Model
 import Platform
 
 /// A queue of commands to the transfer thread. Posting never blocks.
@@ -16,6 +17,8 @@ final class Mailbox: Sendable {
     case memoryReturned
     /// Reports the answer of a look-up.
     case resolved(String, NameAnswer)
+    /// Asks for the state of a target's host; `nil` while stopping.
+    case inspect(DownloadTarget, Reply<LoadOutlook?>)
     case pause
     case resume
   }

@@ -26,7 +26,7 @@ final class TransferLoop {
   let clock = ContinuousClock()
 
   var queue: DownloadQueue
-  private var breaker: CircuitBreaker
+  var breaker: CircuitBreaker
   private var queuePace = QueuePace()
   let room: BodyRoom
   var names: NameTable
@@ -121,6 +121,7 @@ final class TransferLoop {
     case .verified(let id, let mismatch): verified(id, mismatch: mismatch)
     case .memoryReturned: room.grant()
     case .resolved(let name, let answer): apply(names.resolved(name, answer, now: clock.now))
+    case .inspect(let target, let reply): reply.give(outlook(for: target))
     case .pause: queue.pause()
     case .resume: apply(queue.resume())
     }
@@ -137,7 +138,7 @@ final class TransferLoop {
     apply(queue.add(load.id, host: host, priority: priority, now: load.arrived))
   }
 
-  private static let circuitOpen = ImageError.sourceUnreachable(
+  static let circuitOpen = ImageError.sourceUnreachable(
     detail: "circuit open: the host failed repeatedly", key: "download.breaker_threshold")
 
   func apply(_ actions: [DownloadQueue.Action]) {

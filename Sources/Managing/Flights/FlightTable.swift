@@ -99,6 +99,12 @@ struct FlightTable<Key: Hashable, Waiter> {
   /// Keys of flights that can be joined.
   var joinableKeys: [Key] { Array(joinable.keys) }
 
+  /// The number of waiters of the flight of `key` that can be joined; 0 without one. A detached flight
+  /// without waiters counts as one.
+  func waiters(of key: Key) -> Int {
+    joinable[key].flatMap { flights[$0] }.map { max($0.waiters.count, 1) } ?? 0
+  }
+
   /// Closes the flight of `key` to new waiters. It continues for the waiters it has, and the next
   /// request starts a new flight.
   mutating func retire(_ key: Key) { joinable[key] = nil }

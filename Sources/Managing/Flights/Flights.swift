@@ -118,6 +118,9 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// Closes a flight whose result is only for its present participants.
   private func close(_ flight: Table.FlightID) { state.withLock { $0.table.close(flight) } }
 
+  /// The number of waiters of the flight of `key` that can be joined; 0 without one.
+  func waiters(of key: Key) -> Int { state.withLock { $0.table.waiters(of: key) } }
+
   /// Adds running flights, waiting requests and counts to `figures`.
   func add(to figures: inout FlightFigures, running: WritableKeyPath<FlightFigures, Int>) {
     let (flights, waiters) = state.withLock { ($0.table.flightCount, $0.table.waiterCount) }

@@ -37,9 +37,13 @@ final class Staleness: Sendable {
   func allowsStale(
     _ freshness: Freshness, insteadOf error: ImageError, to request: ImageRequest
   ) -> Bool {
-    guard record(error, of: request.key.source) else { return false }
-    // Requests that force revalidation get the error, not a stale response.
-    return request.options.cache == .normal && !request.options.isRevalidation
+    record(error, of: request.key.source) && servesOnError(freshness, to: request)
+  }
+
+  /// Returns whether a cached entry may be served after an error that allows it. Requests that force
+  /// revalidation get the error, not a stale response.
+  func servesOnError(_ freshness: Freshness, to request: ImageRequest) -> Bool {
+    request.options.cache == .normal && !request.options.isRevalidation
       && freshness.mayBeServedOnError(at: now())
   }
 

@@ -37,6 +37,13 @@ final class EntryValidity: Sendable {
   /// Returns whether a source is neither replaced nor purged.
   func isCurrent(_ source: Source) -> Bool { isLatest(source) && !isPurged(source) }
 
+  /// Returns whether an entry is neither purged nor, if it is a variant, of a replaced source.
+  func isCurrent(_ entry: CacheEntryInfo, of key: CacheKey) -> Bool {
+    guard !isPurged(key, since: entry.generation) else { return false }
+    guard case .variant(let info) = entry.stored else { return true }
+    return versions.allows(info.sourceVersion, of: key.source)
+  }
+
   /// Returns whether no other version of a source is known.
   func isLatest(_ source: Source) -> Bool { versions.allows(source) }
 

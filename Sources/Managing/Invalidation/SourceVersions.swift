@@ -71,7 +71,8 @@ final class SourceVersions: Sendable {
   /// Returns whether no change is known that makes a source outdated.
   func allows(_ source: Source) -> Bool { allows(source.version, of: source.key) }
 
-  private func allows(_ version: UInt64, of source: @autoclosure () -> CacheKey) -> Bool {
+  /// Returns whether no change is known that makes a version of `source` outdated.
+  func allows(_ version: UInt64, of source: @autoclosure () -> CacheKey) -> Bool {
     guard !isEmpty.load(ordering: .acquiring) else { return true }
     let source = source()
     let right = state.withLock { $0.entries[source]?.version }

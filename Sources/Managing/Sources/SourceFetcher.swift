@@ -5,7 +5,7 @@ import Platform
 
 /// Asks origins for sources.
 struct SourceFetcher: Sendable {
-  private let loader: any ImageLoader
+  let loader: any ImageLoader
   private let store: SourceStore
   private let freshness: FreshnessEvaluator
   private let staleness: Staleness
@@ -35,9 +35,7 @@ struct SourceFetcher: Sendable {
     onHead: @escaping @Sendable (Freshness) -> Void
   ) async throws(ImageError) -> LoadedSource {
     let options = request.options
-    let forward: CacheStatus.Forward =
-      options.cache.readsCache && options.age == AgeDemands()
-      ? (cached == nil ? .uriMiss : .stale) : .request
+    let forward = CacheStatus.Forward(of: request, hasEntry: cached != nil)
     let validators = options.cache == .bypass ? nil : cached.flatMap { Validators($0.origin) }
     let result = try await loader.load(
       LoadRequest(
@@ -72,6 +70,20 @@ struct SourceFetcher: Sendable {
       source: source, forward: forward,
       originStatus: request.source.scheme == .local ? nil : status, isStored: isStored,
       timings: timings)
+  }
+}
+
+extension CacheStatus.Forward {
+  /// Why a request is forwarded to the origin.
+  ///
+  /// - Parameter hasEntry: whether the source is cached.
+  init(of request: ImageRequest, hasEntry: Bool) {
+    let options = request.options
+    guard options.cache.readsCache, options.age == AgeDemands() else {
+      self = .request
+      return
+    }
+    self = hasEntry ? .stale : .uriMiss
   }
 }
 

@@ -82,9 +82,7 @@ final class SourceService: Sendable {
         source: cached, forward: nil, originStatus: nil, stale: use.staleReason, isStored: true,
         timings: timings)
     }
-    // Reading a local file does not use the network.
-    guard request.options.cache != .only || isLocal else { throw .notCached }
-    if let failure = failures.failure(of: request, at: .loading) { throw failure }
+    if let refusal = refusal(of: request) { throw refusal }
     if let cached { clock.note(cached.freshness) }
     let responseFreshness = Lock<Freshness?>(nil)
     do throws(ImageError) {
@@ -110,6 +108,45 @@ final class SourceService: Sendable {
         source: cached, forward: .stale, originStatus: error.originStatus, stale: .ifError,
         isStored: true, timings: timings)
     }
+  }
+
+  /// Returns the error of a request that may not ask the origin: it asked for cached responses only,
+  /// or the load failed before. Reading a local file does not use the network.
+  func refusal(of request: ImageRequest) -> ImageError? {
+    guard request.options.cache != .only || request.source.scheme == .local else {
+      return .notCached
+    }
+    return failures.failure(of: request, at: .loading)
+  }
+
+  // MARK: Explaining
+
+  /// Returns the metadata of the source on disk.
+  func entry(of key: CacheKey) async -> CacheEntryInfo? { await store.entry(of: key) }
+
+  /// Returns how a cached source may satisfy a request. See `Staleness`.
+  func use(of freshness: Freshness, by request: ImageRequest) -> EntryUse? {
+    staleness.use(of: freshness, by: request)
+  }
+
+  /// Returns whether a cached entry would be served in place of an error that is certain.
+  func replaces(
+    _ error: ImageError, with freshness: Freshness, for request: ImageRequest
+  ) -> Bool {
+    error.letsStaleBeServed && staleness.servesOnError(freshness, to: request)
+  }
+
+  /// Returns what would happen to a load now.
+  func outlook(for request: ImageRequest) async -> LoadOutlook? {
+    await fetcher.loader.outlook(for: request.source)
+  }
+
+  /// Returns the running work on the source of a request, which the request would share.
+  func running(for request: ImageRequest) -> Explanation.Flights {
+    var running = Explanation.Flights()
+    running.source = flights.waiters(of: SourceFlightKey(request))
+    running.isRevalidating = revalidator.runningRequest(for: request) != nil
+    return running
   }
 
   /// Returns the source from a running revalidation, for a request that cannot use it stale.

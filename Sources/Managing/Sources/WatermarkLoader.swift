@@ -22,17 +22,33 @@ struct WatermarkLoader: Sendable {
   func watermark(
     of request: ImageRequest, for participant: FlightParticipant
   ) async throws(ImageError) -> LoadedSource? {
-    guard let watermark = request.transform.watermark else { return nil }
-    var options = request.options
-    options.store = .all
-    let own = ImageRequest(
-      source: watermark.source, transform: Transform(), options: options,
-      keyURL: watermark.keyURL)
+    guard let own = own(of: request) else { return nil }
     if let failure = failures.failure(of: own, at: .rendering) { throw failure.ofWatermark }
     do throws(ImageError) {
       return try await sources.source(for: own, participant: participant).0
     } catch {
       throw error.ofWatermark
     }
+  }
+
+  /// Returns what `watermark` would do.
+  func plan(of request: ImageRequest) async -> PlannedOutcome {
+    guard let own = own(of: request) else { return .next("") }
+    do throws(ImageError) {
+      if let failure = failures.failure(of: own, at: .rendering) { throw failure }
+      return .next("watermark: " + (try await sources.plan(for: own).why))
+    } catch {
+      return .failure(error.ofWatermark, "no watermark: \(error.code)")
+    }
+  }
+
+  /// Returns the request for the watermark of a request.
+  private func own(of request: ImageRequest) -> ImageRequest? {
+    guard let watermark = request.transform.watermark else { return nil }
+    var options = request.options
+    options.store = .all
+    return ImageRequest(
+      source: watermark.source, transform: Transform(), options: options,
+      keyURL: watermark.keyURL)
   }
 }

@@ -86,4 +86,8 @@ protocol MissStep: Sendable {
   ///
   /// - Throws: the failure that ends the miss.
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome
+  /// The step's name in an explanation.
+  var name: String { get }
+  /// Returns what `run` would do, without an effect. An empty reason is not shown.
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome
 }

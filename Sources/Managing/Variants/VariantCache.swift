@@ -60,11 +60,9 @@ final class VariantCache: Sendable {
   func lookUp(_ key: CacheKey) async -> CacheLookup {
     var lookup = CacheLookup()
     if let variant = inMemory(key) {
-      lookup.memory = CacheEntryInfo(
-        bytes: variant.body.count, freshness: variant.info.freshness,
-        generation: variant.info.generation)
+      lookup.memory = CacheEntryInfo(variant)
     }
-    if let entry = await disk.look(for: key), !validity.isPurged(key, since: entry.generation) {
+    if let entry = await disk.look(for: key), validity.isCurrent(entry, of: key) {
       lookup.disk = entry
     }
     return lookup

@@ -46,9 +46,21 @@ struct VariantLookup: Sendable {
   func response(with found: CachedVariant, timings: Timings) -> VariantResult? {
     guard let use = found.use else { return nil }
     if found.tier == .memory { cache.admit(found.variant, for: .repeated) }
-    let status = staleness.status(
-      of: use, with: found.variant.info.freshness, from: found.tier)
+    let status = status(of: use, with: found.variant.info.freshness, from: found.tier)
     return VariantResult(variant: found.variant, status: status, timings: timings)
+  }
+
+  /// Returns the cache status of a response from `tier`.
+  func status(
+    of use: EntryUse, with freshness: Freshness, from tier: CacheStatus.Tier
+  ) -> CacheStatus { staleness.status(of: use, with: freshness, from: tier) }
+
+  /// Returns what `response` would answer with an entry of a tier.
+  func plan(with found: PlannedEntry?, from tier: CacheStatus.Tier) -> PlannedOutcome {
+    guard let found else { return .next("absent") }
+    guard let use = found.use else { return .next("the entry may not be used without the origin") }
+    let status = status(of: use, with: found.info.freshness, from: tier)
+    return .response(status.headerValue, use.staleReason.map(\.text) ?? "a fresh entry")
   }
 
   /// Counts a participant's request for the variant of its flight. The request that started the flight

@@ -73,6 +73,21 @@ final class VariantService: Sendable {
       timings: result.timings)
   }
 
+  // MARK: Explaining
+
+  /// The number of requests in the flight that a request would join; 0 without one.
+  func participants(of request: ImageRequest) -> Int { flights.waiters(of: FlightKey(request)) }
+
+  /// Returns the cache status with which the fallback of a pending AVIF would be served at once, or
+  /// `nil`.
+  func plannedFallback(for request: ImageRequest) -> String? {
+    guard request.options.cache.readsCache,
+      let fallback = deferredAVIF.pendingFallback(for: request),
+      let found = lookup.inMemory(fallback), let use = found.use
+    else { return nil }
+    return lookup.status(of: use, with: found.variant.info.freshness, from: .memory).headerValue
+  }
+
   // MARK: Flights
 
   /// Closes the flights of matching keys to new participants.

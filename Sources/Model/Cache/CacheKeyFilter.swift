@@ -51,6 +51,14 @@ public struct CacheKeyFilter: Hashable, Sendable {
     url.scheme == .local ? nil : rules.first { $0.host.matches(url.host) }
   }
 
+  /// Returns the position of the rule for a source, from 1, and its hosts; `nil` as for `rule(for:)`.
+  public func place(of url: SourceURL) -> (number: Int, hosts: HostPattern)? {
+    guard url.scheme != .local,
+      let index = rules.firstIndex(where: { $0.host.matches(url.host) })
+    else { return nil }
+    return (index + 1, rules[index].host)
+  }
+
   /// Returns the URL for a source's cache key, without ignored parameters. The remaining parameters
   /// keep their order and spelling. Idempotent.
   public func keyURL(of url: SourceURL) -> SourceURL {

@@ -143,6 +143,10 @@ public struct CacheEntryInfo: Hashable, Sendable {
   public let freshness: Freshness
   /// The generation of the load; see `PurgeList`.
   public let generation: Int
+  /// The metadata; `nil` if the tier does not tell.
+  public var stored: StoredMetadata?
+  /// Whether a look-up has the body in memory, rather than in a file.
+  public var isInMemory = false
 
   /// Creates entry information.
   public init(bytes: Int, freshness: Freshness, generation: Int) {
@@ -150,6 +154,30 @@ public struct CacheEntryInfo: Hashable, Sendable {
     self.freshness = freshness
     self.generation = generation
   }
+
+  /// Creates information about a variant.
+  public init(_ variant: Variant) {
+    self.init(
+      bytes: variant.body.count, freshness: variant.info.freshness,
+      generation: variant.info.generation)
+    stored = .variant(variant.info)
+    if case .memory = variant.body { isInMemory = true }
+  }
+
+  /// Creates information about a source.
+  public init(_ source: Source) {
+    self.init(
+      bytes: source.file.count, freshness: source.freshness, generation: source.generation)
+    stored = .source(source.origin, version: source.version)
+  }
+}
+
+/// The metadata of a cache entry.
+public enum StoredMetadata: Hashable, Sendable {
+  /// Of a variant.
+  case variant(VariantInfo)
+  /// Of a source: the origin's response, and `Source.version`.
+  case source(OriginResponse, version: UInt64)
 }
 
 /// The result of reading from a streaming body.
@@ -281,6 +309,14 @@ public protocol ImageLoader: Sendable {
   /// Loads the whole body. Cancelling the calling task cancels the transfer and throws
   /// `ImageError.cancelled`.
   func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult
+  /// Returns what would happen to a load of `url` now, or `nil` for a loader without an origin.
+  /// Loads nothing.
+  func outlook(for url: SourceURL) async -> LoadOutlook?
+}
+
+extension ImageLoader {
+  /// Returns `nil`.
+  public func outlook(for url: SourceURL) async -> LoadOutlook? { nil }
 }
 
 /// Computes the freshness of origin responses (RFC 9111).

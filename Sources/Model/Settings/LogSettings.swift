@@ -30,6 +30,33 @@ public enum LogFormat: String, CaseIterable, Sendable {
   case text
   /// One JSON object per line: `time`, `level`, `message`, then the fields.
   case json
+  /// `time=2026-11-21T01:02:03.004Z level=info message=… key=value …`, as tools for logfmt read it.
+  case logfmt
+}
+
+/// The format of the lines of requests.
+public enum AccessFormat: String, CaseIterable, Sendable {
+  /// As `log.format`.
+  case log
+  /// See `LogFormat.json`.
+  case json
+  /// See `LogFormat.logfmt`.
+  case logfmt
+  /// Apache's combined log format.
+  case combined
+}
+
+/// The settings of the lines of requests, `log.access_…`.
+public struct AccessSettings: Hashable, Sendable {
+  /// The format of the lines.
+  public var format = AccessFormat.log
+  /// The file for the lines; empty: they are in the log.
+  public var path = ""
+  /// The share of successful requests that have a line, 0–1. Failures always have one.
+  public var sample = 1.0
+
+  /// Creates the default settings.
+  public init() {}
 }
 
 /// The responses that are logged at level info. Failures are always logged, and all others at debug.
@@ -50,6 +77,8 @@ public struct LogSettings: Hashable, Sendable {
   public var level = LogLevel.info
   /// Which responses have a line at level info.
   public var requests = LoggedRequests.misses
+  /// The lines of requests.
+  public var access = AccessSettings()
 
   /// Creates the default settings.
   public init() {}

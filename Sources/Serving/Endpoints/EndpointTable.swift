@@ -24,6 +24,7 @@ struct EndpointTable: Sendable {
     AdminCacheEndpoint(),
     ClearCacheEndpoint(),
     CleanCacheEndpoint(),
+    ExplainEndpoint(),
     FailedURLsEndpoint(),
     CancelEndpoint(),
     DownloadsEndpoint(),

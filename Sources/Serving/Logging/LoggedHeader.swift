@@ -17,6 +17,8 @@ struct LoggedHeader {
   var traceID: String? { traceParents.count == 1 ? Self.traceID(of: traceParents[0]) : nil }
   /// `User-Agent`, cut.
   private(set) var userAgent: String?
+  /// `Referer`; the log cuts it.
+  private(set) var referer: String?
   private var traceParents: [[UInt8]] = []
 
   /// Reads the header of the request on a connection; empty without a connection.
@@ -37,6 +39,8 @@ struct LoggedHeader {
     func bytes() -> [UInt8] { Array(UnsafeRawBufferPointer(start: value, count: strlen(value))) }
     if strcasecmp(name, "User-Agent") == 0 {
       if userAgent == nil { userAgent = Self.cut(bytes()) }
+    } else if strcasecmp(name, "Referer") == 0 {
+      if referer == nil { referer = String(decoding: bytes(), as: UTF8.self) }
     } else if strcasecmp(name, "X-Forwarded-For") == 0 {
       forwardedFor.append(bytes())
     } else if strcasecmp(name, "Forwarded") == 0 {

@@ -73,21 +73,39 @@ extension RequestHandler {
   private static let memoryHit = CacheStatus.hit(.memory).headerValue
 
   /// Writes a request's line: status 500 as an error, other server faults as warnings, everything else at info.
-  /// `loggedRequests` moves memory hits, requests to routine endpoints and successes to debug.
+  /// `loggedRequests` moves memory hits, requests to routine endpoints and successes to debug, and `loggedShare` leaves
+  /// out successes.
   func log(_ line: RequestLine, of client: Connection, on connection: OpaquePointer?) {
     let isQuiet =
       client.target?.endpoint?.isRoutine == true
       || line.cacheStatus == Self.memoryHit
-    let isFailure = line.status >= 400 || line.error != nil
+    let isFailure = line.severity >= 400 || line.error != nil
     let logged = configuration.loggedRequests
+    let level: LogLevel
     switch line.severity {
-    case 500: log.error("request", fields: fields(line, of: client, on: connection))
-    case 502...599 where !isQuiet:
-      log.warning("request", fields: fields(line, of: client, on: connection))
+    case 500: level = .error
+    case 502...599 where !isQuiet: level = .warning
     case _ where logged == .misses && isQuiet, _ where logged == .errors && !isFailure:
-      log.debug("request", fields: fields(line, of: client, on: connection))
-    default: log.info("request", fields: fields(line, of: client, on: connection))
+      level = .debug
+    default: level = .info
     }
+    let share = configuration.loggedShare
+    guard isFailure || share >= 1 || Double.random(in: 0..<1) < share else { return }
+    log.request(
+      level, fields: fields(line, of: client, on: connection),
+      combined: combined(line, of: client, on: connection))
+  }
+
+  private func combined(
+    _ line: RequestLine, of client: Connection, on connection: OpaquePointer?
+  ) -> CombinedLine {
+    let header = LoggedHeader(on: connection)
+    return CombinedLine(
+      client: address(of: client, header)?.description, user: client.operatorName,
+      method: displayable(line.method),
+      target: String(decoding: client.target?.raw ?? [], as: UTF8.self),
+      version: client.isHTTP11 ? "HTTP/1.1" : "HTTP/1.0", status: line.status, bytes: line.bytes,
+      referer: header.referer, userAgent: header.userAgent)
   }
 
   /// Returns the address of the client, which may be behind trusted proxies; `nil` for a peer of a unix socket.

@@ -15,6 +15,13 @@ struct AcceptedFormats: Hashable, Sendable {
   /// Creates an empty set.
   init() { rawValue = 0 }
 
+  /// Parses the value of an `Accept` field.
+  init(accept text: String) {
+    var scanner = AcceptScanner()
+    Array(text.utf8).withUnsafeBytes { scanner.read($0) }
+    self = scanner.formats
+  }
+
   fileprivate init(rawValue: UInt8) { self.rawValue = rawValue }
 
   /// Creates a set from the negotiable ones of `formats`; ignores the others.

@@ -83,6 +83,12 @@ struct ImageQuery: Sendable {
     !has("preset") || items.contains { $0.parameter.shapesImage && $0.parameter.name != "format" }
   }
 
+  /// The parameters that shape the image, by name, with those of a preset.
+  var shaping: [String: String] {
+    let shaping = items.filter { $0.parameter.shapesImage }
+    return Dictionary(shaping.map { ($0.parameter.name, $0.value) }) { own, _ in own }
+  }
+
   /// Returns the query with its own `w` and `h` rounded up. Values that are not allowed stay as they are.
   func rounded(to steps: SizeSteps) -> ImageQuery {
     guard !steps.isEmpty else { return self }

@@ -19,6 +19,8 @@ public struct ServerConfiguration: Sendable {
   public var trustedProxies = TrustedProxies()
   /// Which responses have a line in the log at level info (`log.requests`).
   public var loggedRequests: LoggedRequests
+  /// The share of successful requests that have a line, 0–1.
+  public var loggedShare: Double
   /// The operators (`admin.tokens`); without any there is no `/admin`.
   public var operators: [Operator] = []
   /// Maximum size in bytes of an image that an operator puts into the cache
@@ -28,6 +30,8 @@ public struct ServerConfiguration: Sendable {
   public var autoFormats: [ImageFormat]
   /// Maximum pixels of a result (`imaging.maximum_result_pixels`).
   public var maximumResultPixels: Int
+  /// Maximum pixels of a source, told by `/admin/explain`.
+  public var maximumPixels: Int
   /// Quality of lossy results where the request does not say (`imaging.…_quality`).
   public var qualities: FormatQualities
   /// How much lower these are for clients that save data (`imaging.save_data_reduction`).
@@ -71,9 +75,11 @@ public struct ServerConfiguration: Sendable {
     corsOrigins = settings.corsOrigins ?? (download.allowNetworks.isEmpty ? ["*"] : [])
     trustedProxies.field = settings.forwardedHeader
     loggedRequests = log.requests
+    loggedShare = log.access.sample
     maximumUpload = download.maximumBytes
     autoFormats = imaging.autoFormats
     maximumResultPixels = imaging.maximumResultPixels
+    maximumPixels = imaging.maximumPixels
     qualities = imaging.qualities
     saveDataReduction = imaging.saveDataReduction
   }

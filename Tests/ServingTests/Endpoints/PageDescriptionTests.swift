@@ -34,15 +34,20 @@ import Testing
     }
   }
 
+  /// Parses a request with one parameter by the rules for clients, or by `rules`.
   private func parse(
-    _ name: String, _ value: String, _ configuration: ServerConfiguration
+    _ name: String, _ value: String, _ configuration: ServerConfiguration,
+    rules: RequestRules? = nil
   ) -> Result<ImageRequest, ImageError> {
     let url = name == "url" ? [] : [("url", "https://h/a.png")]
-    let query = (url + beside(name) + [(name, value)])
+    let preset =
+      rules == nil && configuration.presetsOnly && name != "preset" ? [("preset", "thumb")] : []
+    let query = (url + preset + beside(name) + [(name, value)])
       .map { "\($0)=" + encoded($1) }.joined(separator: "&")
     do throws(ImageError) {
       return .success(
-        try ImageParameter.parse(Array(query.utf8), rules: RequestRules(configuration)))
+        try ImageParameter.parse(
+          Array(query.utf8), rules: rules ?? RequestRules(configuration)))
     } catch {
       return .failure(error)
     }
@@ -52,10 +57,12 @@ import Testing
     text.utf8.map { "%" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
+  /// Whether an operator may use the value: operators may use every parameter.
   private func isAccepted(
     _ name: String, _ value: String, _ configuration: ServerConfiguration
   ) -> Bool {
-    (try? parse(name, value, configuration).get()) != nil
+    let rules = RequestRules(configuration).forOperators
+    return (try? parse(name, value, configuration, rules: rules).get()) != nil
   }
 
   @Test func `each row of the table is in it once, in its group, with a line of help`() throws {
@@ -92,6 +99,7 @@ import Testing
     throws
   {
     let configuration = try configuration()
+    let rules = RequestRules(configuration).forOperators
     for parameter in parameters(configuration) where !["sig", "url"].contains(parameter.name) {
       var wrong = ["", "nonsense", " ", "-1", "1e3", "NaN", "0x1", "<img src=x>", "1,2,3,4,5"]
       if let numbers = parameter.numbers {
@@ -109,7 +117,8 @@ import Testing
       // Three hexadecimal digits are a colour.
       if parameter.form == "color" { wrong.removeAll { $0 == "1e3" } }
       for value in wrong where !parameter.names.contains(value) {
-        guard case .failure(let error) = parse(parameter.name, value, configuration) else {
+        guard case .failure(let error) = parse(parameter.name, value, configuration, rules: rules)
+        else {
           Issue.record("\(parameter.name)='\(value)' is accepted")
           continue
         }
@@ -161,7 +170,12 @@ import Testing
         }
       }
     }
-    #expect(parameters(try configuration()).allSatisfy { $0.open && $0.closed.isEmpty })
+    // Where no request needs a signature, all are open but those that only vouched requests may use.
+    let vouched = ImageParameter.table.filter { $0.access == .vouched }.map(\.name)
+    let byDefault = parameters(try configuration())
+    let closedByDefault = byDefault.filter { !$0.open }.map(\.name)
+    #expect(closedByDefault == vouched && vouched == ["onerror"])
+    #expect(byDefault.allSatisfy { $0.closed.isEmpty })
     let store = try #require(parameters(closed).first { $0.name == "store" })
     #expect(store.open && store.closed == ["memory", "disk", "none"])
     #expect(parameters(presets).filter { $0.open }.map(\.name).contains("preset"))

@@ -161,7 +161,7 @@ import Testing
       switch format {
       case .json:
         #expect(try JSONDecoder().decode(Line.self, from: Data(line.utf8)).client == "127.0.0.1")
-      case .text:
+      case .text, .logfmt:
         #expect(
           line.contains(#"user_agent="x\" status=200 client=1.1.1.1 \u009b2J \u202e\u2028 \\"#))
       }

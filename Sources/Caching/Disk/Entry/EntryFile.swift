@@ -49,7 +49,8 @@ enum EntryFile {
         guard let (header, metadata) = try parsePrefix(first, of: file),
           header.fileLength == length, metadata.key == key.text
         else { return .damaged(inode: inode) }
-        if let purges = options.purges, purges.covers(key, generation: metadata.generation) {
+        if let purges = options.purges, purges.covers(key, generation: metadata.content.generation)
+        {
           return .purged(inode: inode)
         }
         let entry = try entry(

@@ -20,9 +20,11 @@ struct EntryPrefix {
 
   /// The entry's key.
   let key: CacheKey
-  let freshness: Freshness
+  let content: EntryMetadata.Content
+  /// The freshness of the entry.
+  var freshness: Freshness { content.freshness }
   /// The purge generation at the start of the load; see `PurgeList`.
-  let generation: Int
+  var generation: Int { content.generation }
   /// The length of the body in bytes.
   let bodyLength: Int
   /// The inode number, which tells the file from one renamed to the same path later.
@@ -53,17 +55,16 @@ struct EntryPrefix {
 
   private init(_ header: EntryHeader, metadata: EntryMetadata, inode: ino_t) {
     key = CacheKey(text: metadata.key)
-    freshness = metadata.freshness
-    generation = metadata.generation
+    content = metadata.content
     bodyLength = header.bodyLength
     self.inode = inode
   }
 }
 
-extension EntryMetadata {
+extension EntryMetadata.Content {
   /// The freshness of the entry.
   var freshness: Freshness {
-    switch content {
+    switch self {
     case .variant(let info): info.freshness
     case .source(_, let freshness, _, _): freshness
     }
@@ -71,7 +72,7 @@ extension EntryMetadata {
 
   /// The purge generation at the start of the load; see `PurgeList`.
   var generation: Int {
-    switch content {
+    switch self {
     case .variant(let info): info.generation
     case .source(_, _, _, let generation): generation
     }

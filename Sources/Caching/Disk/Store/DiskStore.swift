@@ -113,8 +113,15 @@ final class DiskStore: Sendable {
     guard case .found(let entry) = EntryPrefix.read(folder.file(EntryKind(of: key), of: digest)),
       entry.key == key, !purges.covers(key, generation: entry.generation)
     else { return nil }
-    return CacheEntryInfo(
+    var info = CacheEntryInfo(
       bytes: entry.bodyLength, freshness: entry.freshness, generation: entry.generation)
+    switch entry.content {
+    case .variant(let variant):
+      info.stored = .variant(variant)
+      info.isInMemory = entry.bodyLength <= promotionThreshold
+    case .source(let origin, _, let version, _): info.stored = .source(origin, version: version)
+    }
+    return info
   }
 
   /// Records a use of an entry in the index. Returns whether the access time of its file should be

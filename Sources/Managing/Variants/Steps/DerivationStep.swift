@@ -34,11 +34,35 @@ struct DerivationStep: MissStep {
     self.counters = counters
   }
 
+  let name = "derivation"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
+    let request = plan.request
+    guard applies(to: request), !plan.hasEntry else { return .next("") }
+    let candidates = self.candidates.withLock { $0.candidates(for: request) }
+    guard !candidates.isEmpty, await sources.entry(of: request.key.source) == nil else {
+      return .next("")
+    }
+    for (candidate, _) in candidates {
+      let entries = await cache.lookUp(candidate.key)
+      guard let larger = entries.memory ?? entries.disk, !larger.isDamaged,
+        staleness.use(of: larger.freshness, by: request) == .fresh
+      else { continue }
+      let status = CacheStatus.hit(.variant).headerValue
+      return .response(status, "derives it from the variant \(candidate.transform.canonicalText)")
+    }
+    return .next("no larger variant to derive from")
+  }
+
+  /// Whether a request may be answered from a larger variant.
+  private func applies(to request: ImageRequest) -> Bool {
+    isEnabled && request.options.cache.readsCache && !request.options.isRevalidation
+      && request.source.scheme != .local
+  }
+
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     let request = miss.request
-    guard isEnabled, !miss.hasEntry, miss.lease == nil, request.options.cache.readsCache,
-      !request.options.isRevalidation, request.source.scheme != .local
-    else { return .next }
+    guard applies(to: request), !miss.hasEntry, miss.lease == nil else { return .next }
     let candidates = self.candidates.withLock { $0.candidates(for: request) }
     guard !candidates.isEmpty, await sources.entry(of: request.key.source) == nil else {
       return .next
@@ -74,6 +98,13 @@ struct DerivationStep: MissStep {
         VariantResult(variant: variant, status: .hit(.variant), timings: miss.timings))
     }
     return .next
+  }
+}
+
+extension CacheEntryInfo {
+  /// Whether a variant was rendered from a damaged source.
+  fileprivate var isDamaged: Bool {
+    if case .variant(let info) = stored { info.isDamaged } else { false }
   }
 }
 

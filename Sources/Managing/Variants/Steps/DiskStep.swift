@@ -14,6 +14,12 @@ struct DiskStep: MissStep {
     self.candidates = candidates
   }
 
+  let name = "disk"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
+    lookup.plan(with: plan.onDisk, from: .disk)
+  }
+
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     let request = miss.request
     // A refresh reads the entry too, because it may be renewed. A bypass ignores it.

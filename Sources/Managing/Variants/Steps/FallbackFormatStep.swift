@@ -10,6 +10,21 @@ import Model
 struct FallbackFormatStep: MissStep {
   let policy: AVIFPolicy
 
+  let name = "fallback-format"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
+    guard let fallback = policy.fallback(for: plan.request) else { return .next("") }
+    let why = "a faster format first; the AVIF is encoded in the background"
+    guard let source = plan.source else {
+      return plan.hasEntry ? .next("") : .fallback(fallback, why)
+    }
+    // Of a source that is not loaded yet, nothing is known.
+    guard let known = source.known, known.info.freshness.isStorable, plan.renewable == nil else {
+      return .next("")
+    }
+    return .fallback(fallback, why)
+  }
+
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     guard let fallback = policy.fallback(for: miss.request) else { return .next }
     guard let loaded = miss.loaded else {

@@ -19,6 +19,10 @@ struct KeepOriginalStep: MissStep {
     self.counters = counters
   }
 
+  let name = "keep-original"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome { .next("") }
+
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     let transform = miss.request.transform
     guard case .rendered(let result) = miss.made?.making, let source = miss.loaded?.source,

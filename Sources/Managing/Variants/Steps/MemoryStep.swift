@@ -7,6 +7,12 @@ import Model
 struct MemoryStep: MissStep {
   let lookup: VariantLookup
 
+  let name = "memory"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
+    lookup.plan(with: plan.inMemory, from: .memory)
+  }
+
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     guard let found = lookup.inMemory(miss.request) else { return .next }
     miss.inMemory = found.variant

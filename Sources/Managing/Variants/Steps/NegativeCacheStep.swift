@@ -7,6 +7,15 @@ import Model
 struct NegativeCacheStep: MissStep {
   let failures: NegativeCache
 
+  let name = "negative-cache"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
+    guard let failure = failures.failure(of: plan.request, at: .rendering) else {
+      return .next("no remembered failure to render")
+    }
+    return .failure(failure, "a remembered failure: \(failure.code)")
+  }
+
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     if let failure = failures.failure(of: miss.request, at: .rendering) { throw failure }
     return .next

@@ -6,6 +6,13 @@ import Model
 struct PassThroughStep: MissStep {
   let sources: PassThroughSources
 
+  let name = "pass-through"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
+    guard plan.renewable == nil, sources.format(for: plan.request) != nil else { return .next("") }
+    return .next("the source is the response, if its head shows that nothing has to change")
+  }
+
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     guard miss.made == nil, let source = miss.loaded?.source,
       let variant = try await sources.variant(

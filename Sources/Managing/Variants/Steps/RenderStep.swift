@@ -19,6 +19,12 @@ struct RenderStep: MissStep {
     self.freshness = freshness
   }
 
+  let name = "render"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
+    .next(plan.renewable == nil ? "a worker renders the variant" : "")
+  }
+
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     guard miss.made == nil, let source = miss.loaded?.source else { return .next }
     let request = miss.request

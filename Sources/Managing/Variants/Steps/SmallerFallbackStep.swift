@@ -15,6 +15,10 @@ struct SmallerFallbackStep: MissStep {
     self.files = files
   }
 
+  let name = "smaller-fallback"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome { .next("") }
+
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     guard case .rendered(let image) = miss.made?.making, !image.report.isDamaged,
       let source = miss.loaded?.source,

@@ -14,6 +14,23 @@ struct SourceStep: MissStep {
     self.validity = validity
   }
 
+  let name = "source"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
+    do throws(ImageError) {
+      let (source, why, isCollapsed) = try await sources.plan(for: plan.request)
+      plan.source = source
+      if isCollapsed { plan.isCollapsed = true }
+      return .next(why)
+    } catch {
+      guard let cached = plan.onDisk ?? plan.inMemory,
+        sources.replaces(error, with: cached.info.freshness, for: plan.request)
+      else { return .failure(error, "no source: \(error.code)") }
+      let status = CacheStatus.staleIfError(collapsed: false, originStatus: error.originStatus)
+      return .response(status.headerValue, "the stale variant, in place of \(error.code)")
+    }
+  }
+
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     let (loaded, joined): (LoadedSource, Bool)
     do throws(ImageError) {

@@ -20,6 +20,26 @@ struct StoreStep: MissStep {
     self.now = now
   }
 
+  let name = "store"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
+    guard let source = plan.source else { return .next("") }
+    let tier: CacheStatus.Tier =
+      plan.renewable == nil ? .source : plan.inMemory == nil ? .disk : .memory
+    let tiers = plan.request.options.store
+    let why = tiers.isEmpty ? "stores nothing, as the request demands" : "stores the variant"
+    guard let known = source.known else {
+      let forward = LoadedSource.forward(source.forward ?? .uriMiss, replacesEntry: plan.hasEntry)
+      // The origin's status and whether a tier accepts the variant are not known yet.
+      return .response("pictor; fwd=\(forward.rawValue)", why)
+    }
+    let status = LoadedSource.status(
+      forward: source.forward, stale: source.stale, originStatus: nil,
+      freshness: known.info.freshness, from: tier, replacesEntry: plan.hasEntry, isStored: false,
+      isCollapsed: false, at: now())
+    return .response(status.headerValue, why)
+  }
+
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     guard let made = miss.made, let loaded = miss.loaded else { return .next }
     let options = miss.request.options

@@ -9,6 +9,7 @@ public struct AdminServices: Sendable {
   let cache: any CacheOperations
   let downloads: any DownloadOperations
   let prefetcher: any PrefetchOperations
+  let explainer: any RequestExplainer
   /// What uploads in memory count against.
   let bodies: ByteBudget
 
@@ -18,6 +19,7 @@ public struct AdminServices: Sendable {
   public init(
     manager: any ManagerOperations, cache: any CacheOperations,
     downloads: any DownloadOperations, prefetcher: any PrefetchOperations,
+    explainer: any RequestExplainer,
     bodies: ByteBudget = .unlimited
   ) {
     self.bodies = bodies
@@ -25,5 +27,6 @@ public struct AdminServices: Sendable {
     self.cache = cache
     self.downloads = downloads
     self.prefetcher = prefetcher
+    self.explainer = explainer
   }
 }

@@ -1,0 +1,85 @@
+// AccessLog: where the lines of requests go, and their format.
+
+import Model
+import Platform
+
+/// The lines of requests, if they are not like other lines: another format, a file of their own, or both.
+public struct AccessLog: Sendable {
+  private enum Form {
+    case fields(LogFormat)
+    case combined
+  }
+
+  private let form: Form
+  /// The queue of the file, or the log's own.
+  let queue: LogQueue
+  /// The file; `nil` if the lines are among those of the log.
+  let file: LogFile?
+
+  /// Opens the access log of these settings; `nil` if its lines are like those of the log.
+  ///
+  /// - Parameters:
+  ///   - main: the log's queue.
+  ///   - log: receives warnings about lines that were lost.
+  /// - Throws: the error of opening the file or starting its thread.
+  public init?(_ settings: LogSettings, main: LogQueue, log: Log) throws(SystemError) {
+    guard settings.access.format != .log || !settings.access.path.isEmpty else { return nil }
+    form =
+      switch settings.access.format {
+      case .log: .fields(settings.format)
+      case .json: .fields(.json)
+      case .logfmt: .fields(.logfmt)
+      case .combined: .combined
+      }
+    guard !settings.access.path.isEmpty else {
+      queue = main
+      file = nil
+      return
+    }
+    let file = try LogFile(settings.access.path)
+    self.file = file
+    queue = try LogQueue(format: settings.format, file: file, reports: log)
+  }
+
+  /// Adds the line of a request. Never blocks.
+  func add(
+    _ level: LogLevel, fields: () -> KeyValuePairs<String, LogValue>, combined: () -> CombinedLine
+  ) {
+    switch form {
+    case .fields(let format):
+      queue.add(LogLine(level, message: "request", fields: fields(), format: format).bytes)
+    case .combined: queue.add(combined().encoded(at: WallClock.seconds))
+    }
+  }
+
+  /// Writes what is queued for a file of its own, and ends its thread. Blocks; not for tasks.
+  public func stop(within limit: Duration) {
+    if file != nil { queue.stop(within: limit) }
+  }
+}
+
+extension Log {
+  /// Logs the line of a request. With an access file, failures of the server are in both logs.
+  public func request(
+    _ level: LogLevel, fields: @autoclosure () -> KeyValuePairs<String, LogValue>,
+    combined: @autoclosure () -> CombinedLine
+  ) {
+    guard level >= self.level else { return }
+    if let access { access.add(level, fields: fields, combined: combined) }
+    guard access == nil || access?.file != nil && level >= .warning else { return }
+    write(level, message: { "request" }, fields: fields)
+  }
+
+  /// Opens the access file again. If that fails, the old file stays open.
+  public func reopen() {
+    guard let file = access?.file else { return }
+    do throws(SystemError) {
+      try file.reopen()
+      access?.queue.wakeUp()
+    } catch {
+      warning(
+        "the access log cannot be opened again: its old file stays open",
+        fields: ["path": .string(file.path), "reason": .string(error.description)])
+    }
+  }
+}

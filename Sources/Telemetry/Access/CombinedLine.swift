@@ -1,0 +1,94 @@
+// CombinedLine: a request's line in Apache's combined format.
+
+import Glibc
+import Model
+
+/// The values of a line in Apache's combined log format: `%h %l %u %t "%r" %>s %b "%{Referer}i"
+/// "%{User-Agent}i"`. Secrets are masked and long values cut, as in other lines.
+public struct CombinedLine: Sendable {
+  /// The client's address.
+  public var client: String?
+  /// The name of an operator's token.
+  public var user: String?
+  /// The method.
+  public var method: String
+  /// The target as received.
+  public var target: String
+  /// The version of HTTP, such as `HTTP/1.1`.
+  public var version: String
+  /// The response status.
+  public var status: Int
+  /// Bytes of the body.
+  public var bytes: Int
+  /// `Referer`.
+  public var referer: String?
+  /// `User-Agent`.
+  public var userAgent: String?
+
+  /// Creates a line.
+  public init(
+    client: String?, user: String?, method: String, target: String, version: String, status: Int,
+    bytes: Int, referer: String?, userAgent: String?
+  ) {
+    self.client = client
+    self.user = user
+    self.method = method
+    self.target = target
+    self.version = version
+    self.status = status
+    self.bytes = bytes
+    self.referer = referer
+    self.userAgent = userAgent
+  }
+
+  private static let months = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+  ]
+
+  /// Returns the line's bytes with its line break.
+  func encoded(at seconds: Int) -> [UInt8] {
+    var line: [UInt8] = []
+    line.reserveCapacity(512)
+    Self.append(client ?? "-", to: &line, isBare: true)
+    line += " - ".utf8
+    Self.append(user.flatMap { $0.isEmpty ? nil : $0 } ?? "-", to: &line, isBare: true)
+    line += " [\(Self.time(seconds))] \"".utf8
+    Self.append("\(method) \(LogLine.shown(target)) \(version)", to: &line)
+    line += "\" \(status) \(bytes == 0 ? "-" : "\(bytes)") \"".utf8
+    Self.append(referer.map(LogLine.shown) ?? "-", to: &line)
+    line += "\" \"".utf8
+    Self.append(userAgent.map(LogLine.shown) ?? "-", to: &line)
+    line += "\"\n".utf8
+    return line
+  }
+
+  /// Escapes as Apache's `ap_escape_logitem` does: `\"` and `\\`, C's escapes for control characters
+  /// that have one, and `\xhh` for other bytes that are not printable ASCII.
+  private static func append(_ text: String, to line: inout [UInt8], isBare: Bool = false) {
+    for byte in text.utf8 {
+      switch byte {
+      case UInt8(ascii: "\""), UInt8(ascii: "\\"): line += [UInt8(ascii: "\\"), byte]
+      case 0x08: line += "\\b".utf8
+      case 0x09: line += "\\t".utf8
+      case 0x0a: line += "\\n".utf8
+      case 0x0b: line += "\\v".utf8
+      case 0x0d: line += "\\r".utf8
+      // Signs that end or begin a part of the line, outside of quotes.
+      case 0x20 where isBare, UInt8(ascii: "[") where isBare, UInt8(ascii: "]") where isBare:
+        line += ("\\x" + String(byte, radix: 16)).utf8
+      case 0x20..<0x7f: line.append(byte)
+      default: line += ("\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)).utf8
+      }
+    }
+  }
+
+  /// Returns `24/Nov/2026:05:00:00 +0000`.
+  private static func time(_ seconds: Int) -> String {
+    var time = time_t(seconds)
+    var day = tm()
+    gmtime_r(&time, &day)
+    func two(_ number: CInt) -> String { (number < 10 ? "0" : "") + "\(number)" }
+    return "\(two(day.tm_mday))/\(months[Int(day.tm_mon) % 12])/\(day.tm_year + 1900):"
+      + "\(two(day.tm_hour)):\(two(day.tm_min)):\(two(day.tm_sec)) +0000"
+  }
+}

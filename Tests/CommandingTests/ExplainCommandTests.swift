@@ -1,0 +1,92 @@
+// ExplainCommandTests: the explain command against a test server.
+
+import Configuring
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import Commanding
+
+@Suite(.onOwnThreads, .serialized) struct ExplainCommandTests {
+  private let server: Origin
+  private let said = Lock((output: "", errors: ""))
+
+  init() throws { server = try Origin() }
+
+  private static let answer = """
+    {"url": "http://h/a\\u001b.jpg", "rule": {"number": 2, "hosts": "h", "tags": []},
+     "keys": {"source": "s", "variant": "v"}, "parameters": {}, "transform": "w=300",
+     "format": {"name": null, "negotiated": ["avif", "webp"], "redirects": false},
+     "client": {"allowed": false, "code": "invalid_signature", "message": "no"},
+     "limits": {}, "memory": null,
+     "disk": {"bytes": 10, "age": 5, "ttl": -2, "use": "no", "received": 1,
+       "stale_while_revalidate": 0, "stale_if_error": 0, "etag": "\\"x\\""},
+     "source": {"bytes": 20, "age": 5, "ttl": 100, "use": "fresh", "received": 1,
+       "stale_while_revalidate": 0, "stale_if_error": 0,
+       "origin": {"status": 200, "cache_control": "max-age=105"}},
+     "failures": [], "flights": {"variant": 0, "source": 0, "revalidating": false},
+     "origin": {"host": "h:80", "circuit": "open", "circuit_seconds": 4.2, "recent_failures": 5,
+       "paused": false, "running": 1, "waiting": 2, "limit_per_host": 6, "maximum_bytes": 9},
+     "would": [{"step": "memory", "outcome": "next", "why": "absent"},
+       {"step": "store", "outcome": "answers", "why": "stores the variant"}],
+     "answer": {"cache_status": "pictor; hit; detail=source", "collapsed": false}}
+    """
+
+  private func run(
+    _ order: ExplainOrder, status: Int = 200, body: String = Self.answer
+  ) async -> CInt {
+    server.route(
+      "/admin/explain",
+      to: .status(status, body: Array(body.utf8), headers: ["Content-Type: application/json"]))
+    var configuration = Configuration()
+    configuration.server.port = server.port
+    configuration.admin.tokens = ["0123456789abcdef"]
+    let console = Console(
+      output: { [said] text in said.withLock { $0.output += text } },
+      errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
+    let command = ExplainCommand(configuration, order: order, console: console)
+    return await withTaskExecutorPreference(BlockingExecutor.shared) { command.run() }
+  }
+
+  @Test(arguments: [
+    ("http://h/a.jpg", "url=http%3A%2F%2Fh%2Fa.jpg"),
+    ("/image?url=http://h/a.jpg&w=3", "url=http://h/a.jpg&w=3"),
+    ("https://images.example/image?w=3&url=http://h/a b", "w=3&url=http://h/a%20b"),
+    ("https://other.example/image?id=3", "url=https%3A%2F%2Fother.example%2Fimage%3Fid%3D3"),
+    ("url=http://h/ä#x", "url=http://h/%C3%A4%23x"),
+  ]) func `a URL or a query becomes the server's query`(subject: String, query: String) async {
+    #expect(await run(ExplainOrder(subject)) == 0)
+    #expect(server.received(at: "/admin/explain").last?.target == "/admin/explain?" + query)
+  }
+
+  @Test func `the explanation is printed as text, without control characters`() async {
+    #expect(await run(ExplainOrder("http://h/a.jpg")) == 0)
+    let output = said.withLock { $0.output }
+    for part in [
+      "2, for h", "negotiated: avif, webp", "invalid_signature", "memory            absent",
+      "stale for 2 s", "not usable without the origin", "Cache-Control: max-age=105",
+      "circuit open", "for 5 s more", "next: absent",
+      "answer            Cache-Status: pictor; hit; detail=source",
+    ] {
+      #expect(output.contains(part), "\(part) in \(output)")
+    }
+    #expect(!output.contains("\u{1b}"))
+  }
+
+  @Test func `accept is sent, and the JSON is printed as it is`() async {
+    var order = ExplainOrder("http://h/a.jpg")
+    order.accept = "image/avif"
+    order.isJSON = true
+    #expect(await run(order) == 0)
+    #expect(said.withLock { $0.output } == Self.answer + "\n")
+    #expect(
+      server.received(at: "/admin/explain").last?.target.hasSuffix("&accept=image%2Favif") == true)
+  }
+
+  @Test func `an error is a line and status 1`() async {
+    let body = #"{"error": {"code": "x", "message": "no url"}}"#
+    #expect(await run(ExplainOrder("/image?w=1"), status: 400, body: body) == 1)
+    #expect(said.withLock { $0.errors }.contains("no url"))
+  }
+}
