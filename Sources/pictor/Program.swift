@@ -8,8 +8,8 @@ import Platform
 import Telemetry
 
 /// The actions of `pictor`. Every action returns an exit status: 0 for success, 1 for failure.
-/// `prefetch`, `purge`, `explain`, `sign` and `selftest` return 2 for wrong use, and an interrupted `prefetch` returns 128 plus
-/// the signal.
+/// `prefetch`, `purge`, `explain`, `top`, `sign` and `selftest` return 2 for wrong use, and an interrupted `prefetch`
+/// returns 128 plus the signal.
 enum Program {
   static func run(arguments: [String]) -> CInt {
     var problems = ConfigurationProblems()
@@ -17,8 +17,8 @@ enum Program {
     switch invocation.action {
     case .serve, .checkConfiguration:
       return start(invocation, problems: problems, environment: environment())
-    case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge, .explain, .sign,
-      .securityTest:
+    case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge, .explain, .top,
+      .sign, .securityTest:
       do throws(ConfigurationError) {
         try problems.check()
         return try perform(invocation, environment: environment())
@@ -27,7 +27,7 @@ enum Program {
         // 1 says that images failed, are not purged or not signed, or that an attack is open.
         let isWrongUse =
           !problems.isEmpty
-          && ["prefetch", "purge", "explain", "sign", "selftest"].contains(arguments.first)
+          && ["prefetch", "purge", "explain", "top", "sign", "selftest"].contains(arguments.first)
         return isWrongUse ? 2 : 1
       }
     }
@@ -62,6 +62,8 @@ enum Program {
       ).run()
     case .explain(let order):
       return ExplainCommand(configuration, order: order, environment: environment).run()
+    case .top(let order):
+      return TopCommand(configuration.server, order: order).run()
     case .sign(let order):
       return try SignCommand(configuration.signing, environment: environment, order: order).run()
     default:
