@@ -162,7 +162,8 @@ function stepBy(event, input, step) {
   const direction = { ArrowUp: 1, ArrowDown: -1 }[event.key];
   if (!direction) return;
   event.preventDefault();
-  const next = Math.round((Number(input.value || 0) + direction * step) * 100) / 100;
+  // A name, such as auto, counts as 0.
+  const next = Math.round(((Number(input.value) || 0) + direction * step) * 100) / 100;
   if (next < Number(input.min) || (input.max !== "" && next > Number(input.max))) return;
   input.value = String(next);
   input.dispatchEvent(new Event("input"));
@@ -191,12 +192,18 @@ function color({ name, standard }, id, changed) {
 
 const placeholders = { point: "0.3,0.7", area: "x,y,w,h", url: "local:///…", text: "–" };
 
-function text({ names, form, standard }, id, changed) {
+function text({ names, numbers, form, standard }, id, changed) {
   const list = element("datalist", { id: `${id}-names` }, ...names.map((name) => element("option", { value: name })));
   const input = element("input", {
     type: "text", id, list: names.length > 0 ? list.id : null, spellcheck: "false", autocomplete: "off",
-    placeholder: standard ?? names[0] ?? placeholders[form], oninput: changed,
+    placeholder: standard ?? (numbers ? "–" : names[0] ?? placeholders[form]), oninput: changed,
   });
+  if (numbers) {
+    const step = numbers.whole ? 1 : 0.1;
+    input.min = numbers.above ? step : numbers.minimum;
+    input.max = numbers.maximum ?? "";
+    input.addEventListener("keydown", (event) => stepBy(event, input, step));
+  }
   return {
     input, parts: [input, list],
     read: () => input.value.trim(),
