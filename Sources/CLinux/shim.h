@@ -67,6 +67,16 @@ static inline ssize_t pictor_linux_read_cached(int descriptor, void *buffer, siz
   return preadv2(descriptor, &part, 1, offset, RWF_NOWAIT);
 }
 
+/// sched_getaffinity(2) as the system call: the length of the mask in bytes, or -1.
+static inline long pictor_linux_get_affinity(pid_t thread, void *mask, size_t length) {
+  return syscall(SYS_sched_getaffinity, thread, length, mask);
+}
+
+/// sched_setaffinity(2) as the system call.
+static inline long pictor_linux_set_affinity(pid_t thread, const void *mask, size_t length) {
+  return syscall(SYS_sched_setaffinity, thread, length, mask);
+}
+
 /// memfd_create(2), close-on-exec, sealable.
 static inline int pictor_linux_memory_file(const char *name) {
   return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);

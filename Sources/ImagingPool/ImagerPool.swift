@@ -17,6 +17,8 @@ public final class ImagerPool: ImageProcessor {
   private let configuration: ImagerPoolConfiguration
   private let storage: VariantStorage
   private let log: Log
+  /// Returns the processor time of the event loops; `nil` if workers do not make room for them.
+  private let loopTime = Lock<(@Sendable () -> Duration)?>(nil)
   /// Set once, by `start`.
   private let core = AtomicLazyReference<PoolCore>()
 
@@ -31,6 +33,15 @@ public final class ImagerPool: ImageProcessor {
     self.log = log
   }
 
+  /// Lets workers leave cores to the event loops while these are busy, if `imaging.reserve_cores` is set. Call before
+  /// `start`.
+  ///
+  /// - Parameter loopTime: returns the processor time of all event loops together.
+  public func reserveCores(loopTime: @escaping @Sendable () -> Duration) {
+    guard configuration.reservesCores else { return }
+    self.loopTime.withLock { $0 = loopTime }
+  }
+
   /// Stops the workers at once if `shutDown` was not called.
   deinit { core.load()?.stop(at: .now) }
 
@@ -42,7 +53,7 @@ public final class ImagerPool: ImageProcessor {
   public func start() throws(ImagerStartError) {
     let created: PoolCore
     do throws(SystemError) {
-      created = try PoolCore(configuration, storage: storage, log: log)
+      created = try PoolCore(configuration, storage: storage, reserve: reserve(), log: log)
     } catch {
       throw ImagerStartError(executable: configuration.executable, reason: "\(error)")
     }
@@ -50,6 +61,17 @@ public final class ImagerPool: ImageProcessor {
       throw ImagerStartError(executable: configuration.executable, reason: "already started")
     }
     try created.start()
+  }
+
+  private func reserve() -> CoreReserve? {
+    guard let loopTime = loopTime.withLock({ $0 }) else { return nil }
+    do throws(SystemError) {
+      let cores = try Cores.allowed()
+      return cores.numbers.count > 1 ? CoreReserve(of: cores, loopTime: loopTime) : nil
+    } catch {
+      log.warning("workers leave no cores to event loops", fields: ["reason": .string("\(error)")])
+      return nil
+    }
   }
 
   /// Makes a variant. Cancelling the calling task cancels the job at once. A worker that has
@@ -106,6 +128,7 @@ public final class ImagerPool: ImageProcessor {
     figures.workersLost = core.lost.value
     figures.workersRetired = core.retired.value
     figures.underestimated = core.underestimated.value
+    figures.reservedCores = core.reserve?.count ?? 0
     figures.sandbox = core.sandbox
     figures.latency = core.latency.figures
     return figures

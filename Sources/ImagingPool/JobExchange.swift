@@ -162,6 +162,16 @@ extension WorkerSlot {
     core.update(slot: index) { $0.residentBytes = residentBytes }
   }
 
+  /// Moves the worker to the cores that event loops leave.
+  private func confine(_ worker: WorkerProcess) {
+    guard let cores = core.reserve?.workersCores() else { return }
+    do throws(SystemError) {
+      try worker.confine(to: cores)
+    } catch {
+      core.log.debug("a worker stays on its cores", fields: ["reason": .string("\(error)")])
+    }
+  }
+
   /// Starts a worker for a job whose worker died. Returns `nil` if none starts or if the job was
   /// cancelled.
   private func replacement(for id: UInt64) -> WorkerProcess? {
@@ -191,6 +201,7 @@ extension WorkerSlot {
       id: id, transform: job.transform, density: job.density, limits: configuration.limits,
       offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job),
       verifies: job.verifies, isQuickOnly: isQuickOnly)
+    confine(worker)
     configuration.willSend?(worker.pid)
     do throws(WireError) {
       try worker.send(message, of: job)
@@ -223,9 +234,12 @@ extension WorkerSlot {
         outcome = .stopped
       }
 
+      let nextMeasurement = core.reserve.map { _ in ContinuousClock.now + CoreReserve.pause }
       let ready = Poll.wait(
-        for: [worker.socket.descriptor, signal.descriptor], until: min(until, timeIsUp))
+        for: [worker.socket.descriptor, signal.descriptor],
+        until: min(until, timeIsUp, nextMeasurement ?? until))
       if ready[1] { signal.reset() }
+      confine(worker)
       if ready[0] {
         do throws(WireError) {
           let answer = try JobAnswer.read(

@@ -29,6 +29,8 @@ final class PoolCore: Sendable {
   let retired = Counter()
   let underestimated = Counter()
   let latency = LatencyHistogram()
+  /// The cores that workers leave to event loops; `nil` if they have all.
+  let reserve: CoreReserve?
 
   private let seal = Lock<SandboxReport?>(nil)
   private let board: Lock<JobScheduler<PendingJob>>
@@ -39,9 +41,11 @@ final class PoolCore: Sendable {
   private let endWaiters = Lock<[CheckedContinuation<Void, Never>]>([])
 
   init(
-    _ configuration: ImagerPoolConfiguration, storage: VariantStorage, log: Log
+    _ configuration: ImagerPoolConfiguration, storage: VariantStorage, reserve: CoreReserve?,
+    log: Log
   ) throws(SystemError) {
     self.storage = storage
+    self.reserve = reserve
     self.configuration = configuration
     self.log = log
     let count = max(configuration.workers, 1)

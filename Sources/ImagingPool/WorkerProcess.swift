@@ -25,6 +25,8 @@ final class WorkerProcess {
   private(set) var lastResidentBytes = 0
   /// Whether its memory limit is lower than its hard limit.
   private(set) var isHeld = false
+  /// The cores that it was confined to; `nil` for those that it inherited.
+  private var cores: Cores?
   /// Its standard error, for messages of GLib or the dynamic linker.
   private let complaints: OwnedDescriptor
   /// `/proc/PID/statm`, kept open so that a reading takes one system call. Negative without /proc.
@@ -90,6 +92,15 @@ final class WorkerProcess {
       return nil
     }
     return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+  }
+
+  /// Lets the worker run on these cores only. Costs nothing if it does already.
+  ///
+  /// After an error it stays where it is, until other cores are named.
+  func confine(to cores: Cores) throws(SystemError) {
+    guard cores != self.cores else { return }
+    self.cores = cores
+    try cores.confine(pid)
   }
 
   /// Returns and stores the resident memory in bytes; 0 if unknown.

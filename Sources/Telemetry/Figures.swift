@@ -196,6 +196,8 @@ public struct ImagingFigures: Codable, Hashable, Sendable {
   public var workersRetired = 0
   /// Jobs that needed more memory than estimated and were repeated with a worker's whole memory.
   public var underestimated = 0
+  /// Cores that the workers leave to event loops now.
+  public var reservedCores = 0
   /// The layers that seal the imaging workers, as the last one to start reports them; `nil` before the first.
   public var sandbox: SandboxReport?
   /// Resident memory of all imaging workers, in bytes.
@@ -209,6 +211,7 @@ public struct ImagingFigures: Codable, Hashable, Sendable {
   enum CodingKeys: String, CodingKey {
     case succeeded, failed, cancelled, running, waiting, limit, workers, latency, sandbox
     case underestimated
+    case reservedCores = "reserved_cores"
     case workersLost = "workers_lost"
     case workersRetired = "workers_retired"
     case residentBytes = "resident_bytes"

@@ -69,6 +69,7 @@ final class Service: Sendable {
           files: storage.files.map { BudgetFigures($0.budget) })
         return stats
       }, log: log)
+    imagers.reserveCores { [weak server] in server?.loopTime ?? .zero }
     self.memory = memory
     self.warnings = warnings
     self.disk = disk

@@ -42,6 +42,10 @@ extension Configuration {
       .integer(
         "imaging.niceness", at: \.imaging.niceness,
         purpose: "niceness of the workers; higher: responses come before encodes", in: 0...19),
+      .boolean(
+        "imaging.reserve_cores", at: \.imaging.reservesCores,
+        purpose: "whether workers leave up to half of the cores to event loops while these are busy"
+      ),
       .formats("imaging.formats", at: \.imaging.formats, purpose: "formats that are decoded"),
       .formats(
         "imaging.auto_formats", at: \.imaging.autoFormats,

@@ -27,6 +27,8 @@ public struct ImagingSettings: Hashable, Sendable {
   /// Added to the workers' niceness, 0–19. It divides the cores between hits and misses when both
   /// keep all of them busy (docs/performance.md).
   public var niceness = 5
+  /// Whether workers leave cores to the event loops while these are busy.
+  public var reservesCores = true
   /// Formats that may be decoded. Other formats fail with `unsupported_format`.
   public var formats = ImageFormat.inputs
   /// Formats of `ImageFormat.negotiable` for requests without a format, in order of preference, if

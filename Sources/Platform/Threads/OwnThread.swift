@@ -63,6 +63,19 @@ public final class OwnThread: Sendable {
     if let thread = started.thread.withLock({ $0.take() }) { pthread_detach(thread) }
   }
 
+  /// The processor time of the thread; `nil` after it was joined or detached, or has ended.
+  public var processorTime: Duration? {
+    thread.withLock { thread in
+      var clock = clockid_t()
+      var time = timespec()
+      // A thread that is not joined keeps its number.
+      guard let thread, pthread_getcpuclockid(thread, &clock) == 0,
+        clock_gettime(clock, &time) == 0
+      else { return nil }
+      return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+  }
+
   /// Waits for the thread to end. Later calls return at once.
   public func join() {
     if let thread = thread.withLock({ $0.take() }) { pthread_join(thread, nil) }

@@ -80,6 +80,9 @@ final class EventLoop: @unchecked Sendable {
   /// The number of rounds so far.
   var rounds: Int { context.state.rounds.value }
 
+  /// The processor time of the thread; 0 while it does not run.
+  var processorTime: Duration { thread.withLock { $0 }?.processorTime ?? .zero }
+
   /// Makes an idle loop run a round, from any thread.
   func wake() { context.state.wake.set() }
 
@@ -187,6 +190,9 @@ final class EventLoopGroup: Sendable {
 
   /// The number of requests being answered.
   var active: Int { loops.reduce(0) { $0 + $1.active } }
+
+  /// The processor time of all loops together.
+  var processorTime: Duration { loops.reduce(.zero) { $0 + $1.processorTime } }
 
   /// Returns whether every loop begins a round before `end`. Blocks the calling thread.
   func beginRounds(until end: ContinuousClock.Instant) -> Bool {

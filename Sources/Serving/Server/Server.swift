@@ -165,6 +165,11 @@ public final class Server: Sendable {
     return (running.withLock { $0 }?.all ?? []).allSatisfy { $0.loops.beginRounds(until: end) }
   }
 
+  /// The processor time of all event loops together; 0 while the server is not running.
+  public var loopTime: Duration {
+    (running.withLock { $0 }?.all ?? []).reduce(.zero) { $0 + $1.loops.processorTime }
+  }
+
   /// Replaces the operators. Without any, `/admin` is disabled.
   public func setOperators(_ operators: [Operator]) { gate.set(operators) }
 

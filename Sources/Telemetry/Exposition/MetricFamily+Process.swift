@@ -32,6 +32,9 @@ extension MetricFamily {
     .counter("pictor_imaging_workers_retired_total", "Imaging workers replaced on purpose.") {
       $0.imaging.workersRetired
     },
+    .gauge("pictor_imaging_reserved_cores", "Cores that workers leave to busy event loops.") {
+      $0.imaging.reservedCores
+    },
     .gauge("pictor_imaging_resident_memory_bytes", "Resident memory of all imaging workers.") {
       $0.imaging.residentBytes
     },

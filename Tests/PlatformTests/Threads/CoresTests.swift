@@ -1,0 +1,63 @@
+// CoresTests: the cores on which threads may run.
+
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Platform
+
+@Suite(.onOwnThreads) struct CoresTests {
+  /// Starts a program that waits, and ends it after the test.
+  private func withChild(_ body: (pid_t) throws -> Void) throws {
+    var pid = pid_t()
+    var arguments = [strdup("sleep"), strdup("60"), nil]
+    defer { for argument in arguments { free(argument) } }
+    try #require(posix_spawnp(&pid, "sleep", nil, nil, &arguments, nil) == 0)
+    defer {
+      kill(pid, SIGKILL)
+      var status: CInt = 0
+      waitpid(pid, &status, 0)
+    }
+    try body(pid)
+  }
+
+  @Test func `a process is confined to each of its cores, and freed`() throws {
+    let all = try Cores.allowed()
+    #expect(!all.numbers.isEmpty && all.numbers == all.numbers.sorted())
+    try withChild { child in
+      #expect(try Cores.allowed(for: child) == all)
+      for number in all.numbers {
+        try Cores([number]).confine(child)
+        #expect(try Cores.allowed(for: child).numbers == [number])
+      }
+      try all.confine(child)
+      #expect(try Cores.allowed(for: child) == all)
+    }
+  }
+
+  @Test func `no core, and cores that the machine lacks, are errors`() throws {
+    try withChild { child in
+      #expect(throws: SystemError(EINVAL)) { try Cores([]).confine(child) }
+      #expect(throws: SystemError(EINVAL)) { try Cores([8_191]).confine(child) }
+      #expect(throws: SystemError(EINVAL)) { try Cores([-1, 100_000]).confine(child) }
+    }
+  }
+
+  @Test func `a process that has ended has no threads to confine`() throws {
+    var ended = pid_t()
+    try withChild { ended = $0 }
+    try Cores.allowed().confine(ended)
+    #expect(throws: SystemError(ESRCH)) { try Cores.allowed(for: ended) }
+  }
+
+  @Test func `the time of a thread is what it used, until it is joined`() throws {
+    let isOver = Lock(false)
+    let thread = try OwnThread(name: "test-busy", rank: .foreground) {
+      while !isOver.withLock({ $0 }) {}
+    }
+    try blockUntil { thread.processorTime ?? .zero > .milliseconds(5) }
+    isOver.withLock { $0 = true }
+    thread.join()
+    #expect(thread.processorTime == nil)
+  }
+}
