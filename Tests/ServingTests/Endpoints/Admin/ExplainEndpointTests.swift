@@ -74,6 +74,26 @@ import Testing
     #expect(services.explained.withLock { $0.last }?.options.cache == .only)
   }
 
+  @Test func `client hints count as they do for an image`() async throws {
+    let query = "url=https%3A%2F%2Fh%2Fa.jpg&w=auto&dpr=auto&format=webp"
+    let fields: KeyValuePairs = [
+      "Authorization": "Bearer " + Self.token, "Sec-CH-DPR": "2", "Sec-CH-Width": "600",
+      "Save-Data": "on",
+    ]
+    let varied = try await explain(query, fields: fields) { $0.saveDataReduction = 20 }
+    #expect(varied.contains(#""redirects" : false"#))
+    let redirected = try await explain(query, fields: fields) {
+      $0.saveDataReduction = 20
+      $0.redirectsAuto = true
+    }
+    #expect(redirected.contains(#""redirects" : true"#))
+    let explained = services.explained.withLock { $0.map(\.transform.canonicalText) }
+    #expect(
+      explained == [
+        "scale=2.0&w=320&format=webp&qualities=webp:59", "scale=2.0&w=320&format=webp",
+      ])
+  }
+
   @Test func `errors are those of /image, and what clients may not is told`() async throws {
     let missing = try await explain("w=10", status: 400)
     #expect(missing.contains("missing_parameter"))

@@ -54,10 +54,11 @@ struct ExplainReport: Encodable {
   ///
   /// - Parameters:
   ///   - parameters: what shapes the image, with its preset.
+  ///   - hints: the hints that the request follows.
   ///   - refusal: the error with which a client would be refused; `nil` for none.
   init(
     _ request: ImageRequest, parameters: [String: String], rules: RequestRules,
-    refusal: ImageError?, configuration: ServerConfiguration
+    hints: HintNeeds, refusal: ImageError?, configuration: ServerConfiguration
   ) {
     url = SecretMask.withoutUsers(request.source.text)
     rule = rules.keyFilter.place(of: request.source).map {
@@ -74,7 +75,7 @@ struct ExplainReport: Encodable {
     format = Format(
       name: request.transform.output.format?.rawValue,
       negotiated: request.transform.output.accepted.map(\.rawValue),
-      redirects: isNegotiated && rules.redirectsAuto)
+      redirects: (isNegotiated || !hints.isEmpty) && rules.redirectsAuto)
     client = Client(allowed: refusal == nil, code: refusal?.code, message: refusal?.message)
     limits = Limits(
       maximumPixels: configuration.maximumPixels,

@@ -5,7 +5,7 @@ import Model
 /// `/admin/explain`: the query of `/image`, and optionally `accept`, the value of an `Accept` field in place
 /// of the request's own.
 ///
-/// The request's `Cache-Control` and forwarded fields count, as they would for `/image`.
+/// The request's `Cache-Control`, client hints and forwarded fields count, as they would for `/image`.
 struct ExplainEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/explain")
   let methods: [Method] = [.get, .head]
@@ -15,8 +15,11 @@ struct ExplainEndpoint: Endpoint {
     let (query, accept) = try Self.split(context.query)
     let formats = accept.map { AcceptedFormats(accept: $0) } ?? context.acceptedFormats
     let (rules, refusal) = Self.rules(for: query, of: context)
-    let parsed = try ImageParameter.parse(query, rules: rules)
+    let (parsed, needs) = try ImageParameter.parseAdaptive(query, rules: rules, kind: .image)
     var request = rules.request(parsed, accepting: formats)
+    if let use = HintUse(needs, of: parsed, rules: rules) {
+      request = rules.request(request, for: use.hints(on: context.connection))
+    }
     RequestCacheControl(on: context.connection).apply(to: &request.options, rights: rules.options)
     let names = rules.keyFilter.rule(for: request.source)?.forwardedHeaders ?? []
     if let forwarding = Forwarding(names: names) {
@@ -26,7 +29,8 @@ struct ExplainEndpoint: Endpoint {
     let explainer = context.services.explainer
     let configuration = context.handler.configuration
     let report = ExplainReport(
-      request, parameters: shaping, rules: rules, refusal: refusal, configuration: configuration)
+      request, parameters: shaping, rules: rules, hints: needs, refusal: refusal,
+      configuration: configuration)
     return .jsonLater { [request] in
       var report = report
       report.explanation = await explainer.explain(request)
