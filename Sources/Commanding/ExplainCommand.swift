@@ -57,7 +57,7 @@ public struct ExplainCommand {
         return 1
       }
       guard !order.isJSON else {
-        console.output(String(decoding: answer.body, as: UTF8.self) + "\n")
+        console.output(PrefetchReport.printableJSON(answer.body) + "\n")
         return 0
       }
       guard

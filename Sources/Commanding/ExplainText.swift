@@ -63,13 +63,10 @@ struct ExplainText: Decodable {
     for failure in explanation.failures {
       rows.append(("failure", "\(failure.code) \(failure.status), for \(failure.seconds) s more"))
     }
-    var lines = rows.map { Self.line($0.0, PrefetchReport.printable($0.1)) }
-    lines.append("would")
-    lines += explanation.would.map { step in
-      Self.line("  " + step.step, "\(step.outcome.rawValue): \(PrefetchReport.printable(step.why))")
-    }
-    if let answer = explanation.answer { lines.append(Self.line("answer", answer.text)) }
-    return lines.map { $0 + "\n" }.joined()
+    rows.append(("would", ""))
+    rows += explanation.would.map { ("  " + $0.step, "\($0.outcome.rawValue): \($0.why)") }
+    if let answer = explanation.answer { rows.append(("answer", answer.text)) }
+    return rows.map { PrefetchReport.printable(Self.line($0.0, $0.1)) + "\n" }.joined()
   }
 
   private var formatText: String {
@@ -81,14 +78,15 @@ struct ExplainText: Decodable {
   }
 
   private static func line(_ name: String, _ value: String) -> String {
-    name + String(repeating: " ", count: max(18 - name.count, 1)) + value
+    guard !value.isEmpty else { return name }
+    return name + String(repeating: " ", count: max(18 - name.count, 1)) + value
   }
 }
 
 extension ExplainedEntry {
   /// The entry in words.
   fileprivate var text: String {
-    let life = ttl > 0 ? "fresh for \(ttl) s" : "stale for \(-ttl) s"
+    let life = ttl > 0 ? "fresh for \(ttl) s" : "stale for \(ttl.magnitude) s"
     var parts = ["\(bytes) bytes", "age \(age) s", life]
     if ttl <= 0 || use != .fresh {
       parts.append(use == .no ? "not usable without the origin" : "usable: \(use.rawValue)")
@@ -115,11 +113,16 @@ extension LoadOutlook {
   fileprivate var text: String {
     guard let host else { return "refused: \(refusal ?? "unknown")" }
     var parts = [host, "circuit \(circuit.rawValue)"]
-    if let seconds = opensAgain { parts.append("for \(Int(seconds.rounded(.up))) s more") }
+    if let seconds = opensAgain { parts.append("for \(Self.whole(seconds)) s more") }
     if recentFailures > 0 { parts.append("\(recentFailures) failures in a row") }
     parts.append("\(running) running and \(waiting) waiting, at most \(limitPerHost)")
     if isPaused { parts.append("downloads are paused") }
     return parts.joined(separator: ", ")
+  }
+
+  /// Rounds seconds up, and to the range of `Int`: another program may have sent them.
+  private static func whole(_ seconds: Double) -> Int {
+    Int(exactly: seconds.rounded(.up)) ?? (seconds > 0 ? .max : 0)
   }
 }
 

@@ -33,7 +33,8 @@ enum PrefetchReport {
       \(status.finished) loaded, \(status.skipped) skipped, \(status.failed) failed
 
       """
-    if status.done < status.total { text += "not tried: \(status.total - status.done)\n" }
+    // The numbers may be those of another program, so no sum of them may overflow.
+    if status.done < status.total { text += "not tried: \(status.total &- status.done)\n" }
     for (code, count) in status.reasons.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
       text += "failed: \(count) \(printable(code))\n"
     }
@@ -41,7 +42,7 @@ enum PrefetchReport {
       text += "line \(failure.line): \(printable(failure.code)): \(printable(failure.message))\n"
     }
     if status.failures.count < status.failed {
-      text += "and \(status.failed - status.failures.count) more failures\n"
+      text += "and \(status.failed &- status.failures.count) more failures\n"
     }
     return text
   }
@@ -66,10 +67,32 @@ enum PrefetchReport {
     String(String.UnicodeScalarView(text.unicodeScalars.map(printable)))
   }
 
+  /// Returns JSON with escapes in place of the characters that `printable` replaces, but for line
+  /// breaks. The values stay the same: in JSON, such characters only occur in strings (RFC 8259).
+  static func printableJSON(_ bytes: [UInt8]) -> String {
+    let text = String(decoding: bytes, as: UTF8.self)
+    var shown = ""
+    for scalar in text.unicodeScalars {
+      if scalar == "\n" || isPrintable(scalar) {
+        shown.unicodeScalars.append(scalar)
+      } else {
+        for unit in String(scalar).utf16 {
+          let digits = String(unit, radix: 16)
+          shown += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        }
+      }
+    }
+    return shown
+  }
+
   private static func printable(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+    isPrintable(scalar) ? scalar : "\u{FFFD}"
+  }
+
+  private static func isPrintable(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.properties.generalCategory {
-    case .control, .format, .lineSeparator, .paragraphSeparator: "\u{FFFD}"
-    default: scalar
+    case .control, .format, .lineSeparator, .paragraphSeparator: false
+    default: true
     }
   }
 }

@@ -137,11 +137,16 @@ public final class LogQueue: Sendable {
 
   private func run() {
     var waiting = Poll([wake.descriptor])
+    var last: CInt?
     while true {
       waiting.wait(until: state.withLock { $0.limiter.nextSummary })
       wake.reset()
       let (lines, isLast) = take()
-      let lost = write(lines, to: file?.descriptor() ?? descriptor)
+      let current = file?.descriptor() ?? descriptor
+      // The beginning of a line stays in the file before a reopening, which had another descriptor.
+      if let last, last != current { state.withLock { $0.isTorn = false } }
+      last = current
+      let lost = write(lines, to: current)
       let untold = state.withLock { state in
         state.writing = 0
         state.figures.written += lines.count - lost

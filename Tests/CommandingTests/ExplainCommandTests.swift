@@ -89,4 +89,31 @@ import Testing
     #expect(await run(ExplainOrder("/image?w=1"), status: 400, body: body) == 1)
     #expect(said.withLock { $0.errors }.contains("no url"))
   }
+
+  /// The answer with hostile texts in place of its own, and extreme numbers.
+  private static let hostile =
+    answer
+    .replacing(#""step": "memory""#, with: #""step": "mem\u001b]0;x\u0007""#)
+    .replacing("pictor; hit; detail=source", with: #"pictor\u001b[2J\u009b\n\u202e"#)
+    .replacing(#""ttl": -2"#, with: #""ttl": -9223372036854775808"#)
+    .replacing("4.2", with: "1e300")
+
+  @Test
+  func `no text or number of the answer reaches the terminal as a command, or ends the program`()
+    async
+  {
+    #expect(await run(ExplainOrder("http://h/a.jpg"), body: Self.hostile) == 0)
+    let output = said.withLock { $0.output }
+    #expect(output.contains("stale for 9223372036854775808 s"))
+    for sign in ["\u{1b}", "\u{7}", "\u{9b}", "\u{202e}"] { #expect(!output.contains(sign)) }
+    #expect(output.split(separator: "\n").last?.hasPrefix("answer ") == true, "\(output)")
+  }
+
+  @Test func `control characters of the JSON are printed as escapes`() async {
+    var order = ExplainOrder("http://h/a.jpg")
+    order.isJSON = true
+    #expect(await run(order, body: "{\"a\":\n\"\u{1b}\u{9b}\u{202e}\u{e0001}ä\"}") == 0)
+    #expect(
+      said.withLock { $0.output } == "{\"a\":\n\"\\u001b\\u009b\\u202e\\udb40\\udc01ä\"}\n")
+  }
 }

@@ -102,4 +102,15 @@ import Testing
   func `control and bidirectional characters are replaced`(text: String) {
     #expect(PrefetchReport.printable("a\(text)b é 東") == "a\u{FFFD}b é 東")
   }
+
+  @Test func `extreme numbers of another program are shown`() {
+    let extreme = status { status in
+      status.total = .max
+      status.finished = .min
+      status.skipped = -1
+      status.failed = .min
+    }
+    #expect(PrefetchReport.summary(extreme).contains("not tried"))
+    #expect(PrefetchReport.progress(extreme, width: 200).hasPrefix("["))
+  }
 }

@@ -275,8 +275,9 @@ public struct PrefetchStatus: Hashable, Sendable, Codable {
     case secondsLeft = "seconds_left"
   }
 
-  /// The number of images done, with any outcome.
-  public var done: Int { finished + skipped + failed }
+  /// The number of images done, with any outcome. Numbers that were decoded may be any, so a sum
+  /// beyond `Int` wraps.
+  public var done: Int { finished &+ skipped &+ failed }
 }
 
 /// The prefetcher's services for operators. No method blocks.

@@ -94,8 +94,10 @@ extension RequestContext {
   /// - Throws: `expiredSignature`.
   func entitledTarget() throws(ImageError) -> RequestTarget {
     guard let target = client.target else { throw .internal(detail: "a request without a target") }
-    // Read first, because most servers restrict nothing.
-    if handler.isRestricting, !target.isSigned || target.isExpired(at: Clock.now()), isOperator {
+    // Read first, because most servers restrict nothing but `onerror`.
+    if handler.isRestricting || target.lacksRight,
+      !target.isSigned || target.isExpired(at: Clock.now()), isOperator
+    {
       let entitled = RequestTarget(
         raw: target.raw, hash: target.hash, rules: handler.operatorRules)
       entitled.isOfOperator = true
@@ -110,6 +112,14 @@ extension RequestContext {
 }
 
 extension RequestTarget {
+  /// Whether the target was refused for a parameter that not every client may use.
+  fileprivate var lacksRight: Bool {
+    switch request {
+    case .failure(.unsignedParameter)?, .failure(.forbiddenParameter)?: true
+    default: false
+    }
+  }
+
   /// Whether the signature is no longer valid: from the second on that `exp` names.
   func isExpired(at now: UnixTime) -> Bool { expiry.map { $0 <= now } ?? false }
 }

@@ -79,7 +79,7 @@ extension Log {
     } catch {
       warning(
         "the access log cannot be opened again: its old file stays open",
-        fields: ["path": .string(file.path), "reason": .string(error.description)])
+        fields: ["path": .string(file.path), "reason": .string(LogFile.reason(error))])
     }
   }
 }

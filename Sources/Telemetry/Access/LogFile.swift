@@ -57,10 +57,20 @@ public final class LogFile: Sendable {
       close(try open(path, flags: 0))
       return nil
     } catch {
-      guard error.code == ENOENT else { return error.description }
+      guard error.code == ENOENT else { return reason(error) }
       let end = path.lastIndex(of: "/")
       let folder = end.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
       return access(folder, W_OK | X_OK) == 0 ? nil : errnoText()
+    }
+  }
+
+  /// Says what an error of opening means for a log file.
+  static func reason(_ error: SystemError) -> String {
+    switch error.code {
+    case ELOOP: "it is a symbolic link, which is not followed"
+    // ENXIO: a pipe without a reader, or a socket (open(2)).
+    case EINVAL, ENXIO: "it is not a regular file"
+    default: error.description
     }
   }
 

@@ -41,6 +41,34 @@ import Testing
     #expect(!pictor.log.contains("missing-"))
   }
 
+  @Test func `a file after one that was full begins with a whole line`() throws {
+    // Given
+    let path = folder.path + "/access.log"
+    let full = 200_001
+    let pictor = try PictorProcess(
+      in: folder,
+      ["--log.access_path", path, "--log.access_format", "combined", "--log.requests", "all"],
+      wrapper: ["/usr/bin/prlimit", "--fsize=\(full)"])
+    let client = try pictor.connect()
+    let long = String(repeating: "a", count: 400)
+    for _ in 0..<250 {
+      let answer = try client.get("/" + long, headers: ["Referer": long, "User-Agent": long])
+      #expect(answer.status == 404)
+    }
+    try blockUntil("the file is full") { contents(of: path).utf8.count == full }
+    // When
+    #expect(rename(path, path + ".1") == 0)
+    kill(pictor.id, SIGHUP)
+    try blockUntil("the file is opened again") { access(path, F_OK) == 0 }
+    #expect(try client.get("/last").status == 404)
+    #expect(try pictor.end() == 0)
+    // Then
+    let text = contents(of: path)
+    #expect(!text.hasPrefix("\n") && text.contains("/last"), "\(text)")
+    #expect(contents(of: path + ".1").utf8.count == full)
+    #expect(pictor.log.contains("access log lines dropped"))
+  }
+
   @Test func `successes are sampled, failures are not`() throws {
     let path = folder.path + "/access.log"
     let pictor = try PictorProcess(

@@ -278,6 +278,20 @@ import Testing
     }
   }
 
+  @Test func `operators may redirect on a server that restricts nothing else`() async throws {
+    try await withFallback(
+      provider(.sourceError(status: 500)), configure: { $0.operatorTokens = ["secret"] }
+    ) { _, client in
+      let target = imageTarget + "&onerror=redirect"
+      #expect(try client.get(target).status == 403)
+      #expect(try client.get(target, headers: ["Authorization": "Bearer wrong"]).status == 403)
+      let answer = try client.get(target, headers: ["Authorization": "Bearer secret"])
+      #expect(answer.status == 302 && answer["Location"] == imageURL)
+      // The memo of the target does not make it an operator's.
+      #expect(try client.get(target).status == 403)
+    }
+  }
+
   @Test func `no redirect leads to a forbidden source, a file, or without a signing key`()
     async throws
   {
