@@ -38,6 +38,8 @@ public struct Configuration: Hashable, Sendable {
   public var prefetch = PrefetchSettings()
   /// `log.…`
   public var log = LogSettings()
+  /// `tracing.…`
+  public var tracing = TracingSettings()
 
   /// Creates the default configuration.
   public init() {}

@@ -36,6 +36,8 @@ public struct DownloaderConfiguration: Sendable {
   public var allowedNetworks: [CIDR] = []
   /// Hosts, ports and paths that downloads may use, including redirects.
   public var hosts = HostPolicy()
+  /// Sources whose origins get the trace of a load (`tracing.propagate`); empty: none.
+  public var traced: [SourcePattern] = []
   /// Settings for particular hosts, with their secrets; the first matching rule applies.
   public var hostRules: [HostRule] = []
   /// URL of the HTTP proxy for hosts without a rule of their own, `http://host:port`, optionally
@@ -75,6 +77,17 @@ public struct DownloaderConfiguration: Sendable {
     hosts.ports = settings.ports.compactMap(PortRange.init)
     maximumBytesInFlight =
       settings.maximumBytesInFlight ?? plan.bodies(ofAtMost: settings.maximumBytes)
+  }
+
+  /// Returns the trace that the origin of a hop is told, if it may know one. A pattern has to cover each
+  /// way of reading the path, as on the allow list.
+  func tells(_ trace: TraceContext?, to target: DownloadTarget) -> TraceContext? {
+    guard let trace, !traced.isEmpty else { return nil }
+    let path = PathReading(target.url.path)
+    let isTraced = traced.contains {
+      $0.covers(host: target.host, port: target.url.port, path: path)
+    }
+    return isTraced ? trace : nil
   }
 
   /// A setting of `settings`.

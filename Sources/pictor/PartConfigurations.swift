@@ -94,6 +94,9 @@ struct PartConfigurations: Sendable {
     downloader = DownloaderConfiguration(configuration.download, plan: plan)
     downloader.serverID = server.id
     downloader.check(&problems)
+    downloader.traced = patterns(
+      of: configuration.tracing.propagate, at: "tracing.propagate", &problems)
+    server.propagatesTraces = !downloader.traced.isEmpty
     for (index, rule) in configuration.hosts.enumerated() {
       let resolved = problems.collect { () throws(ConfigurationError) in
         try rule.resolved(environment: environment, at: "hosts: rule \(index + 1)")

@@ -166,6 +166,7 @@ import Testing
     ("download.allow_networks", ["10.0.0.0/8", "fd00::/8"]),
     ("download.allow_hosts", ["a.example", "*.b.example"]),
     ("download.deny_hosts", ["a.example", "*.b.example"]),
+    ("tracing.propagate", ["a.example", "*.b.example"]),
     ("admin.tokens", ["0123456789abcdef", "fedcba9876543210"]),
     ("imaging.formats", ["jpeg", "png"]), ("imaging.auto_formats", ["webp", "avif"]),
     ("failures.ttl", ["404=1m", "410=2m"]), ("server.allow", ["refresh", "retry"]),

@@ -12,6 +12,7 @@ struct PendingDownload: Sendable {
   let onBody: (@Sendable (any StreamingBody) -> Void)?
   let forwarded: [HeaderField]
   let trail: ServerTrail
+  let trace: TraceContext?
   let arrived: ContinuousClock.Instant
   let priority: SharedPriority
   private let work: (any WorkPriority)?
@@ -27,6 +28,7 @@ struct PendingDownload: Sendable {
     self.validators = request.validators
     forwarded = request.forwarded
     trail = request.trail
+    trace = request.trace
     onHead = request.onHead
     onBody = request.onBody
     work = request.priority

@@ -23,7 +23,7 @@ extension Transfer {
       of: entry?.rule, forwarded: trail.isFirst(target) ? forwarded : [],
       hasSecrets: sendsSecrets(of: entry?.rule, to: target), validators: validators,
       isRedirected: !redirects.isEmpty,
-      trail: servers)
+      trail: servers, trace: rules.configuration.tells(trace, to: target))
     // curl reads the list until it gets another one.
     try easy.set(CURLOPT_HTTPHEADER, pointer: headers.pointer)
     self.headers = headers

@@ -18,6 +18,8 @@ final class Transfer {
   let forwarded: [HeaderField]
   /// The servers that it was asked for through.
   let servers: ServerTrail
+  /// The trace that it belongs to.
+  let trace: TraceContext?
   let deadline: ContinuousClock.Instant
   private let onAnswer: () -> Void
   private let progress: (_ received: Int, _ expected: Int) -> Void
@@ -68,6 +70,7 @@ final class Transfer {
     validators = load.validators
     forwarded = load.forwarded
     servers = load.trail
+    trace = load.trace
     onHead = load.onHead
     onBody = load.onBody
     self.rules = rules

@@ -65,16 +65,17 @@ struct TransferRules: Sendable {
   ///   - forwarded: the client's fields, if the hop may have them; only those that the rule names are sent.
   ///   - hasSecrets: whether the rule's secrets are sent on this hop.
   ///   - trail: the servers that the request came through.
+  ///   - trace: the trace that the origin is told. It takes the place of what the rule and the client say.
   func headers(
     of rule: HostRule?, forwarded: [HeaderField], hasSecrets: Bool, validators: Validators?,
-    isRedirected: Bool, trail: ServerTrail = ServerTrail()
+    isRedirected: Bool, trail: ServerTrail = ServerTrail(), trace: TraceContext? = nil
   ) throws(ImageError) -> HeaderList {
     // Sent on every hop, regardless of the rule: RFC 8586, section 2, forbids removing it.
     let last =
       Self.conditions(validators, isRedirected: isRedirected)
-      + (try Self.trailField(trail, through: configuration.serverID))
+      + (try Self.trailField(trail, through: configuration.serverID)) + (trace?.fields ?? [])
     guard let rule else {
-      let isUsual = trail.elements.isEmpty && validators == nil
+      let isUsual = trail.elements.isEmpty && validators == nil && trace == nil
       return isUsual ? usual : try Self.list(defaults + last)
     }
     var fields = defaults
@@ -90,6 +91,9 @@ struct TransferRules: Sendable {
     set(rule.headers)
     if hasSecrets { set(rule.secretHeaders) }
     fields.removeAll { $0.name.lowercased() == Self.trailName }
+    if trace != nil {
+      fields.removeAll { isNamed($0.name, in: [TraceContext.parentName, TraceContext.stateName]) }
+    }
     return try Self.list(fields + last)
   }
 

@@ -40,7 +40,7 @@ struct SourceFetcher: Sendable {
     let result = try await loader.load(
       LoadRequest(
         url: request.source, validators: validators, priority: participant,
-        forwarded: request.forwarded, trail: options.trail,
+        forwarded: request.forwarded, trail: options.trail, trace: options.trace,
         onHead: { [freshness] in onHead(freshness.freshness(of: $0, for: request)) },
         onBody: { participant.announce(FlightBody(body: $0, forward: forward)) }))
     var timings = timings

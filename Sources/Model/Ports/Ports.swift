@@ -270,6 +270,8 @@ public struct LoadRequest: Sendable {
   public let forwarded: [HeaderField]
   /// The servers that the request came through. They are forwarded to the origin (RFC 8586).
   public let trail: ServerTrail
+  /// The trace that the load belongs to; `nil`: none.
+  public let trace: TraceContext?
   /// Called with the head of each final response of any status, before its body, on the loader's thread. Must not
   /// block. Loaders without an origin never call it.
   public let onHead: (@Sendable (OriginResponse) -> Void)?
@@ -283,11 +285,13 @@ public struct LoadRequest: Sendable {
   public init(
     url: SourceURL, validators: Validators? = nil, priority: (any WorkPriority)? = nil,
     forwarded: [HeaderField] = [], trail: ServerTrail = ServerTrail(),
+    trace: TraceContext? = nil,
     onHead: (@Sendable (OriginResponse) -> Void)? = nil,
     onBody: (@Sendable (any StreamingBody) -> Void)? = nil
   ) {
     self.url = url
     self.trail = trail
+    self.trace = trace
     self.validators = validators
     self.priority = priority
     self.forwarded = forwarded

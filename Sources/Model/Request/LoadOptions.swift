@@ -95,6 +95,9 @@ public struct LoadOptions: Hashable, Sendable {
   public var onFailure = FailureAnswer.error
   /// The servers that the request came through. They are forwarded to origins (RFC 8586).
   public var trail = ServerTrail()
+  /// The trace that origins are told; `nil`: none. Does not change the response, so requests that differ
+  /// in it share a flight.
+  public var trace: TraceContext?
 
   /// Creates the default options.
   public init() {}

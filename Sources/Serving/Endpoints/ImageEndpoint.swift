@@ -73,6 +73,7 @@ struct ImageEndpoint: Endpoint {
     }
     RequestCacheControl(on: context.connection).apply(to: &request.options, rights: target.rights)
     request.options.trail = trail
+    request.options.trace = context.trace
     context.handler.supersededRequests.supersede(by: context.connection)
     request = context.adapted(request, of: target)
     if let forwarding = target.forwarding {

@@ -26,6 +26,7 @@ struct FallbackRequest: Sendable {
     options.priority = original.options.priority
     options.isFreeForm = original.options.isFreeForm
     options.trail = original.options.trail
+    options.trace = original.options.trace
     name = image.name
     request = ImageRequest(
       source: image.source, transform: transform, options: options, keyURL: image.keyURL)

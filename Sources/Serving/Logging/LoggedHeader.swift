@@ -14,7 +14,9 @@ struct LoggedHeader {
   /// The lines of `Forwarded`, in order.
   private(set) var forwarded: [[UInt8]] = []
   /// The trace that the request belongs to (W3C Trace Context).
-  var traceID: String? { traceParents.count == 1 ? Self.traceID(of: traceParents[0]) : nil }
+  var traceID: String? {
+    traceParents.count == 1 ? TraceContext(parent: traceParents[0])?.traceID : nil
+  }
   /// `User-Agent`, cut.
   private(set) var userAgent: String?
   /// `Referer`; the log cuts it.
@@ -55,23 +57,5 @@ struct LoggedHeader {
     // Masked before it is cut, as in `Log`.
     let text = SecretMask.masked(String(decoding: bytes, as: UTF8.self))
     return String(decoding: text.utf8.prefix(longestAgent), as: UTF8.self) + "…"
-  }
-
-  /// Returns the trace id of a `traceparent` field: 32 hexadecimal digits in lower case, not all zero (W3C Trace
-  /// Context, section 3.2). Returns `nil` for an invalid field. Later versions may append to version 00's format.
-  static func traceID(of field: [UInt8]) -> String? {
-    let parts = field.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-    guard parts.count >= 4, parts[0].count == 2, parts[1].count == 32, parts[2].count == 16,
-      parts[3].count == 2, parts[..<4].allSatisfy({ $0.allSatisfy(isLowerHexadecimal) }),
-      !parts[0].elementsEqual("ff".utf8), parts.count == 4 || !parts[0].elementsEqual("00".utf8),
-      parts[1].contains(where: { $0 != UInt8(ascii: "0") }),
-      parts[2].contains(where: { $0 != UInt8(ascii: "0") })
-    else { return nil }
-    return String(decoding: parts[1], as: UTF8.self)
-  }
-
-  private static func isLowerHexadecimal(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-      || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
   }
 }

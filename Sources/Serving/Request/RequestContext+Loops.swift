@@ -1,4 +1,4 @@
-// RequestContext+Loops: refuses requests that came through this server already.
+// RequestContext+Loops: reads what servers in front told: through which the request came, and its trace.
 
 import CMicrohttpd
 import Model
@@ -16,6 +16,16 @@ extension RequestContext {
     let trail = ServerTrail(parsing: value)
     guard !trail.isLoop(for: id) else { throw refusal(value) }
     return trail
+  }
+
+  /// The trace of the request (W3C Trace Context), if origins may be told. `nil` without a valid `traceparent`, or with
+  /// several.
+  var trace: TraceContext? {
+    // A joined list of several fields has a comma, which is valid in none.
+    guard handler.configuration.propagatesTraces, let parent = value(of: "traceparent") else {
+      return nil
+    }
+    return TraceContext(parent: Array(parent.utf8), state: value(of: "tracestate") ?? "")
   }
 
   private func refusal(_ value: String) -> ImageError {

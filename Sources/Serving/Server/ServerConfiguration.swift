@@ -48,6 +48,8 @@ public struct ServerConfiguration: Sendable {
   public var allowsLocalWatermarks = false
   /// The parts of a request that form cache keys, and the request fields forwarded to origins.
   public var keyFilter = CacheKeyFilter()
+  /// Whether origins may be told the trace of a request (`tracing.propagate`).
+  public var propagatesTraces = false
   /// Size of each event loop's cache of parsed request targets, in bytes.
   public var memoBytesPerWorker = 2 << 20
   /// How response heads are passed to libmicrohttpd; set by tests.

@@ -139,7 +139,7 @@ import Testing
   ])
   func `a trace id is taken only from a valid traceparent`(field: String, isValid: Bool) {
     #expect(
-      LoggedHeader.traceID(of: Array(field.utf8))
+      TraceContext(parent: Array(field.utf8))?.traceID
         == (isValid ? "4bf92f3577b34da6a3ce929d0e0e4736" : nil))
   }
 }

@@ -1,0 +1,49 @@
+// RequestTraceTests: which requests have a trace for origins.
+
+import Model
+import Platform
+import TestSupport
+import Testing
+
+@testable import Serving
+
+@Suite(.onOwnThreads) struct RequestTraceTests {
+  private static let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+  /// Returns the trace that the manager is told for a request with these fields.
+  private func trace(
+    _ headers: KeyValuePairs<String, String>, isOn: Bool = true
+  ) async throws -> TraceContext? {
+    let traces = Lock<[TraceContext?]>([])
+    let provider = TestProvider { request throws(ImageError) in
+      traces.withLock { $0.append(request.options.trace) }
+      return makeDelivery(makeVariant(request.key))
+    }
+    try await withServer(provider, configure: { $0.propagatesTraces = isOn }) { server in
+      let client = try HTTPClient(port: server.port)
+      #expect(try client.get(imageTarget, headers: headers).status == 200)
+    }
+    let told = traces.withLock { $0 }
+    #expect(told.count == 1)
+    return told.first ?? nil
+  }
+
+  @Test func `a valid traceparent is the trace, with the lines of tracestate as one list`()
+    async throws
+  {
+    let trace = try #require(
+      try await trace(["Traceparent": Self.parent, "tracestate": "a=1", "TraceState": "b=2"]))
+    #expect(trace.traceID == "4bf92f3577b34da6a3ce929d0e0e4736" && trace.flags == 1)
+    #expect(trace.state == "a=1,b=2")
+  }
+
+  @Test func `without a valid traceparent, with two, and by default there is no trace`()
+    async throws
+  {
+    #expect(try await trace([:]) == nil)
+    #expect(try await trace(["tracestate": "a=1"]) == nil)
+    #expect(try await trace(["traceparent": "00-1-2-01", "tracestate": "a=1"]) == nil)
+    #expect(try await trace(["traceparent": Self.parent, "Traceparent": Self.parent]) == nil)
+    #expect(try await trace(["traceparent": Self.parent], isOn: false) == nil)
+  }
+}
