@@ -17,7 +17,7 @@ RUN swift build -c release --static-swift-stdlib --disable-local-rpath --product
 FROM debian:bookworm-slim AS root
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-      libmicrohttpd12 libvips42 libcurl4 zlib1g libbrotli1 libzstd1 libseccomp2 libsystemd0 ca-certificates \
+      libmicrohttpd12 libgnutls30 libvips42 libcurl4 zlib1g libbrotli1 libzstd1 libseccomp2 libsystemd0 ca-certificates \
       fonts-dejavu-core
 COPY --from=build /build/.build/release/pictor /build/.build/release/pictor-imager /usr/local/bin/
 COPY --from=build /build/.build/release/swift-version /

@@ -42,10 +42,12 @@ let package = Package(
       swiftSettings: optimized),
     .target(name: "Signing", dependencies: ["Model", "CGLib"], swiftSettings: optimized),
     .target(name: "Configuring", dependencies: ["Model", "Platform"]),
-    .target(name: "Commanding", dependencies: ["Model", "Platform", "Signing", "Configuring"]),
+    .target(
+      name: "Commanding",
+      dependencies: ["Model", "Platform", "Signing", "Configuring", "CGnuTLS"]),
     .target(
       name: "Serving",
-      dependencies: words + ["Signing", "CMicrohttpd", "CGLib", "CReceiving", "CPage"],
+      dependencies: words + ["Signing", "CMicrohttpd", "CGnuTLS", "CGLib", "CReceiving", "CPage"],
       swiftSettings: optimized),
     .target(
       name: "Managing", dependencies: words,
@@ -96,13 +98,14 @@ let package = Package(
       name: "benchmark-floor", dependencies: ["CMicrohttpd"], path: "benchmarks/floor",
       cSettings: [.headerSearchPath("../../Sources/CMicrohttpd")]),
 
-    // No library but a definition: the program's recv(2).
+    // No library but definitions: the program's recv(2), and the socket calls that TLS replaces.
     .target(name: "CReceiving"),
     // The files of the page at `/`, as bytes.
     .target(
       name: "CPage", exclude: ["files"], cSettings: [.unsafeFlags(["-std=c2x"])]),
     .systemLibrary(name: "CLinux"),
     library("CMicrohttpd", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
+    library("CGnuTLS", pkgConfig: "gnutls", package: "libgnutls28-dev"),
     library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
     library("CVips", pkgConfig: "vips", package: "libvips-dev"),
     // libvips-dev brings its header along.
@@ -123,7 +126,9 @@ let package = Package(
       linkerSettings: ["jpeg", "jxl", "heif", "z", "brotlienc", "zstd"].map { .linkedLibrary($0) }),
     .target(
       name: "TestSupport",
-      dependencies: ["Model", "Platform", "CLinux", "CVips", "CCodecs", "CSandbox", "CGLib"],
+      dependencies: [
+        "Model", "Platform", "CLinux", "CVips", "CCodecs", "CSandbox", "CGLib", "CGnuTLS",
+      ],
       path: "Tests/TestSupport", swiftSettings: optimized),
     .target(name: "CAllocations", path: "Tests/CAllocations"),
     // The reference that colours are held to; it comes with libvips-dev.

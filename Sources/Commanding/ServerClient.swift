@@ -38,6 +38,8 @@ struct ServerClient {
 
   /// The addresses, in the order in which they are tried.
   private let places: [ListenAddress]
+  /// Whether their network addresses speak TLS.
+  private let hasTLS: Bool
   /// The operator whose token is sent, if any.
   private let holder: Operator?
 
@@ -49,6 +51,7 @@ struct ServerClient {
   /// on all addresses is reached over loopback, one with several addresses at the first that accepts.
   init(_ configuration: ServerSettings, as holder: Operator? = nil) {
     places = Self.places(of: configuration).map(\.reachable)
+    hasTLS = configuration.hasTLS && configuration.operatorAddress == nil
     self.holder = holder
   }
 
@@ -90,11 +93,12 @@ struct ServerClient {
   ) throws(Failure) -> ServerAnswer {
     let wait = Wait(end: .now + .seconds(seconds), seconds: seconds, patience: patience)
     let socket = try connected(wait)
+    let tls = try encryption(of: socket, wait)
     var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     if let holder { head += "Authorization: Bearer \(holder.token)\r\n" }
     if let type { head += "Content-Type: \(type)\r\n" }
     if let body { head += "Content-Length: \(body.count)\r\n" }
-    return try answer(to: Array((head + "\r\n").utf8) + (body ?? []), over: socket, wait)
+    return try answer(to: Array((head + "\r\n").utf8) + (body ?? []), over: socket, tls, wait)
   }
 
   /// Connects to the first address that accepts.
@@ -158,10 +162,34 @@ struct ServerClient {
     return socket
   }
 
+  /// Performs the TLS handshake. Returns `nil` for a plain listener.
+  private func encryption(
+    of socket: borrowing OwnedDescriptor, _ wait: Wait
+  ) throws(Failure) -> ServerTLS? {
+    var family = CInt(0)
+    var length = socklen_t(MemoryLayout<CInt>.size)
+    // Unix sockets are plain.
+    guard hasTLS, getsockopt(socket.value, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0,
+      family != AF_UNIX
+    else { return nil }
+    guard let tls = ServerTLS(on: socket.value) else { throw .unsent("no memory for TLS") }
+    while true {
+      switch tls.shakeHands() {
+      case .complete: return tls
+      case .waits(let events):
+        guard !(try wait.ready(socket.value, for: events, isSent: false).isEmpty) else {
+          throw .unsent("no TLS handshake with \(serverName) within \(wait.seconds) s")
+        }
+      case .failed(let reason):
+        throw .unsent("the TLS handshake with \(serverName) failed: \(reason)")
+      }
+    }
+  }
+
   /// Sends and receives at the same time. A server may refuse a request before it has read all of
   /// it; that refusal is the answer.
   private func answer(
-    to request: [UInt8], over socket: borrowing OwnedDescriptor, _ wait: Wait
+    to request: [UInt8], over socket: borrowing OwnedDescriptor, _ tls: ServerTLS?, _ wait: Wait
   ) throws(Failure) -> ServerAnswer {
     var unsent = request[...]
     // Whether the server still accepts data.
@@ -171,14 +199,16 @@ struct ServerClient {
     while received.count <= Self.longestAnswer {
       let isSent = unsent.isEmpty
       let wanted: Poll.Events = isSent || !isTaken ? .readable : [.readable, .writable]
-      let ready = try wait.ready(socket.value, for: wanted, isSent: isSent)
+      let ready =
+        tls?.hasMore == true
+        ? .readable : try wait.ready(socket.value, for: wanted, isSent: isSent)
       guard !ready.isEmpty else {
         throw isSent
           ? .unanswered("no response from \(serverName) within \(wait.seconds) s")
           : .unsent("\(serverName) did not accept the request within \(wait.seconds) s")
       }
       if ready != .writable {
-        let count = recv(socket.value, &buffer, buffer.count, 0)
+        let count = tls?.receive(&buffer) ?? recv(socket.value, &buffer, buffer.count, 0)
         if count < 0, [EINTR, EAGAIN].contains(errno) { continue }
         guard count >= 0 else {
           throw isSent
@@ -190,7 +220,7 @@ struct ServerClient {
         guard count > 0 else { break }
       } else {
         let count = unsent.withUnsafeBytes {
-          Glibc.send(socket.value, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
+          tls?.send($0) ?? Glibc.send(socket.value, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
         }
         if count > 0 { unsent = unsent.dropFirst(count) }
         if count < 0, ![EINTR, EAGAIN].contains(errno) { isTaken = false }

@@ -252,6 +252,8 @@ public struct Stats: Codable, Hashable, Sendable {
   public var uptimeSeconds: Double
   /// Where the server listens: `127.0.0.1:8080`, `unix:/run/pictor.sock`.
   public var addresses: [String] = []
+  /// The certificate and the handshakes; `nil` without TLS.
+  public var tls: TLSFigures?
   /// Figures of the HTTP server.
   public var requests: RequestFigures
   /// Figures of the memory tier.
@@ -301,7 +303,7 @@ public struct Stats: Codable, Hashable, Sendable {
     case status, version, addresses, requests, memory, budgets, disk, downloads, flights, freshness,
       prefetch,
       imaging
-    case process, log
+    case process, log, tls
     case uptimeSeconds = "uptime_seconds"
   }
 }

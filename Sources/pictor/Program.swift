@@ -108,6 +108,7 @@ enum Program {
       warnings.append(
         "server.connections: the limit of open files, \(limit), leaves room for \(connections)")
     }
+    warnings += parts.server.certificates?.current.warnings ?? []
     if parts.isOpenRelay { warnings.append(PartConfigurations.openRelay) }
     if let warning = parts.scarceJobMemory { warnings.append(warning) }
     for name in unknown {
@@ -143,6 +144,9 @@ enum Program {
     }
     defer { access?.stop(within: .seconds(5)) }
     let log = Log(level: logging.level, queue: queue, access: access)
+    for warning in configurations.server.certificates?.current.warnings ?? [] {
+      log.warning(warning)
+    }
     if configurations.isOpenRelay { log.warning(PartConfigurations.openRelay) }
     if let warning = configurations.scarceJobMemory { log.warning(warning) }
     for name in unknownVariables {
@@ -180,6 +184,9 @@ enum Program {
     return 0
   }
 
+  /// Seconds without a signal after which the certificate's files are looked at.
+  private static let certificateCheckSeconds = 60
+
   /// Handles signals until one requests a stop and the shutdown delay for load balancers has
   /// passed.
   private static func run(
@@ -188,11 +195,13 @@ enum Program {
   ) {
     var reloading = reloading
     while true {
-      switch signals.next() {
+      switch signals.next(within: certificateCheckSeconds) {
+      case nil: service.reloadCertificate(always: false, log: log)
       case .reload:
         manager.report(.reloading)
         log.reopen()
         reloading.reload(service, log: log)
+        service.reloadCertificate(always: true, log: log)
         manager.report(.serving)
       case .nothing(let name):
         log.info("signal ignored", fields: ["signal": .string(name)])

@@ -22,6 +22,7 @@ final class Service: Sendable {
   private let manager: ImageManager
   private let prefetcher: Prefetcher
   private let server: Server
+  private let certificates: TLSCertificates?
 
   /// Creates the parts with their threads and files. No connection is accepted yet.
   init(_ configurations: PartConfigurations, log: Log) throws {
@@ -70,6 +71,7 @@ final class Service: Sendable {
         return stats
       }, log: log)
     imagers.reserveCores { [weak server] in server?.loopTime ?? .zero }
+    certificates = configurations.server.certificates
     self.memory = memory
     self.warnings = warnings
     self.disk = disk
@@ -105,6 +107,11 @@ final class Service: Sendable {
 
   /// Replaces the operators.
   func setOperators(_ operators: [Operator]) { server.setOperators(operators) }
+
+  /// Reads the certificate again, if its files have changed or `always`. Only the main thread calls it.
+  func reloadCertificate(always: Bool, log: Log) {
+    certificates?.reload(always: always, log: log)
+  }
 
   /// Stops the parts in the order of a request's path: connections, running work, pending disk
   /// writes. Blocks, so it must be called on the main thread.

@@ -40,13 +40,11 @@ struct StopSignals {
     signal(SIGXFSZ, SIG_IGN)
   }
 
-  /// Waits for the next signal.
-  func next() -> Request {
+  /// Waits for the next signal; `nil` if there is none within `seconds`, at least 1.
+  func next(within seconds: Int) -> Request? {
     var set = set
-    while true {
-      var received: CInt = 0
-      if sigwait(&set, &received) == 0, let request = Self.meanings[received] { return request }
-    }
+    var wait = timespec(tv_sec: seconds, tv_nsec: 0)
+    return Self.meanings[sigtimedwait(&set, nil, &wait)]
   }
 
   /// Waits for another stop signal within `time`. Other signals are ignored.

@@ -28,7 +28,7 @@ final class Front: Sendable {
   /// Starts the event loops. Nothing is accepted before `start`.
   init(
     for audience: Audience, on listener: Listener, configuration: ServerConfiguration,
-    shared: SharedParts
+    shared: SharedParts, tls: TLSContext? = nil
   ) throws(ServerError) {
     self.listener = listener
     // An eighth of the shortest deadline, between 20 ms and one second.
@@ -41,7 +41,8 @@ final class Front: Sendable {
         limits: configuration.connectionLimits(for: audience), leastPace: configuration.leastPace,
         clients: configuration.countedClients, figures: shared.figures))
     handler = RequestHandler(
-      configuration: configuration, shared: shared, monitor: monitor, audience: audience)
+      configuration: configuration, shared: shared, monitor: monitor, audience: audience,
+      tls: tls)
     loops = try EventLoopGroup(handler: handler, configuration: configuration)
   }
 

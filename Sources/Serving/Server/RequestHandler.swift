@@ -40,6 +40,8 @@ final class RequestHandler: Sendable {
   let unlistedProxies = UnlistedProxies()
   /// Whether connections of trusted proxies begin with a PROXY header.
   let takesProxyHeaders: Bool
+  /// What the TLS sessions of network clients share; `nil` if they have none.
+  let tls: TLSContext?
   /// `idleTimeout` in milliseconds.
   let idleTimeout: Int
   /// `headerTimeout` in milliseconds.
@@ -67,8 +69,9 @@ final class RequestHandler: Sendable {
 
   init(
     configuration: ServerConfiguration, shared: SharedParts, monitor: ConnectionMonitor,
-    audience: Audience = .everyone
+    audience: Audience = .everyone, tls: TLSContext? = nil
   ) {
+    self.tls = tls
     self.audience = audience
     endpoints =
       configuration.page ? audience.endpoints : audience.endpoints.withoutPage
@@ -146,12 +149,19 @@ final class RequestHandler: Sendable {
       descriptor: descriptor, address: peer, at: now, deadline: now + headerTimeout)
     let client = Connection(loop: loop, watch: watch, peer: peer)
     if expectsProxyHeader(from: peer) { client.proxyHeader = [] }
+    // Peers of unix sockets have no address, and no TLS.
+    if let tls, peer != nil {
+      client.tls = TLSSession(tls, descriptor: descriptor)
+      // Without memory for a session the connection ends; it is never served without TLS.
+      if client.tls == nil { shutdown(descriptor, CInt(SHUT_RDWR)) }
+    }
     loop.clients.add(client)
     return client
   }
 
   /// Removes the state of a connection whose socket is about to be closed.
   func closed(_ client: Connection) {
+    client.tls?.end()
     client.loop.clients.remove(client)
     monitor.connections.remove(client.watch)
     connections.add(-1)

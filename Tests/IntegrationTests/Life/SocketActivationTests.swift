@@ -66,7 +66,7 @@ private struct ManagedSocket: ~Copyable {
 
   /// Sends requests over a connection each, or over one as long as the server keeps it, until `isOver`.
   private func hammer(
-    port: Int, number: Int, isKept: Bool, seen: borrowing Mutex<Seen>,
+    port: Int, number: Int, isKept: Bool, seen: Lock<Seen>,
     isOver: borrowing Atomic<Bool>
   ) {
     var kept: HTTPClient?
@@ -145,7 +145,7 @@ private struct ManagedSocket: ~Copyable {
   }
 
   private final class Shared: Sendable {
-    let seen = Mutex(Seen())
+    let seen = Lock(Seen())
     let isOver = Atomic<Bool>(false)
   }
 

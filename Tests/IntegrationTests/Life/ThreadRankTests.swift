@@ -3,7 +3,6 @@
 import Glibc
 import Model
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 
@@ -82,7 +81,7 @@ import Testing
       "/usr/bin/setsid", "/bin/sh", "-c",
       "n=0; while [ $((n += 1)) -lt 20000 ]; do echo 0 > /proc/$$/autogroup; sleep 0.005; done",
     ])
-    let isTaking = Mutex(true)
+    let isTaking = Lock(true)
     func stopTaking() {
       isTaking.withLock {
         if $0 { taker.kill() }; $0 = false

@@ -1,8 +1,8 @@
 // PictorProcess: the real program as a child process, with its own port and folder.
 
+import Platform
 import FoundationEssentials
 import Glibc
-import Synchronization
 import Telemetry
 import TestSupport
 import Testing
@@ -21,7 +21,7 @@ final class PictorProcess: Sendable {
   /// The port of the operators' listener; 0 without one.
   let operatorPort: Int
   private let logPath: String
-  private let status = Mutex<CInt?>(nil)
+  private let status = Lock<CInt?>(nil)
 
   /// Starts the program and waits until it serves.
   ///

@@ -2,7 +2,6 @@
 
 import Glibc
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 
@@ -112,7 +111,7 @@ import Testing
       #expect(address.withSocketAddress { bind(left, $0, $1) } == 0)
       Glibc.close(left)
       // When
-      let made = Mutex<[ListeningSocket]>([])
+      let made = Lock<[ListeningSocket]>([])
       let threads = try (0..<4).map { number in
         try OwnThread(name: "start-\(number)", rank: .foreground) { [path] in
           if let socket = try? ListeningSocket(on: .unix(path: path)) {
