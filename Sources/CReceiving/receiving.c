@@ -89,3 +89,5 @@ ssize_t pictor_connection_reset(void) {
   errno = ECONNRESET;
   return -1;
 }
+
+void pictor_end_receiving(int descriptor) { syscall(SYS_shutdown, descriptor, SHUT_RD); }

@@ -40,3 +40,6 @@ ssize_t pictor_received_nothing(void);
 
 /// Sets `errno` to ECONNRESET and returns -1.
 ssize_t pictor_connection_reset(void);
+
+/// Shuts down the read side of a socket, which is readable and at its end from then on.
+void pictor_end_receiving(int descriptor);

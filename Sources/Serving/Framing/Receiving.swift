@@ -231,7 +231,7 @@ extension RequestHandler {
       if count == 0 { return 0 }
       if count < 0 { return pictor_received_nothing() }
     }
-    shutdown(client.watch.descriptor, CInt(SHUT_RD))
+    pictor_end_receiving(client.watch.descriptor)
     return 0
   }
 }

@@ -2,7 +2,6 @@
 
 import CGnuTLS
 import CReceiving
-import Glibc
 import Platform
 
 /// A server's TLS session on a non-blocking socket. Belongs to the thread of the connection's event loop.
@@ -88,13 +87,13 @@ final class TLSSession {
       case 0, Int(GNUTLS_E_PREMATURE_TERMINATION), Int(GNUTLS_E_AGAIN):
         guard count > 0 else { return 0 }
         // Makes the socket readable once more, so that libmicrohttpd sees the end behind these bytes.
-        Glibc.shutdown(descriptor, CInt(SHUT_RD))
+        pictor_end_receiving(descriptor)
         return count
       default:
         // Damaged records and attempts to negotiate again.
         if count == 0 { return fail() }
         _ = fail()
-        Glibc.shutdown(descriptor, CInt(SHUT_RD))
+        pictor_end_receiving(descriptor)
         return count
       }
     }
