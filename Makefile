@@ -15,7 +15,7 @@ built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
 .PHONY: help run build build-all test test-sanitized fuzz lint format docs check-clients check-deployments check-metrics \
-	check-page smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check soak set-up
+	check-page check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check soak set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -69,6 +69,10 @@ docs: $(built) ## links, names and completeness of the documents, and their comm
 check-metrics: $(built) ## /metrics of the program, the dashboard and the alert rules, with promtool
 	@scripts/set-up python3 prometheus
 	scripts/check-metrics .build/$(BUILD)/pictor
+
+check-tracing: $(built) ## the export of spans, to a collector that parses them with OpenTelemetry's own messages
+	@scripts/set-up python3 python3-venv
+	scripts/check-tracing .build/$(BUILD)/pictor
 
 check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE=1: README's screenshot
 	@scripts/set-up python3 python3-pip chromium chromium-driver

@@ -59,6 +59,7 @@ let package = Package(
       name: "Downloading",
       dependencies: words + ["CCurl", "CGLib", "CDeflate", "CZlib", "CBrotli", "CZstd"],
       swiftSettings: optimized),
+    .target(name: "Tracing", dependencies: words + ["CCurl"]),
     .target(
       name: "ImagingWire", dependencies: ["Model", "Platform", "CLinux"],
       swiftSettings: optimized),
@@ -75,7 +76,7 @@ let package = Package(
       name: "pictor",
       dependencies: words + [
         "Signing", "Configuring", "Commanding", "Serving", "Managing", "Caching", "Downloading",
-        "ImagingPool",
+        "ImagingPool", "Tracing",
         "ImagingWire", "CSystemd",
       ]),
     .executableTarget(
@@ -159,6 +160,7 @@ let package = Package(
       name: "CacheModelTests", dependencies: words + ["Managing", "Caching", "TestSupport"],
       swiftSettings: optimized),
     .testTarget(name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport"]),
+    .testTarget(name: "TracingTests", dependencies: words + ["Tracing", "TestSupport"]),
     .testTarget(
       name: "ImagingWireTests",
       dependencies: ["Model", "Platform", "ImagingWire", "CLinux", "TestSupport"]),

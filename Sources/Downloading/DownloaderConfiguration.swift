@@ -2,6 +2,7 @@
 
 import Model
 import Platform
+import Telemetry
 
 /// The settings of the downloader, with what the program checks and resolves, and with limits that
 /// operators cannot set. The defaults are safe.
@@ -38,6 +39,8 @@ public struct DownloaderConfiguration: Sendable {
   public var hosts = HostPolicy()
   /// Sources whose origins get the trace of a load (`tracing.propagate`); empty: none.
   public var traced: [SourcePattern] = []
+  /// Receives a span for each request of a sampled load; `nil`: none is recorded.
+  public var spans: (any SpanSink)?
   /// Settings for particular hosts, with their secrets; the first matching rule applies.
   public var hostRules: [HostRule] = []
   /// URL of the HTTP proxy for hosts without a rule of their own, `http://host:port`, optionally

@@ -8,9 +8,12 @@ public enum WallClock {
   public static var seconds: Int { time(nil) }
 
   /// Microseconds since 1970-01-01 UTC.
-  public static var microseconds: Int {
+  public static var microseconds: Int { nanoseconds / 1_000 }
+
+  /// Nanoseconds since 1970-01-01 UTC.
+  public static var nanoseconds: Int {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
-    return time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
+    return time.tv_sec * 1_000_000_000 + time.tv_nsec
   }
 }

@@ -276,6 +276,8 @@ public struct Stats: Codable, Hashable, Sendable {
   public var process: ProcessFigures
   /// Figures of the log.
   public var log: LogFigures
+  /// Figures of the export of spans; `nil` if there is none.
+  public var tracing: TracingFigures?
 
   /// Creates the statistics.
   public init(
@@ -303,7 +305,7 @@ public struct Stats: Codable, Hashable, Sendable {
     case status, version, addresses, requests, memory, budgets, disk, downloads, flights, freshness,
       prefetch,
       imaging
-    case process, log, tls
+    case process, log, tls, tracing
     case uptimeSeconds = "uptime_seconds"
   }
 }

@@ -10,6 +10,7 @@ import Model
 import Platform
 import Serving
 import Signing
+import Tracing
 
 /// The configurations of all parts. Creating them finds errors that ranges of single keys cannot
 /// exclude: files, secrets, presets, networks and host names.
@@ -27,6 +28,8 @@ struct PartConfigurations: Sendable {
   let avif: AVIFPolicy
   let derives: Bool
   let prefetcher: PrefetcherConfiguration
+  /// Where spans are sent; `nil`: nowhere.
+  let exporter: SpanExporterConfiguration?
   let shutdownDelay: Duration
   /// The warning about keys that leave jobs only their least memory, if there is one.
   let scarceJobMemory: String?
@@ -98,6 +101,9 @@ struct PartConfigurations: Sendable {
     downloader.traced = patterns(
       of: configuration.tracing.propagate, at: "tracing.propagate", &problems)
     server.propagatesTraces = !downloader.traced.isEmpty
+    server.sampledShare = configuration.tracing.sample
+    exporter = configuration.tracing.exporter(
+      environment: environment, caFile: configuration.download.caFile, &problems)
     for (index, rule) in configuration.hosts.enumerated() {
       let resolved = problems.collect { () throws(ConfigurationError) in
         try rule.resolved(environment: environment, at: "hosts: rule \(index + 1)")
@@ -271,6 +277,30 @@ extension DownloaderConfiguration {
       settings.allowNetworks, at: "download.allow_networks", into: &problems)
     hosts.allowed = patterns(of: settings.allowHosts, at: "download.allow_hosts", &problems)
     hosts.denied = patterns(of: settings.denyHosts, at: "download.deny_hosts", &problems)
+  }
+}
+
+extension TracingSettings {
+  /// Returns the exporter's settings; `nil` without a collector. Adds secrets that cannot be read or sent to `problems`.
+  fileprivate func exporter(
+    environment: [String: String], caFile: String, _ problems: inout ConfigurationProblems
+  ) -> SpanExporterConfiguration? {
+    guard !endpoint.isEmpty else { return nil }
+    var configuration = SpanExporterConfiguration(endpoint: endpoint)
+    configuration.caFile = caFile
+    // Random at each start: `service.instance.id` tells servers of one name apart.
+    configuration.instance = TraceContext().traceID
+    for (name, text) in headers.sorted(by: { $0.key < $1.key }) {
+      let place = "tracing.headers.\(name)"
+      let field = problems.collect { () throws(ConfigurationError) in
+        guard
+          let field = HeaderField(name, value: try text.value(environment: environment, at: place))
+        else { throw ConfigurationError(at: place, "it has an invalid value") }
+        return field
+      }
+      if let field { configuration.headers.append(field) }
+    }
+    return configuration
   }
 }
 

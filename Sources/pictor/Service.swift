@@ -11,6 +11,7 @@ import Model
 import Platform
 import Serving
 import Telemetry
+import Tracing
 
 /// A running server.
 final class Service: Sendable {
@@ -23,9 +24,14 @@ final class Service: Sendable {
   private let prefetcher: Prefetcher
   private let server: Server
   private let certificates: TLSCertificates?
+  private let exporter: SpanExporter?
 
   /// Creates the parts with their threads and files. No connection is accepted yet.
   init(_ configurations: PartConfigurations, log: Log) throws {
+    var configurations = configurations
+    let exporter = try configurations.exporter.map { try SpanExporter($0, log: log) }
+    configurations.server.spans = exporter
+    configurations.downloader.spans = exporter
     let memory = MemoryTier(configurations.memory)
     let warnings = MemoryWarnings(for: memory, configurations.memory, log: log)
     let bodies = ByteBudget(limit: configurations.downloader.maximumBytesInFlight)
@@ -68,10 +74,12 @@ final class Service: Sendable {
           bodies: BudgetFigures(bodies), variants: BudgetFigures(images),
           jobs: imagers.memoryFigures,
           files: storage.files.map { BudgetFigures($0.budget) })
+        stats.tracing = exporter?.figures
         return stats
       }, log: log)
     imagers.reserveCores { [weak server] in server?.loopTime ?? .zero }
     certificates = configurations.server.certificates
+    self.exporter = exporter
     self.memory = memory
     self.warnings = warnings
     self.disk = disk
@@ -129,5 +137,7 @@ final class Service: Sendable {
       isDone.signal()
     }
     isDone.wait()
+    // Last, with the spans of the requests that ended just now.
+    exporter?.stop(within: .seconds(2))
   }
 }

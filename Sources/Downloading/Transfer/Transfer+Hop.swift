@@ -19,11 +19,12 @@ extension Transfer {
     try easy.configure(entry, proxy: proxy)
     hopName = proxy.map { HopName(proxy: $0) } ?? HopName(target)
     hopBegan = now
+    let told = rules.configuration.tells(beginSpan(for: target, now: now), to: target)
     let headers = try rules.headers(
       of: entry?.rule, forwarded: trail.isFirst(target) ? forwarded : [],
       hasSecrets: sendsSecrets(of: entry?.rule, to: target), validators: validators,
       isRedirected: !redirects.isEmpty,
-      trail: servers, trace: rules.configuration.tells(trace, to: target))
+      trail: servers, trace: told)
     // curl reads the list until it gets another one.
     try easy.set(CURLOPT_HTTPHEADER, pointer: headers.pointer)
     self.headers = headers

@@ -33,4 +33,15 @@ extension Transfer {
     /// The time of the next retry, with the error of the failed hop.
     case retry(at: ContinuousClock.Instant, after: ImageError)
   }
+  /// The error of the hop that is to be retried.
+  var waitError: ImageError? {
+    if case .retry(_, let error) = wait { error } else { nil }
+  }
+}
+
+extension Result where Failure == ImageError {
+  /// The failure.
+  var error: ImageError? {
+    if case .failure(let error) = self { error } else { nil }
+  }
 }

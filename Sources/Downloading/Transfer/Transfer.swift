@@ -35,6 +35,10 @@ final class Transfer {
   /// The name that the current hop needs the addresses of.
   var hopName: HopName?
   var hopBegan: ContinuousClock.Instant
+  /// The span of the current hop; `nil` if it is not recorded, or has ended.
+  var hopSpan: HopSpan?
+  /// Recorded hops that have begun.
+  var sentHops = 0
   /// How long the current hop's name took.
   var lookUpTime = Duration.zero
   var usesProxy = false

@@ -195,6 +195,7 @@ final class TransferLoop {
     case .ended(let result):
       finish(id, with: result)
     case .unverified(let download, let sent, let digests):
+      transfer.endSpan(after: nil, now: now)
       unverified[id] = download
       queue.recover(id)
       verifier.verify(id, file: sent, digests: digests)
@@ -211,7 +212,7 @@ final class TransferLoop {
         finish(id, with: .failure(error))
       }
     // The load keeps its slot, and its circuit breaker waits for the final outcome.
-    case .retry: break
+    case .retry: transfer.endSpan(after: transfer.waitError, now: now)
     }
   }
 
@@ -287,6 +288,7 @@ final class TransferLoop {
       // First of all: curl may call the transfer until its handle is removed.
       multi.remove(ended.transfer.handle)
       idsByHandle[ended.transfer.handle] = nil
+      ended.transfer.endSpan(after: result.error, now: clock.now)
       let time = clock.now - ended.since
       queuePace.record(time)
       duration = time

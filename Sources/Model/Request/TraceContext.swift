@@ -1,6 +1,6 @@
 // TraceContext: the distributed trace that a request belongs to (W3C Trace Context).
 
-/// The trace of a request, for the log and for origins.
+/// The place of a span in its trace, for the log, for origins and for exported spans.
 ///
 /// Source of the rules: W3C Trace Context, level 1 (section 3.2) and level 2 (section 3.2.2.5).
 public struct TraceContext: Hashable, Sendable {
@@ -8,15 +8,18 @@ public struct TraceContext: Hashable, Sendable {
   public let high: UInt64
   /// The second half of the trace id.
   public let low: UInt64
-  /// The id of the client's span, not 0.
-  public let parent: UInt64
+  /// The id of the span above this one, not 0; `nil`: the trace begins here.
+  public let parent: UInt64?
   /// The id of this server's own span, not 0. It is the parent of what an origin does.
   public let span: UInt64
   /// The flags that have a meaning: 1 (sampled) and 2 (random trace id). Others are 0, as the
   /// recommendation demands.
-  public let flags: UInt8
+  public private(set) var flags: UInt8
   /// The `tracestate` to pass; empty: none.
   public let state: String
+
+  private static let sampledFlag: UInt8 = 1
+  private static let randomFlag: UInt8 = 2
 
   /// Parses a `traceparent` field. Returns `nil` for an invalid one.
   ///
@@ -27,30 +30,63 @@ public struct TraceContext: Hashable, Sendable {
   ///   - field: the value of the only `traceparent` field.
   ///   - state: the value of all `tracestate` fields, as one list.
   public init?(parent field: [UInt8], state: String = "") {
-    let parts = field.split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
-    guard parts.count >= 4, parts[1].count == 32,
-      let version = Self.number(parts[0], digits: 2), version != 0xff,
-      parts.count == 4 || version != 0,
-      let high = Self.number(parts[1].prefix(16), digits: 16),
-      let low = Self.number(parts[1].suffix(16), digits: 16), high != 0 || low != 0,
-      let parent = Self.number(parts[2], digits: 16), parent != 0,
-      let flags = Self.number(parts[3], digits: 2)
-    else { return nil }
+    guard let parts = field.withUnsafeBytes({ Parts($0) }) else { return nil }
+    high = parts.high
+    low = parts.low
+    parent = parts.parent
+    span = UInt64.random(in: 1...(.max))
+    flags = parts.flags
+    self.state = TraceState.passed(state)
+  }
+
+  /// Begins a sampled trace with random ids.
+  public init() {
+    self.init(
+      high: .random(in: 0...(.max)), low: .random(in: 1...(.max)), parent: nil,
+      flags: Self.sampledFlag | Self.randomFlag, state: "")
+  }
+
+  private init(high: UInt64, low: UInt64, parent: UInt64?, flags: UInt8, state: String) {
     self.high = high
     self.low = low
     self.parent = parent
+    self.flags = flags
+    self.state = state
     span = UInt64.random(in: 1...(.max))
-    self.flags = UInt8(flags) & 3
-    self.state = TraceState.passed(state)
   }
+
+  /// Returns the sampled flag of a `traceparent` field, or `nil` for an invalid field. Does not allocate.
+  public static func isSampled(parent field: UnsafeRawBufferPointer) -> Bool? {
+    Parts(field).map { $0.flags & sampledFlag != 0 }
+  }
+
+  /// Whether the span is recorded.
+  public var isSampled: Bool { flags & Self.sampledFlag != 0 }
+
+  /// Returns the same span with another sampled flag.
+  public func sampled(_ isSampled: Bool) -> TraceContext {
+    var context = self
+    context.flags = flags & ~Self.sampledFlag | (isSampled ? Self.sampledFlag : 0)
+    return context
+  }
+
+  /// Returns a new span below this one.
+  public func child() -> TraceContext {
+    TraceContext(high: high, low: low, parent: span, flags: flags, state: state)
+  }
+
+  /// The span id: 16 hexadecimal digits.
+  public var spanID: String { Self.text(span, digits: 16) }
+
+  /// The id of the span above: 16 hexadecimal digits.
+  public var parentID: String? { parent.map { Self.text($0, digits: 16) } }
 
   /// The trace id: 32 hexadecimal digits.
   public var traceID: String { Self.text(high, digits: 16) + Self.text(low, digits: 16) }
 
   /// The fields for an origin: `traceparent` with this server's span as the parent, and `tracestate`.
   public var fields: [HeaderField] {
-    let parent =
-      "00-\(traceID)-\(Self.text(span, digits: 16))-\(Self.text(UInt64(flags), digits: 2))"
+    let parent = "00-\(traceID)-\(spanID)-\(Self.text(UInt64(flags), digits: 2))"
     return [
       HeaderField(Self.parentName, value: parent), HeaderField(Self.stateName, value: state),
     ].compactMap(\.self)
@@ -61,10 +97,37 @@ public struct TraceContext: Hashable, Sendable {
   /// The name of the field with what other servers note.
   public static let stateName = "tracestate"
 
-  private static func number(_ text: ArraySlice<UInt8>, digits: Int) -> UInt64? {
-    guard text.count == digits else { return nil }
+  private static func text(_ number: UInt64, digits: Int) -> String {
+    let text = String(number, radix: 16)
+    return String(repeating: "0", count: max(digits - text.utf8.count, 0)) + text
+  }
+}
+
+/// The parts of a valid `traceparent`.
+private struct Parts {
+  let high, low, parent: UInt64
+  /// The flags that have a meaning.
+  let flags: UInt8
+
+  init?(_ field: UnsafeRawBufferPointer) {
+    // 2 digits, 32, 16 and 2, with a dash after each of the first three.
+    let dash = UInt8(ascii: "-")
+    guard field.count >= 55, field[2] == dash, field[35] == dash, field[52] == dash,
+      let version = Self.number(field[0..<2]), version != 0xff,
+      field.count == 55 || (version != 0 && field[55] == dash),
+      let high = Self.number(field[3..<19]), let low = Self.number(field[19..<35]),
+      high != 0 || low != 0, let parent = Self.number(field[36..<52]), parent != 0,
+      let flags = Self.number(field[53..<55])
+    else { return nil }
+    self.high = high
+    self.low = low
+    self.parent = parent
+    self.flags = UInt8(flags) & 3
+  }
+
+  private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
     var number: UInt64 = 0
-    for byte in text {
+    for byte in digits {
       switch byte {
       case UInt8(ascii: "0")...UInt8(ascii: "9"): number = number << 4 | UInt64(byte - 0x30)
       case UInt8(ascii: "a")...UInt8(ascii: "f"): number = number << 4 | UInt64(byte - 0x57)
@@ -72,10 +135,5 @@ public struct TraceContext: Hashable, Sendable {
       }
     }
     return number
-  }
-
-  private static func text(_ number: UInt64, digits: Int) -> String {
-    let text = String(number, radix: 16)
-    return String(repeating: "0", count: max(digits - text.utf8.count, 0)) + text
   }
 }

@@ -13,15 +13,10 @@ struct LoggedHeader {
   private(set) var forwardedFor: [[UInt8]] = []
   /// The lines of `Forwarded`, in order.
   private(set) var forwarded: [[UInt8]] = []
-  /// The trace that the request belongs to (W3C Trace Context).
-  var traceID: String? {
-    traceParents.count == 1 ? TraceContext(parent: traceParents[0])?.traceID : nil
-  }
   /// `User-Agent`, cut.
   private(set) var userAgent: String?
   /// `Referer`; the log cuts it.
   private(set) var referer: String?
-  private var traceParents: [[UInt8]] = []
 
   /// Reads the header of the request on a connection; empty without a connection.
   init(on connection: OpaquePointer?) {
@@ -47,8 +42,6 @@ struct LoggedHeader {
       forwardedFor.append(bytes())
     } else if strcasecmp(name, "Forwarded") == 0 {
       forwarded.append(bytes())
-    } else if strcasecmp(name, "traceparent") == 0 {
-      traceParents.append(bytes())
     }
   }
 

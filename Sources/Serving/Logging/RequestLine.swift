@@ -76,6 +76,7 @@ extension RequestHandler {
   /// `loggedRequests` moves memory hits, requests to routine endpoints and successes to debug, and `loggedShare` leaves
   /// out successes.
   func log(_ line: RequestLine, of client: Connection, on connection: OpaquePointer?) {
+    if client.trace.isRecorded { client.trace.line = line }
     let isQuiet =
       client.target?.endpoint?.isRoutine == true
       || line.cacheStatus == Self.memoryHit
@@ -132,7 +133,7 @@ extension RequestHandler {
       "operator": .string(ifPresent: client.operatorName),
       "user_agent": .string(ifPresent: header.userAgent),
       "request_id": .string(client.requestID.description),
-      "trace_id": .string(ifPresent: header.traceID),
+      "trace_id": .string(ifPresent: trace(of: client, on: connection)?.traceID),
     ]
   }
 }

@@ -18,14 +18,10 @@ extension RequestContext {
     return trail
   }
 
-  /// The trace of the request (W3C Trace Context), if origins may be told. `nil` without a valid `traceparent`, or with
-  /// several.
+  /// The trace for the load (W3C Trace Context), if origins may be told or the request is recorded.
   var trace: TraceContext? {
-    // A joined list of several fields has a comma, which is valid in none.
-    guard handler.configuration.propagatesTraces, let parent = value(of: "traceparent") else {
-      return nil
-    }
-    return TraceContext(parent: Array(parent.utf8), state: value(of: "tracestate") ?? "")
+    handler.configuration.propagatesTraces || client.trace.isRecorded
+      ? handler.trace(of: client, on: connection) : nil
   }
 
   private func refusal(_ value: String) -> ImageError {

@@ -144,6 +144,7 @@ extension RequestContext {
 
   /// Counts a delivered image, its latency and its phases.
   func record(_ cacheStatus: CacheStatus, _ timings: Timings, microseconds: Int) {
+    if client.trace.isRecorded { client.trace.timings = timings }
     switch cacheStatus {
     case .hit(.memory):
       client.loop.hitLatency.record(microseconds: microseconds)

@@ -37,6 +37,8 @@ final class Connection {
   var target: RequestTarget?
   /// The request's id in its response and in the log.
   var requestID = RequestID()
+  /// The trace that the request belongs to.
+  var trace = RequestTrace()
   /// Monotonic nanoseconds at which the header was complete.
   var startedAt = 0
   /// The part of the request body that was received.

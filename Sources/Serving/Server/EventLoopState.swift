@@ -22,8 +22,8 @@ final class SingleWriterCounter: Sendable {
 
 /// The state of one event loop's thread.
 final class EventLoopState: @unchecked Sendable {
-  // Sound as Sendable: `memo`, `accept`, `clients` and the clock's state are used on this loop's
-  // thread only, because libmicrohttpd calls back on the thread a connection belongs to. Everything
+  // Sound as Sendable: `memo`, `accept`, `clients`, `sampler` and the clock's state are used on this
+  // loop's thread only, because libmicrohttpd calls back on the thread a connection belongs to. Everything
   // else is immutable and Sendable.
 
   /// The loop's index, from 0.
@@ -35,6 +35,8 @@ final class EventLoopState: @unchecked Sendable {
 
   /// The loop's connections, by descriptor.
   let clients = ClientTable()
+  /// Picks the requests that are recorded.
+  var sampler = TraceSampler()
   /// Wakes the loop's thread.
   let wake: WakeSignal
 

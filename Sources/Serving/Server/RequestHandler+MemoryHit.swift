@@ -52,7 +52,9 @@ extension RequestHandler {
       return context(of: client, on: connection, method: method).refuse(error)
     }
     client.loop.hitLatency.record(microseconds: microseconds)
-    if logsHits { logHit(status: status, bytes: variant.body.count, of: client, on: connection) }
+    if logsHits || client.trace.isRecorded {
+      logHit(status: status, bytes: variant.body.count, of: client, on: connection)
+    }
     return queue(response, status: status, bytes: variant.body.count, to: client, on: connection)
   }
 
@@ -114,11 +116,11 @@ extension RequestHandler {
   private func logHit(
     status: Int, bytes: Int, of client: Connection, on connection: OpaquePointer
   ) {
-    log(
-      RequestLine(
-        method: client.method == .head ? "HEAD" : "GET", status: status,
-        bytes: client.bodyBytes(status: status, of: bytes),
-        cacheStatus: CacheStatus.hit(.memory).headerValue, error: nil),
-      of: client, on: connection)
+    let line = RequestLine(
+      method: client.method == .head ? "HEAD" : "GET", status: status,
+      bytes: client.bodyBytes(status: status, of: bytes),
+      cacheStatus: CacheStatus.hit(.memory).headerValue, error: nil)
+    if logsHits { return log(line, of: client, on: connection) }
+    client.trace.line = line
   }
 }

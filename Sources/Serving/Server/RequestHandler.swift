@@ -34,6 +34,12 @@ final class RequestHandler: Sendable {
   let page: PageFiles?
   /// Whether hits are logged, cached because it is read for each hit.
   let logsHits: Bool
+  /// Receives the spans of recorded requests; `nil`: none is recorded.
+  let spans: (any SpanSink)?
+  /// Whether requests are recorded, cached because it is read for each request.
+  let exportsSpans: Bool
+  /// The share of recorded requests, for `TraceSampler`.
+  let sampleThreshold: UInt64
   /// How long a client may take to read a response.
   let transferTime: TransferTime
   /// Tells the operator about proxies that are not listed.
@@ -96,6 +102,9 @@ final class RequestHandler: Sendable {
     isRestricting = rules.isRestricting
     crossOrigin = CrossOrigin(configuration.corsOrigins)
     self.monitor = monitor
+    spans = configuration.spans
+    exportsSpans = configuration.spans != nil
+    sampleThreshold = TraceSampler.threshold(of: configuration.sampledShare)
     transferTime = configuration.transferTime
     takesProxyHeaders = configuration.proxyProtocol && audience != .operators
     idleTimeout = configuration.idleTimeout.wholeMilliseconds
@@ -197,6 +206,7 @@ final class RequestHandler: Sendable {
       client.requestID = Self.requestID(on: connection)
       client.method = Method(method)
       client.isHTTP11 = version.map { Connection.isHTTP11($0) } ?? false
+      beginTrace(of: client, on: connection)
       guard client.method.hasBody else { return .YES }
       return context(of: client, on: connection, method: method).refuseBody() ?? .YES
     case .headed where bodySize.pointee > 0:
@@ -249,6 +259,7 @@ final class RequestHandler: Sendable {
       let cutReason = isWhole ? nil : streaming.stream.cutReason ?? .cancelled
       log(.streamed(streaming, error: cutReason), of: client, on: connection)
     }
+    if client.trace.isRead { endTrace(of: client, on: connection, isWhole: isWhole) }
     // The connection may be kept alive for long, and a body in memory can take up to 16 MiB.
     if client.body.count > 0 { client.body = RequestBody() }
     if client.verdict != nil { client.verdict = nil }

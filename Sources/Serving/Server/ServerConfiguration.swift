@@ -3,6 +3,7 @@
 import Glibc
 import Model
 import Platform
+import Telemetry
 
 /// The settings of a server, with what other sections and the program add.
 @dynamicMemberLookup
@@ -53,6 +54,10 @@ public struct ServerConfiguration: Sendable {
   public var keyFilter = CacheKeyFilter()
   /// Whether origins may be told the trace of a request (`tracing.propagate`).
   public var propagatesTraces = false
+  /// Receives the spans of recorded requests (`tracing.endpoint`); `nil`: none is recorded.
+  public var spans: (any SpanSink)?
+  /// The share of requests that are recorded, 0–1, where no trusted proxy has decided.
+  public var sampledShare = TracingSettings().sample
   /// Size of each event loop's cache of parsed request targets, in bytes.
   public var memoBytesPerWorker = 2 << 20
   /// How response heads are passed to libmicrohttpd; set by tests.

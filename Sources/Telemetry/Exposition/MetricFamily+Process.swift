@@ -82,5 +82,22 @@ extension MetricFamily {
     .counters(
       "pictor_tls_handshakes_total", by: "result", "TLS handshakes, by what became of them."
     ) { $0.tls?.handshakes.byResult ?? [:] },
+    .counters("pictor_trace_spans_total", by: "result", "Recorded spans, by what became of them.") {
+      guard let tracing = $0.tracing else { return [:] }
+      return [
+        "exported": tracing.exported, "dropped": tracing.dropped, "rejected": tracing.rejected,
+        "lost": tracing.lost,
+      ]
+    },
+    .counters("pictor_trace_exports_total", by: "result", "Requests to the collector of spans.") {
+      guard let tracing = $0.tracing else { return [:] }
+      return ["succeeded": tracing.exportsSucceeded, "failed": tracing.exportsFailed]
+    },
+    .gauge("pictor_trace_queue_spans", "Spans that are queued or being sent.") {
+      $0.tracing?.waiting
+    },
+    .gauge("pictor_trace_queue_limit", "The most spans that may be queued.") {
+      $0.tracing?.limit
+    },
   ]
 }

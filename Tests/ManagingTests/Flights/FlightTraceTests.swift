@@ -10,7 +10,8 @@ final class FlightTraceTests: StaleTests {
   private func traced(_ number: Int) throws -> ImageRequest {
     var request = try request()
     let field = "00-4bf92f3577b34da6a3ce929d0e0e473\(number)-00f067aa0ba902b7-01"
-    request.options.trace = try #require(TraceContext(parent: Array(field.utf8)))
+    let trace = try #require(TraceContext(parent: Array(field.utf8)))
+    request.options.trace = trace
     return request
   }
 

@@ -52,6 +52,29 @@ struct TraceContextTests {
     #expect(context(low)?.traceID == "00000000000000000000000000000001")
   }
 
+  @Test func `a trace of its own is sampled and has no parent`() throws {
+    let context = TraceContext()
+    #expect(context.isSampled && context.parent == nil && context.flags == 3)
+    #expect(context.parentID == nil && context.traceID != TraceContext().traceID)
+    #expect(!context.sampled(false).isSampled && context.sampled(false).sampled(true) == context)
+    // What an origin gets is valid.
+    let field = try #require(context.fields.first).value
+    #expect(self.context(field)?.parent == context.span)
+  }
+
+  @Test func `a child has the trace of its parent, and an id of its own`() throws {
+    let parent = try #require(context("00-\(Self.ids)-01", state: "a=1"))
+    let child = parent.child()
+    #expect(child.traceID == parent.traceID && child.state == "a=1" && child.isSampled)
+    #expect(child.parentID == parent.spanID && child.span != parent.span)
+  }
+
+  @Test(arguments: [("01", true), ("00", false), ("03", true), ("02", false), ("0g", nil)])
+  func `the sampled flag is read alone`(flags: String, isSampled: Bool?) {
+    let field = Array("00-\(Self.ids)-\(flags)".utf8)
+    #expect(field.withUnsafeBytes { TraceContext.isSampled(parent: $0) } == isSampled)
+  }
+
   @Test(arguments: [
     ("", ""), ("a=1", "a=1"), (" a=1 ,\tb=2,, ", "a=1,b=2"), ("t@v_-*/0=x y!", "t@v_-*/0=x y!"),
     ("a", ""), ("=1", ""), ("a=", ""), ("A=1", ""), ("a=1=2", ""), ("a=1,b", ""), ("a=1,a=2", ""),

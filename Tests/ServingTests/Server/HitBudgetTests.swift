@@ -5,6 +5,8 @@ import Caching
 import Managing
 import Model
 import Synchronization
+import Platform
+import Telemetry
 import TestSupport
 import Testing
 
@@ -68,6 +70,11 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
   func add(_ scope: PurgeScope) -> Purge { Purge(number: 1, scope: scope) }
 }
 
+/// A sink that hits must not use.
+private struct NoSpans: SpanSink {
+  func add(_ span: Span) { Issue.record("a hit was recorded") }
+}
+
 @Suite(.onOwnThreads) struct HitBudgetTests {
   @Test(
     .enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"),
@@ -113,8 +120,21 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
       "GET", target: imageTarget + "&w=auto&dpr=auto", header: header, status: 200, follows: true)
   }
 
+  @Test(
+    .enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"),
+    arguments: ["01", "00"])
+  func `a thousand hits that are not recorded allocate nothing with an exporter`(
+    flags: String
+  ) async throws {
+    let ids = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"
+    try await expectNoAllocation(
+      "GET", target: imageTarget, header: "traceparent: 00-\(ids)-\(flags)\r\n", status: 200,
+      exports: true, trusts: flags == "00")
+  }
+
   private func expectNoAllocation(
-    _ method: String, target: String, header: String, status: Int, follows: Bool = false
+    _ method: String, target: String, header: String, status: Int, follows: Bool = false,
+    exports: Bool = false, trusts: Bool = false
   ) async throws {
     let provider = CountingProvider()
     // The age has three digits for the whole test: one more digit requires a new head.
@@ -143,6 +163,9 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
         $0.corsOrigins = ["https://a.example", "https://b.example"]
         $0.signing = SigningPolicy(mode: .options, keys: [testKey])
         $0.saveDataReduction = follows ? 20 : 0
+        $0.spans = exports ? NoSpans() : nil
+        $0.sampledShare = 0
+        $0.trustedProxies.networks = trusts ? [CIDR("127.0.0.0/8")].compactMap { $0 } : []
       }
     ) { server in
       let client = try HTTPClient(port: server.port)

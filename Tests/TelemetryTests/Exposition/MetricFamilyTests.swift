@@ -68,6 +68,7 @@ struct MetricFamilyTests {
       disk: disk, downloads: downloads, flights: FlightFigures(), freshness: FreshnessFigures(),
       prefetch: PrefetchFigures(), imaging: imaging, process: ProcessFigures())
     stats.budgets.files = BudgetFigures()
+    stats.tracing = TracingFigures()
     return stats
   }
 

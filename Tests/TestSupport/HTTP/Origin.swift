@@ -27,6 +27,8 @@ public final class Origin: Sendable {
     public let target: String
     /// The headers by lower-case name; several values of one name are joined by `, `.
     public let headers: [String: String]
+    /// The body, if the request has a `Content-Length`.
+    public let body: [UInt8]
     /// The number of this request among those to its path, from 1.
     public let number: Int
     /// The number of the connection, from 1.

@@ -22,7 +22,7 @@ struct OriginConnection {
   func run() {
     var buffer: [UInt8] = []
     while let head = readHead(&buffer) {
-      guard let (request, reply) = begin(head) else { return }
+      guard let (request, reply) = begin(head, &buffer) else { return }
       do {
         for step in (reply?(request) ?? .status(404)).steps { try take(step) }
         state.finish(isGone: false)
@@ -38,7 +38,7 @@ struct OriginConnection {
   }
 
   private func begin(
-    _ head: String
+    _ head: String, _ buffer: inout [UInt8]
   ) -> (Origin.Request, (@Sendable (Origin.Request) -> OriginReply)?)? {
     let lines = head.split(separator: "\r\n")
     let words = lines.first?.split(separator: " ") ?? []
@@ -50,18 +50,34 @@ struct OriginConnection {
       let value = String(line[line.index(after: colon)...].drop { $0 == " " })
       headers[name] = headers[name].map { $0 + ", " + value } ?? value
     }
+    guard let body = readBody(headers["content-length"].flatMap { Int($0) } ?? 0, &buffer) else {
+      return nil
+    }
     let target = String(words[1])
     let path = String(target.prefix { $0 != "?" })
     return state.begin(
       { count in
         Origin.Request(
-          method: String(words[0]), path: path, target: target, headers: headers, number: count,
-          connection: number)
+          method: String(words[0]), path: path, target: target, headers: headers, body: body,
+          number: count, connection: number)
       }, path: path)
   }
 
-  /// Returns the head of the next request; `nil` if there are no more. Request bodies are not
+  /// Returns the body of a request; `nil` if it is too long or cut off. Chunked bodies are not
   /// supported.
+  private func readBody(_ length: Int, _ buffer: inout [UInt8]) -> [UInt8]? {
+    guard (0...16 << 20).contains(length) else { return nil }
+    while buffer.count < length {
+      var piece = [UInt8](repeating: 0, count: 64 << 10)
+      let count = recv(descriptor, &piece, piece.count, 0)
+      guard count > 0 else { return nil }
+      buffer += piece[..<count]
+    }
+    defer { buffer.removeFirst(length) }
+    return Array(buffer.prefix(length))
+  }
+
+  /// Returns the head of the next request; `nil` if there are no more.
   private func readHead(_ buffer: inout [UInt8]) -> String? {
     while true {
       let text = String(decoding: buffer, as: UTF8.self)

@@ -1,0 +1,85 @@
+// HopSpan: one request to an origin as an exported span, by OpenTelemetry's semantic conventions for HTTP clients.
+
+import Model
+import Platform
+import Telemetry
+
+/// The span of a hop that has begun.
+struct HopSpan {
+  /// The ids. The origin's `traceparent` names this span.
+  let context: TraceContext
+  /// The hop's target.
+  let target: DownloadTarget
+  /// The start: the look-up of the target's name.
+  let since: ContinuousClock.Instant
+  /// How many requests of the load came before.
+  let resends: Int
+
+  /// Returns the span.
+  ///
+  /// - Parameters:
+  ///   - status: the status of the response; `nil` without one.
+  ///   - error: why the hop failed.
+  ///   - bytes: received bytes of the body.
+  func ended(
+    at now: ContinuousClock.Instant, status: Int?, error: ImageError?, bytes: Int
+  ) -> Span {
+    let url = target.url
+    let authority = target.hostAndPort
+    var attributes = [
+      SpanAttribute("http.request.method", "GET"),
+      // Neither query nor user information, which may be secrets.
+      SpanAttribute(
+        "url.full", SecretMask.masked("\(url.scheme.rawValue)://\(authority)\(url.path)")),
+      SpanAttribute("server.address", target.host), SpanAttribute("server.port", url.port),
+      SpanAttribute("http.response.body.size", bytes),
+    ]
+    if let status { attributes.append(SpanAttribute("http.response.status_code", status)) }
+    if resends > 0 { attributes.append(SpanAttribute("http.request.resend_count", resends)) }
+    let isError = error != nil || (status ?? 0) >= 400
+    if isError {
+      attributes.append(SpanAttribute("error.type", error?.code ?? "\(status ?? 0)"))
+    }
+    let end = WallClock.nanoseconds
+    let time = ContinuousClock.now - since
+    // The part of the time after `now` is not the hop's.
+    let rest = ContinuousClock.now - now
+    return Span(
+      context, .client, name: "GET", start: end - time.wholeNanoseconds,
+      end: end - rest.wholeNanoseconds, isError: isError, attributes: attributes)
+  }
+}
+
+extension Transfer {
+  /// Begins the span of a hop, if the load is recorded, and ends that of the hop before.
+  ///
+  /// - Returns: the trace that the hop's origin may be told.
+  func beginSpan(
+    for target: DownloadTarget, now: ContinuousClock.Instant
+  ) -> TraceContext? {
+    endSpan(after: nil, now: now)
+    guard let trace, trace.isSampled, rules.configuration.spans != nil else { return trace }
+    let hop = HopSpan(context: trace.child(), target: target, since: now, resends: sentHops)
+    sentHops += 1
+    hopSpan = hop
+    return hop.context
+  }
+
+  /// Exports the span of the current hop, unless that was done.
+  ///
+  /// - Parameter error: why the hop failed.
+  func endSpan(after error: ImageError?, now: ContinuousClock.Instant) {
+    guard let hop = hopSpan else { return }
+    hopSpan = nil
+    let status = hasAnswer ? response.status : nil
+    rules.configuration.spans?.add(
+      hop.ended(at: now, status: status, error: error, bytes: hopBytes))
+  }
+}
+
+extension Duration {
+  /// Whole nanoseconds.
+  fileprivate var wholeNanoseconds: Int {
+    Int(components.seconds) * 1_000_000_000 + Int(components.attoseconds / 1_000_000_000)
+  }
+}

@@ -1,0 +1,83 @@
+// RequestTrace: the trace of a connection's current request, and whether it is recorded.
+
+import CMicrohttpd
+import Glibc
+import Model
+import Telemetry
+
+/// The trace of a request. The log, origins and the exported span name the same ids.
+struct RequestTrace {
+  /// Whether the fields were read.
+  private(set) var isRead = false
+  /// The trace; `nil` if the request belongs to none.
+  private(set) var context: TraceContext?
+  /// Whether a span of the request is exported.
+  private(set) var isRecorded = false
+  /// What the log says of the request.
+  var line: RequestLine?
+  /// The durations of its stages.
+  var timings: Timings?
+
+  /// Creates a trace that is not read.
+  init() {}
+
+  /// Creates a trace that was read.
+  init(_ context: TraceContext?, isRecorded: Bool) {
+    self.context = context
+    self.isRecorded = isRecorded
+    isRead = true
+  }
+}
+
+extension RequestHandler {
+  /// Decides whether a request is recorded, when its header is complete. One that is not costs no allocation.
+  ///
+  /// A trusted proxy has decided with the sampled flag of its `traceparent`. Any other client's flag is ignored: it could
+  /// fill the collector. Of requests without a decision a share is picked, but none of probes and scrapes.
+  func beginTrace(of client: Connection, on connection: OpaquePointer) {
+    guard exportsSpans else { return }
+    var decision: Bool?
+    if let field = Self.field("traceparent", on: connection),
+      configuration.trustedProxies.trusts(client.peer?.unmapped)
+    {
+      decision = TraceContext.isSampled(
+        parent: UnsafeRawBufferPointer(start: field, count: strlen(field)))
+    }
+    let isRecorded =
+      decision
+      ?? (client.loop.sampler.picks(below: sampleThreshold)
+        && client.target?.endpoint?.isRoutine != true)
+    guard isRecorded else { return }
+    let told = Self.traceContext(on: connection)?.sampled(true)
+    client.trace = RequestTrace(told ?? TraceContext(), isRecorded: true)
+  }
+
+  /// Returns the trace of a request, read at the first call. `nil` without a valid `traceparent`, or with several, unless
+  /// the request is recorded.
+  func trace(of client: Connection, on connection: OpaquePointer?) -> TraceContext? {
+    if !client.trace.isRead, let connection {
+      let told = Self.traceContext(on: connection)
+      // With an exporter, origins are told this server's decision.
+      client.trace = RequestTrace(exportsSpans ? told?.sampled(false) : told, isRecorded: false)
+    }
+    return client.trace.context
+  }
+
+  private static func traceContext(on connection: OpaquePointer) -> TraceContext? {
+    guard field("traceparent", on: connection) != nil,
+      let parent = Forwarding.value(of: "traceparent", on: connection)
+    else { return nil }
+    // A joined list of several fields has a comma, which is valid in none.
+    return TraceContext(
+      parent: Array(parent.utf8), state: Forwarding.value(of: "tracestate", on: connection) ?? "")
+  }
+
+  /// Exports the span of a recorded request that has ended, and forgets its trace.
+  func endTrace(of client: Connection, on connection: OpaquePointer?, isWhole: Bool) {
+    if client.trace.isRecorded, let context = client.trace.context {
+      spans?.add(
+        ServerSpan(client, context: context, on: connection, isWhole: isWhole).span)
+    }
+    client.trace = RequestTrace()
+  }
+}
