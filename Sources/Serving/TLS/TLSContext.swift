@@ -10,8 +10,11 @@ final class TLSContext: @unchecked Sendable {
   // Sound as Sendable: the priorities and the key do not change after `init`, and GnuTLS only reads
   // them for a session.
 
-  /// TLS 1.3 and 1.2 (RFC 8996 forbids older versions), with GnuTLS's usual algorithms.
-  static let priorityText = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+  /// TLS 1.3 and 1.2 (RFC 8996 forbids older versions), with GnuTLS's usual algorithms but for two kinds: finite-field
+  /// Diffie-Hellman costs an event loop many milliseconds for a cheap message (CVE-2002-20001), and RSA key exchange has
+  /// no forward secrecy.
+  static let priorityText =
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-GROUP-DH-ALL:-DHE-RSA:-RSA"
 
   let certificates: TLSCertificates
   let priorities: gnutls_priority_t

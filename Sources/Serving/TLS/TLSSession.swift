@@ -29,6 +29,8 @@ final class TLSSession {
   private static let largestRecord = 16 << 10
   /// Messages without content, or parts of records, that a client may send at once.
   private static let maximumMessages = 256
+  /// The longest message of a client's handshake, in bytes. GnuTLS keeps it until it is complete.
+  private static let longestHandshake = 16 << 10
   private static let protocolName = "http/1.1"
 
   /// Begins a session; `nil` without memory.
@@ -46,6 +48,7 @@ final class TLSSession {
       gnutls_session_ticket_enable_server(made, &ticketKey) == 0,
       pictor_tls_offer(made, Self.protocolName, UInt32(Self.protocolName.utf8.count)) == 0
     else { return nil }
+    gnutls_handshake_set_max_packet_length(made, Self.longestHandshake)
     pictor_tls_use_socket(made, descriptor)
     // The session ends with `self`, so the pointer is valid in each call.
     gnutls_transport_set_ptr2(

@@ -233,14 +233,19 @@ extension CertificateFiles {
         client.finishSending()
         try client.waitForClose()
       }
-      #expect(throws: HTTPClientError.self) {
-        _ = try HTTPClient.encrypted(
-          port: server.port, priorities: "NORMAL:-VERS-ALL:+VERS-TLS1.1:%COMPAT")
+      for priorities in [
+        "NORMAL:-VERS-ALL:+VERS-TLS1.1:%COMPAT",
+        "NORMAL:-VERS-ALL:+VERS-TLS1.3:-GROUP-ALL:+GROUP-FFDHE2048:+GROUP-FFDHE8192",
+        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+DHE-RSA:+RSA",
+      ] {
+        #expect(throws: HTTPClientError.self) {
+          _ = try HTTPClient.encrypted(port: server.port, priorities: priorities)
+        }
       }
       let http2 = try HTTPClient(port: server.port)
       #expect(throws: HTTPClientError.self) { try http2.beginTLS(protocols: "h2") }
       // Then
-      try await eventually { server.tlsFigures?.handshakes.failed == 10 }
+      try await eventually { server.tlsFigures?.handshakes.failed == 12 }
       #expect(server.figures.total == 0)
       let client = try HTTPClient(port: server.port)
       try client.beginTLS(protocols: "http/1.1")
