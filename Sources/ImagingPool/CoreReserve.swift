@@ -8,8 +8,20 @@ import Platform
 /// whatever the niceness (docs/decisions/022). A core without workers has no such wait. The reserve is one and a half
 /// times what the loops use, rounded up, and at most half of the cores.
 final class CoreReserve: Sendable {
+  /// What the workers have.
+  struct Share: Equatable {
+    /// The cores on which they may run.
+    let cores: Cores
+    /// The number of cores that they leave.
+    let reserved: Int
+  }
+
   /// The time between two measurements.
   static let pause = Duration.milliseconds(10)
+  /// The time after which the server's cores are read again: an operator may change them (cpuset(7)).
+  static let readingPause = Duration.seconds(1)
+  /// How long there is no reserve after workers could not be moved.
+  static let failurePause = Duration.seconds(60)
   /// Cores in use from which on there is a reserve, and below which an existing one ends.
   private static let (rise, fall) = (0.2, 0.1)
   /// How long less must be in use before the reserve shrinks.
@@ -17,63 +29,108 @@ final class CoreReserve: Sendable {
 
   private struct State {
     var measuredAt: ContinuousClock.Instant
+    var readAt: ContinuousClock.Instant
+    var failedUntil: ContinuousClock.Instant?
     var loopTime: Duration
+    /// All cores of the server.
+    var cores: Cores
     /// The number of reserved cores.
     var count = 0
     /// Since when fewer would do; `nil` if they would not.
     var isAmpleSince: ContinuousClock.Instant?
   }
 
-  /// All cores of the server.
-  private let cores: Cores
+  private let allowed: @Sendable () throws(SystemError) -> Cores
   private let loopTime: @Sendable () -> Duration
   private let state: Lock<State>
 
   /// Creates a reserve.
   ///
   /// - Parameters:
-  ///   - cores: all cores of the server; with fewer than two there is never a reserve.
+  ///   - allowed: returns all cores of the server; with fewer than two there is no reserve.
   ///   - loopTime: returns the processor time of all event loops together.
+  /// - Throws: what `allowed` throws at first. Later, the last known cores stay.
   init(
-    of cores: Cores, now: ContinuousClock.Instant = .now,
+    of allowed: @escaping @Sendable () throws(SystemError) -> Cores,
+    now: ContinuousClock.Instant = .now,
     loopTime: @escaping @Sendable () -> Duration
-  ) {
-    self.cores = cores
+  ) throws(SystemError) {
+    self.allowed = allowed
     self.loopTime = loopTime
-    state = Lock(State(measuredAt: now, loopTime: loopTime()))
+    let cores = try allowed()
+    state = Lock(State(measuredAt: now, readAt: now, loopTime: loopTime(), cores: cores))
   }
 
   /// The number of reserved cores.
   var count: Int { state.withLock { $0.count } }
 
-  /// Returns the cores of the workers. Measures first, unless the last measurement is recent.
-  func workersCores(now: ContinuousClock.Instant = .now) -> Cores {
-    let count = state.withLock { state in
-      let elapsed = state.measuredAt.duration(to: now)
-      guard elapsed >= Self.pause else { return state.count }
-      let time = loopTime()
-      let used = max((time - state.loopTime) / elapsed, 0)
-      state.measuredAt = now
-      state.loopTime = time
-      state.count = next(after: &state, used: used, isCurrent: elapsed < Self.patience, now: now)
-      return state.count
+  /// Returns what the workers have. Measures first, unless the last measurement is recent.
+  func share(now: ContinuousClock.Instant = .now) -> Share {
+    readCores(now: now)
+    measure(now: now)
+    return state.withLock { state in
+      // The first cores are the loops', because the others of two threads of a core have the higher numbers.
+      let cores =
+        state.count == 0 ? state.cores : Cores(state.cores.numbers.dropFirst(state.count))
+      return Share(cores: cores, reserved: state.count)
     }
-    // The first cores are the loops', because the others of two threads of a core have the higher numbers.
-    return count == 0 ? cores : Cores(cores.numbers.dropFirst(count))
   }
 
-  private func next(
+  /// Ends the reserve for a while, since a worker could not be moved. Returns whether that is news.
+  func fail(now: ContinuousClock.Instant = .now) -> Bool {
+    state.withLock { state in
+      let isNews = state.failedUntil == nil
+      state.failedUntil = now + Self.failurePause
+      state.count = 0
+      state.isAmpleSince = nil
+      return isNews
+    }
+  }
+
+  private func readCores(now: ContinuousClock.Instant) {
+    let isDue = state.withLock { state in
+      guard state.readAt.duration(to: now) >= Self.readingPause else { return false }
+      state.readAt = now
+      return true
+    }
+    guard isDue, let cores = try? allowed() else { return }
+    state.withLock { state in
+      state.cores = cores
+      state.count = min(state.count, cores.numbers.count / 2)
+    }
+  }
+
+  private func measure(now: ContinuousClock.Instant) {
+    // One thread takes a measurement, and reads the loops' time outside the lock.
+    let pause = state.withLock { state -> Duration? in
+      let elapsed = state.measuredAt.duration(to: now)
+      guard elapsed >= Self.pause else { return nil }
+      state.measuredAt = now
+      return elapsed
+    }
+    guard let pause else { return }
+    let time = loopTime()
+    state.withLock { state in
+      let used = max((time - state.loopTime) / pause, 0)
+      state.loopTime = time
+      if let end = state.failedUntil, now < end { return }
+      state.count = Self.next(after: &state, used: used, isCurrent: pause < Self.patience, now: now)
+    }
+  }
+
+  private static func next(
     after state: inout State, used: Double, isCurrent: Bool, now: ContinuousClock.Instant
   ) -> Int {
-    let isEnough = used >= (state.count > 0 ? Self.fall : Self.rise)
-    let wanted = isEnough ? min(Int((used * 1.5).rounded(.up)), cores.numbers.count / 2) : 0
+    let isEnough = used >= (state.count > 0 ? fall : rise)
+    let most = state.cores.numbers.count / 2
+    let wanted = isEnough ? min(Int((used * 1.5).rounded(.up)), most) : 0
     guard wanted < state.count, isCurrent else {
       state.isAmpleSince = nil
       return wanted
     }
     let since = state.isAmpleSince ?? now
     state.isAmpleSince = since
-    guard since.duration(to: now) >= Self.patience else { return state.count }
+    guard since.duration(to: now) >= patience else { return state.count }
     state.isAmpleSince = nil
     return wanted
   }

@@ -66,8 +66,8 @@ public final class ImagerPool: ImageProcessor {
   private func reserve() -> CoreReserve? {
     guard let loopTime = loopTime.withLock({ $0 }) else { return nil }
     do throws(SystemError) {
-      let cores = try Cores.allowed()
-      return cores.numbers.count > 1 ? CoreReserve(of: cores, loopTime: loopTime) : nil
+      return try CoreReserve(
+        of: { () throws(SystemError) in try Cores.allowed() }, loopTime: loopTime)
     } catch {
       log.warning("workers leave no cores to event loops", fields: ["reason": .string("\(error)")])
       return nil

@@ -164,11 +164,18 @@ extension WorkerSlot {
 
   /// Moves the worker to the cores that event loops leave.
   private func confine(_ worker: WorkerProcess) {
-    guard let cores = core.reserve?.workersCores() else { return }
+    guard let reserve = core.reserve else { return }
+    let share = reserve.share()
     do throws(SystemError) {
-      try worker.confine(to: cores)
+      try worker.confine(to: share)
+      // More jobs than cores would wait for each other, and the loops for them.
+      core.setWidth(share.reserved > 0 ? share.cores.numbers.count : configuration.workers)
     } catch {
-      core.log.debug("a worker stays on its cores", fields: ["reason": .string("\(error)")])
+      core.setWidth(configuration.workers)
+      guard reserve.fail() else { return }
+      core.log.warning(
+        "workers leave no cores to event loops: one cannot be moved",
+        fields: ["reason": .string("\(error)")])
     }
   }
 

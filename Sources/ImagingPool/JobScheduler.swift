@@ -67,6 +67,8 @@ struct JobScheduler<Job> {
   let limit: Int
   /// The maximum memory of all expensive jobs together, in bytes. One of them may have more.
   let memory: Int
+  /// The maximum number of jobs at a time, not counting expensive ones: the cores that workers have. At least 1.
+  private(set) var width: Int
   private(set) var slots: [Slot]
   private var waiting = JobQueue<Job>()
   private var running: [UInt64: Running] = [:]
@@ -90,6 +92,7 @@ struct JobScheduler<Job> {
   init(slots count: Int, limit: Int, memory: Int = .max) {
     self.limit = limit
     self.memory = memory
+    width = count
     slots = Array(repeating: Slot(), count: count)
   }
 
@@ -102,14 +105,14 @@ struct JobScheduler<Job> {
   mutating func submit(_ id: UInt64, job: Job, priority: LoadPriority) -> Admission {
     guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
     if let fault = commonFault { return .refused(.internal(detail: fault)) }
-    // A slot is idle only if no job waits or if other slots have been woken for the waiting jobs.
-    if let slot = idle.popLast() {
+    // A slot is idle only if no job waits that may run, or if other slots have been woken for those.
+    if hasWidth, let slot = idle.popLast() {
       waiting.append(id, job: job, turn: .next)
       return .next(wake: slot)
     }
     // Jobs with a woken slot do not count against the limit.
     guard waiting.count - waiting.count(of: .next) < limit else {
-      let seconds = pace.seconds(forWaiting: waiting.count, width: slots.count)
+      let seconds = pace.seconds(forWaiting: waiting.count, width: width)
       return .refused(.overloaded(queue: "imaging", retryAfter: seconds))
     }
     waiting.append(id, job: job, turn: .by(priority))
@@ -120,6 +123,24 @@ struct JobScheduler<Job> {
   mutating func raise(_ id: UInt64, to priority: LoadPriority) {
     waiting.raise(id, to: .by(priority))
   }
+
+  /// Sets the number of jobs at a time, without expensive ones. Returns the slots to wake.
+  mutating func setWidth(_ count: Int) -> [Int] {
+    width = min(max(count, 1), slots.count)
+    guard hasWidth, waiting.count > 0 else { return [] }
+    defer { idle = [] }
+    return idle
+  }
+
+  /// Whether a job may run that is not expensive, besides those with a woken slot.
+  private var hasWidth: Bool {
+    // The usual case, without counting
+    guard width < slots.count else { return true }
+    return runningQuick + waiting.count(of: .next) < width
+  }
+
+  /// The number of running jobs that are not known to be expensive.
+  private var runningQuick: Int { running.values.reduce(0) { $0 + ($1.bytes == nil ? 1 : 0) } }
 
   /// Records that a slot runs.
   mutating func enter() { staffed += 1 }
@@ -144,9 +165,12 @@ struct JobScheduler<Job> {
 
   private mutating func takeFirst() -> (id: UInt64, job: Job, bytes: Int?)? {
     let mayTakeLong = waiting.bytesOfFirstLater().map { hasRoom(forLong: $0) } ?? false
-    let isTurn = mayTakeLong && passed >= Self.maximumPassed
+    let mayTakeQuick = width == slots.count || runningQuick < width
+    let isTurn = mayTakeLong && (passed >= Self.maximumPassed || !mayTakeQuick)
     let first = isTurn ? waiting.popLater() : nil
-    let taken = first ?? waiting.popFirst(laterToo: mayTakeLong)
+    let taken = first ?? (mayTakeQuick ? waiting.popFirst(laterToo: mayTakeLong) : nil)
+    // A slot that may take nothing has overtaken nothing.
+    guard taken != nil || mayTakeQuick else { return nil }
     passed = taken != nil && taken?.bytes == nil && waiting.count(of: .later) > 0 ? passed + 1 : 0
     return taken
   }
@@ -159,12 +183,13 @@ struct JobScheduler<Job> {
     return others.count < (slots.count + 1) / 2 && bytes <= memory - others.reduce(0, +)
   }
 
-  /// Takes an idle slot that must be woken because an expensive job has room; `nil` if there is none. A large job that
-  /// ends may leave room for several.
-  mutating func slotForLater() -> Int? {
-    guard alone == nil, let bytes = waiting.bytesOfFirstLater(), hasRoom(forLong: bytes) else {
-      return nil
-    }
+  /// Takes an idle slot that must be woken because a waiting job may run; `nil` if there is none. A large job that ends
+  /// may leave room for several.
+  mutating func slotForWaiting() -> Int? {
+    guard alone == nil, !idle.isEmpty else { return nil }
+    let quick = waiting.count - waiting.count(of: .next) - waiting.count(of: .later)
+    if quick > 0, hasWidth { return idle.popLast() }
+    guard let bytes = waiting.bytesOfFirstLater(), hasRoom(forLong: bytes) else { return nil }
     return idle.popLast()
   }
 

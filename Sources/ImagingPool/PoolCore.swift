@@ -92,7 +92,7 @@ final class PoolCore: Sendable {
   }
 
   func cancel(_ id: UInt64) {
-    let (ended, later) = board.withLock { ($0.cancel(id), $0.slotForLater()) }
+    let (ended, later) = board.withLock { ($0.cancel(id), $0.slotForWaiting()) }
     wake(later)
     guard let (job, slot) = ended else { return }
     cancelled.add()
@@ -200,7 +200,7 @@ final class PoolCore: Sendable {
     let now = ContinuousClock.now
     let (next, later) = board.withLock { board in
       let next = board.next(slot: slot, isReady: isReady, now: now)
-      if case .job = next { return (next, board.slotForLater()) }
+      if case .job = next { return (next, board.slotForWaiting()) }
       return (next, nil)
     }
     if case .wait(let other) = next { wake(other) }
@@ -221,7 +221,16 @@ final class PoolCore: Sendable {
 
   /// Returns whether a slot continues an expensive job; otherwise the job is queued again.
   func takesLong(_ id: UInt64, bytes: Int) -> Bool {
-    board.withLock { $0.takesLong(id, bytes: bytes) }
+    let (continues, other) = board.withLock {
+      ($0.takesLong(id, bytes: bytes), $0.slotForWaiting())
+    }
+    wake(other)
+    return continues
+  }
+
+  /// Lets at most this many jobs run at a time, besides expensive ones.
+  func setWidth(_ count: Int) {
+    for slot in board.withLock({ $0.setWidth(count) }) { wake(slot) }
   }
 
   var stopAt: ContinuousClock.Instant? { board.withLock { $0.stopAt } }
@@ -235,7 +244,10 @@ final class PoolCore: Sendable {
   func finish(
     _ id: UInt64, with result: Result<ProcessedImage, ImageError>, took duration: Duration
   ) {
-    let (job, alone) = board.withLock { ($0.finish(id, took: duration), $0.alone) }
+    let (job, alone, other) = board.withLock {
+      ($0.finish(id, took: duration), $0.alone, $0.slotForWaiting())
+    }
+    wake(other)
     if let job { answer(job, with: result) }
     if let source = job?.job.source, case .failure(let error) = result, error.isOfSource {
       refuseWaiting(of: source, error)
@@ -246,7 +258,7 @@ final class PoolCore: Sendable {
   /// Fails the queued jobs of a faulty source. Each would fail the same way, after as much work.
   private func refuseWaiting(of source: SourceIdentity, _ error: ImageError) {
     let (jobs, later) = board.withLock { board in
-      (board.removeWaiting { $0.job.source == source }, board.slotForLater())
+      (board.removeWaiting { $0.job.source == source }, board.slotForWaiting())
     }
     wake(later)
     for job in jobs { answer(job, with: .failure(error)) }

@@ -94,13 +94,14 @@ final class WorkerProcess {
     return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
   }
 
-  /// Lets the worker run on these cores only. Costs nothing if it does already.
+  /// Lets the worker run on its share of the cores only. Costs nothing if it does already.
   ///
-  /// After an error it stays where it is, until other cores are named.
-  func confine(to cores: Cores) throws(SystemError) {
-    guard cores != self.cores else { return }
-    self.cores = cores
-    try cores.confine(pid)
+  /// A worker that was never confined keeps what it inherited as long as nothing is reserved. After an error it stays
+  /// where it is, until other cores are named.
+  func confine(to share: CoreReserve.Share) throws(SystemError) {
+    guard share.cores != cores, cores != nil || share.reserved > 0 else { return }
+    cores = share.cores
+    try share.cores.confine(pid)
   }
 
   /// Returns and stores the resident memory in bytes; 0 if unknown.

@@ -184,8 +184,8 @@ enum Program {
     return 0
   }
 
-  /// Seconds without a signal after which the certificate's files are looked at.
-  private static let certificateCheckSeconds = 60
+  /// How often the certificate's files are looked at.
+  private static let certificateCheck = Duration.seconds(60)
 
   /// Handles signals until one requests a stop and the shutdown delay for load balancers has
   /// passed.
@@ -194,9 +194,13 @@ enum Program {
     manager: ServiceManager, log: Log
   ) {
     var reloading = reloading
+    var check = Recurrence(every: certificateCheck)
     while true {
-      switch signals.next(within: certificateCheckSeconds) {
-      case nil: service.reloadCertificate(always: false, log: log)
+      let signal = signals.next(within: check.seconds())
+      // Whatever signal came: signals in quick succession must not put the check off.
+      if check.isDue() { service.reloadCertificate(always: false, log: log) }
+      switch signal {
+      case nil: continue
       case .reload:
         manager.report(.reloading)
         log.reopen()

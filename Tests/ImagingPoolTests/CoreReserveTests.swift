@@ -14,11 +14,17 @@ import Testing
     private let time = Lock(Duration.zero)
     private let now: Lock<ContinuousClock.Instant>
     let reserve: CoreReserve
+    /// The number of the server's cores.
+    let count: Lock<Int>
 
-    init(cores count: Int) {
+    init(cores count: Int) throws {
       let start = ContinuousClock.now
       now = Lock(start)
-      reserve = CoreReserve(of: Cores(0..<count), now: start) { [time] in time.withLock { $0 } }
+      self.count = Lock(count)
+      reserve = try CoreReserve(
+        of: { [count = self.count] () throws(SystemError) in Cores(0..<count.withLock { $0 }) },
+        now: start
+      ) { [time] in time.withLock { $0 } }
     }
 
     /// Lets the loops use this many cores for some time. Returns the number of reserved cores.
@@ -31,11 +37,14 @@ import Testing
           now += step
           return now
         }
-        _ = reserve.workersCores(now: instant)
+        _ = reserve.share(now: instant)
         left -= step
       }
       return reserve.count
     }
+
+    /// A worker could not be moved. Returns whether that is news.
+    func fail() -> Bool { reserve.fail(now: now.withLock { $0 }) }
 
     /// Lets the loops use this many cores, and measures at the end alone.
     func useUnseen(_ cores: Double, for duration: Duration) -> Int {
@@ -44,7 +53,7 @@ import Testing
         now += duration
         return now
       }
-      _ = reserve.workersCores(now: instant)
+      _ = reserve.share(now: instant)
       return reserve.count
     }
   }
@@ -54,14 +63,14 @@ import Testing
     (4, 4, 2), (64, 0.2, 1), (64, 6.4, 10), (64, 64, 32),
   ]) func `it is one and a half times what loops use, at most half`(
     cores: Int, used: Double, count: Int
-  ) {
-    let subject = Subject(cores: cores)
+  ) throws {
+    let subject = try Subject(cores: cores)
     #expect(subject.use(used, for: CoreReserve.pause) == count)
-    #expect(subject.reserve.workersCores().numbers == Array(count..<cores))
+    #expect(subject.reserve.share() == .init(cores: Cores(count..<cores), reserved: count))
   }
 
-  @Test func `it grows at once, and shrinks after half a second`() {
-    let subject = Subject(cores: 8)
+  @Test func `it grows at once, and shrinks after half a second`() throws {
+    let subject = try Subject(cores: 8)
     #expect(subject.use(0.5, for: .milliseconds(10)) == 1)
     #expect(subject.use(2, for: .milliseconds(10)) == 3)
     #expect(subject.use(0.5, for: .milliseconds(490)) == 3)
@@ -75,17 +84,19 @@ import Testing
     #expect(subject.use(0, for: .milliseconds(30)) == 0)
   }
 
-  @Test func `after a time without jobs, the use since then decides`() {
-    let subject = Subject(cores: 4)
+  @Test func `after a time without jobs, the use since then decides`() throws {
+    let subject = try Subject(cores: 4)
     #expect(subject.use(1, for: .milliseconds(10)) == 2)
     #expect(subject.useUnseen(0.01, for: .seconds(60)) == 0)
     #expect(subject.useUnseen(0.5, for: .seconds(60)) == 1)
   }
 
-  @Test func `it is measured once in a while, and never runs backwards`() {
+  @Test func `it is measured once in a while, and never runs backwards`() throws {
     let looks = Lock(0)
     let start = ContinuousClock.now
-    let reserve = CoreReserve(of: Cores(0..<4), now: start) {
+    let reserve = try CoreReserve(
+      of: { () throws(SystemError) in Cores(0..<4) }, now: start
+    ) {
       looks.withLock { looks in
         looks += 1
         // Loops that ended take their time with them.
@@ -93,11 +104,36 @@ import Testing
       }
     }
     for millisecond in 0..<9 {
-      _ = reserve.workersCores(now: start + .milliseconds(millisecond))
+      _ = reserve.share(now: start + .milliseconds(millisecond))
     }
     #expect(looks.withLock { $0 } == 1)
-    #expect(reserve.workersCores(now: start + .milliseconds(10)).numbers.count == 4)
+    #expect(reserve.share(now: start + .milliseconds(10)).reserved == 0)
     #expect(looks.withLock { $0 } == 2)
+  }
+
+  @Test func `cores that an operator gives or takes count within a second`() throws {
+    let subject = try Subject(cores: 8)
+    #expect(subject.use(4, for: .milliseconds(10)) == 4)
+    // When
+    subject.count.withLock { $0 = 4 }
+    // Then
+    #expect(subject.use(4, for: .seconds(1)) == 2)
+    #expect(subject.reserve.share().cores == Cores(2..<4))
+    subject.count.withLock { $0 = 1 }
+    #expect(subject.use(4, for: .seconds(1)) == 0)
+    subject.count.withLock { $0 = 16 }
+    #expect(subject.use(4, for: .seconds(1)) == 6)
+  }
+
+  @Test func `after a failure there is no reserve for a minute, and it is news once`() throws {
+    let subject = try Subject(cores: 4)
+    #expect(subject.use(2, for: .milliseconds(10)) == 2)
+    // When
+    #expect(subject.fail())
+    // Then
+    #expect(!subject.fail())
+    #expect(subject.use(2, for: .seconds(59)) == 0)
+    #expect(subject.use(2, for: .seconds(2)) == 2)
   }
 
   private static let hasCores = (try? Cores.allowed().numbers.count > 1) ?? false
@@ -143,6 +179,52 @@ import Testing
     #expect(pool.figures.reservedCores == 0)
     kill(pid, SIGCONT)
     _ = try await result
+    await pool.shutDown(within: .zero)
+  }
+
+  @Test(.enabled(if: hasCores)) func `no more jobs run than workers have cores`() async throws {
+    // Given busy loops, and workers that are stopped with their jobs
+    let count = try Cores.allowed().numbers.count
+    let width = count - count / 2
+    let isBusy = Lock(true)
+    let time = Lock(Duration.zero)
+    let stopped = Lock<[pid_t]>([])
+    var configuration = PoolSupport.configuration(workers: count)
+    configuration.willSend = { pid in
+      kill(pid, SIGSTOP)
+      stopped.withLock { $0.append(pid) }
+    }
+    let pool = ImagerPool(configuration: configuration, log: .silent)
+    pool.reserveCores {
+      time.withLock { time in
+        if isBusy.withLock({ $0 }) { time += .seconds(1_000) }
+        return time
+      }
+    }
+    try pool.start()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      func add() throws {
+        let job = try PoolSupport.job()
+        group.addTask { _ = try await pool.process(job) }
+      }
+      // One at a time: the first one measures.
+      for number in 1...width {
+        try add()
+        try await eventually("it is at work") { stopped.withLock { $0.count } == number }
+        try await eventually("cores are reserved") { pool.figures.reservedCores == count / 2 }
+      }
+      // When
+      try add()
+      // Then
+      try await eventually("it waits") { pool.figures.waiting == 1 }
+      #expect(pool.figures.running == width)
+      // When
+      isBusy.withLock { $0 = false }
+      // Then
+      try await eventually("it is at work, too") { stopped.withLock { $0.count } == width + 1 }
+      for pid in stopped.withLock({ $0 }) { kill(pid, SIGCONT) }
+      try await group.waitForAll()
+    }
     await pool.shutDown(within: .zero)
   }
 

@@ -16,7 +16,8 @@ import Testing
       let id = UInt64.random(in: max(pair.lastID, 12) - 12...pair.lastID, using: &random)
       let priority = LoadPriority.allCases.randomElement(using: &random) ?? .normal
       let slot = Int.random(in: 0..<BoardAndModel.slots, using: &random)
-      switch Int.random(in: 0..<18, using: &random) {
+      switch Int.random(in: 0..<19, using: &random) {
+      case 18: pair.setWidth(Int.random(in: -1...4, using: &random))
       case 16..<18: pair.takesLong(slot, bytes: Int.random(in: 1...3, using: &random))
       case 0..<6: pair.submit(priority)
       case 6..<9: pair.raise(id, to: priority)
@@ -57,6 +58,7 @@ private struct BoardAndModel {
   private var idle: [Int] = []
   private var running: [Int: (id: UInt64, isWanted: Bool, bytes: Int?)] = [:]
   private var passed = 0
+  private var width = slots
   private var left: Set<Int> = []
   private var isStopped = false
   private(set) var lastID: UInt64 = 0
@@ -78,7 +80,7 @@ private struct BoardAndModel {
     let admission = board.submit(lastID, job: lastID, priority: priority)
     if isStopped {
       guard case .refused(.draining) = admission else { return expect(false, "\(admission)") }
-    } else if let slot = idle.popLast() {
+    } else if hasWidth, let slot = idle.popLast() {
       waiting.append(Waiting(id: lastID, rank: 3))
       guard case .next(slot) = admission else { return expect(false, "\(admission)") }
     } else if waiting.filter({ $0.rank < 3 }).count < Self.limit {
@@ -118,7 +120,8 @@ private struct BoardAndModel {
   mutating func workOn(_ slot: Int, isReady: Bool) {
     guard !left.contains(slot) else { return }
     if let (id, isWanted, _) = running.removeValue(forKey: slot) {
-      return expect(board.finish(id) == (isWanted ? id : nil), "a job is handed back once")
+      expect(board.finish(id) == (isWanted ? id : nil), "a job is handed back once")
+      return wakeForWaiting()
     }
     idle.removeAll { $0 == slot }
     let next = board.next(slot: slot, isReady: isReady, now: now)
@@ -130,7 +133,7 @@ private struct BoardAndModel {
       let other = waiting.isEmpty ? nil : idle.popLast()
       guard case .wait(other) = next else { return expect(false, "\(next)") }
     } else if let index = turn() {
-      defer { wakeForLater() }
+      defer { wakeForWaiting() }
       let id = waiting[index].id
       let rank = waiting[index].rank
       let bytes = waiting.remove(at: index).bytes
@@ -138,17 +141,34 @@ private struct BoardAndModel {
       running[slot] = (id, true, rank < 0 ? bytes : nil)
       guard case .job(id, id) = next else { return expect(false, "\(next) in place of \(id)") }
     } else {
-      passed = 0
+      if runningQuick < width { passed = 0 }
       idle.append(slot)
       guard case .wait(nil) = next else { return expect(false, "\(next)") }
     }
   }
 
-  /// The slot that took a job wakes another one if the first expensive job has room.
-  private mutating func wakeForLater() {
+  /// A slot that takes or ends a job wakes another one for a job that may run.
+  private mutating func wakeForWaiting() {
     let first = waiting.first { $0.rank < 0 }
-    let slot = first.map { hasRoom(forLong: $0.bytes) } == true ? idle.popLast() : nil
-    expect(board.slotForLater() == slot, "a slot is woken for an expensive job with room")
+    let mayRun =
+      hasWidth && waiting.contains { 0..<3 ~= $0.rank }
+      || first.map { hasRoom(forLong: $0.bytes) } == true
+    let slot = mayRun ? idle.popLast() : nil
+    expect(board.slotForWaiting() == slot, "a slot is woken for a job that may run")
+  }
+
+  /// More or fewer jobs may run at a time.
+  mutating func setWidth(_ count: Int) {
+    width = min(max(count, 1), Self.slots)
+    let woken = hasWidth && !waiting.isEmpty ? idle : []
+    if !woken.isEmpty { idle = [] }
+    expect(board.setWidth(count) == woken, "idle slots are woken for what waits")
+  }
+
+  private var runningQuick: Int { running.values.filter { $0.bytes == nil }.count }
+
+  private var hasWidth: Bool {
+    runningQuick + waiting.filter { $0.rank == 3 }.count < width || width == Self.slots
   }
 
   private func hasRoom(forLong bytes: Int) -> Bool {
@@ -161,8 +181,9 @@ private struct BoardAndModel {
   private func turn() -> Int? {
     let firstLong = waiting.first { $0.rank < 0 }
     let mayTakeLong = firstLong.map { hasRoom(forLong: $0.bytes) } ?? false
-    if mayTakeLong, passed >= 8 { return waiting.firstIndex { $0.rank < 0 } }
-    let ranks = waiting.map(\.rank).filter { $0 >= 0 || mayTakeLong }
+    let mayTakeQuick = runningQuick < width || width == Self.slots
+    if mayTakeLong, passed >= 8 || !mayTakeQuick { return waiting.firstIndex { $0.rank < 0 } }
+    let ranks = waiting.map(\.rank).filter { $0 >= 0 ? mayTakeQuick : mayTakeLong }
     guard let highest = ranks.max() else { return nil }
     return waiting.firstIndex { $0.rank == highest }
   }
@@ -189,6 +210,7 @@ private struct BoardAndModel {
   mutating func compare() {
     expect(board.waitingCount == waiting.count, "as many wait")
     expect(board.runningCount == running.count, "as many run")
+    expect(board.width == width, "as many may run")
     expect(board.idleCount == idle.count, "as many are idle")
     let bytes = running.values.compactMap(\.bytes)
     expect(board.bytesOfLong == bytes.reduce(0, +), "as much memory is promised")

@@ -34,6 +34,40 @@ import Testing
     board.expectAdmitted(3, job: "c", wake: nil)
   }
 
+  @Test func `as many quick jobs run as workers have cores, and long ones beside them`() {
+    // Given three slots that wait, and cores for one
+    var board = board(slots: 3, limit: 9)
+    for slot in 0..<3 { board.expectWait(slot: slot, now: now) }
+    #expect(board.setWidth(1) == [])
+    // When
+    board.expectAdmitted(1, job: "a", wake: 2)
+    board.expectAdmitted(2, job: "b", wake: nil)
+    board.expectAdmitted(3, job: "c", wake: nil)
+    board.expectJob(1, slot: 2, now: now)
+    // Then
+    board.expectWait(slot: 1, now: now)
+    #expect(board.slotForWaiting() == nil)
+    // When it is found to take long, then it waits for the others.
+    let continues = board.takesLong(1, bytes: 5)
+    #expect(!continues)
+    board.expectJob(2, slot: 2, now: now)
+    #expect(board.slotForWaiting() == 1)
+    // Then it runs beside them, and the third one waits.
+    board.expectJob(1, slot: 1, now: now)
+    board.expectWait(slot: 0, now: now)
+    // A quick job that ends leaves its place to the next one, by whichever slot.
+    #expect(board.finish(2) == "b")
+    #expect(board.slotForWaiting() == 0)
+    board.expectJob(3, slot: 0, now: now)
+    // More cores wake what is idle, if jobs wait.
+    board.expectWait(slot: 2, now: now)
+    #expect(board.setWidth(2) == [])
+    #expect(board.setWidth(1) == [])
+    board.expectAdmitted(4, job: "d", wake: nil)
+    #expect(board.setWidth(9) == [2] && board.width == 3)
+    board.expectJob(4, slot: 2, now: now)
+  }
+
   @Test func `a long job yields to quick jobs, and one slot stays free of long jobs`() {
     // Given three jobs that take long, and one that is quick
     var board = board(slots: 2, limit: 9)

@@ -25,7 +25,8 @@ public struct Cores: Hashable, Sendable {
 
   /// Lets all threads of a process run here only. Threads that they start later inherit it.
   ///
-  /// - Throws: a thread cannot be changed: it is another user's, or no core is allowed (cpuset(7)).
+  /// - Throws: a thread cannot be changed: it is another user's, or no core is allowed (cpuset(7)), or the threads
+  ///   cannot be listed.
   public func confine(_ process: pid_t) throws(SystemError) {
     var mask = [UInt8](repeating: 0, count: Self.maskBytes)
     for number in numbers where number >= 0 && number / 8 < mask.count {
@@ -34,7 +35,7 @@ public struct Cores: Hashable, Sendable {
     var confined: Set<pid_t> = []
     // A thread that another one starts meanwhile is found in the next round.
     for _ in 0..<4 {
-      let new = Self.threads(of: process).subtracting(confined)
+      let new = try Self.threads(of: process).subtracting(confined)
       guard !new.isEmpty else { return }
       for thread in new where pictor_linux_set_affinity(thread, mask, mask.count) < 0 {
         // It has ended.
@@ -45,8 +46,13 @@ public struct Cores: Hashable, Sendable {
   }
 
   /// The threads of a process; empty if it has ended.
-  private static func threads(of process: pid_t) -> Set<pid_t> {
-    guard let folder = opendir("/proc/\(process)/task") else { return [] }
+  private static func threads(of process: pid_t) throws(SystemError) -> Set<pid_t> {
+    guard let folder = opendir("/proc/\(process)/task") else {
+      let error = SystemError()
+      // Without /proc, a process that lives has no list.
+      guard kill(process, 0) < 0, errno == ESRCH else { throw error }
+      return []
+    }
     defer { closedir(folder) }
     var found: Set<pid_t> = []
     while let entry = readdir(folder) {

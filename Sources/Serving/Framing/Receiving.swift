@@ -227,9 +227,13 @@ extension RequestHandler {
   private func drop(_ client: Connection) -> Int {
     var piece = [UInt8](repeating: 0, count: 4_096)
     for _ in 0..<Self.maximumDropped {
-      let count = recvfrom(client.watch.descriptor, &piece, piece.count, 0, nil, nil)
+      let count = piece.withUnsafeMutableBytes { piece in
+        client.tls?.receive(piece)
+          ?? recvfrom(client.watch.descriptor, piece.baseAddress, piece.count, 0, nil, nil)
+      }
       if count == 0 { return 0 }
-      if count < 0 { return pictor_received_nothing() }
+      // A broken TLS session reads no more.
+      if count < 0 { return errno == ECONNRESET ? count : pictor_received_nothing() }
     }
     pictor_end_receiving(client.watch.descriptor)
     return 0

@@ -159,11 +159,7 @@ final class RequestHandler: Sendable {
     let client = Connection(loop: loop, watch: watch, peer: peer)
     if expectsProxyHeader(from: peer) { client.proxyHeader = [] }
     // Peers of unix sockets have no address, and no TLS.
-    if let tls, peer != nil {
-      client.tls = TLSSession(tls, descriptor: descriptor)
-      // Without memory for a session the connection ends; it is never served without TLS.
-      if client.tls == nil { shutdown(descriptor, CInt(SHUT_RDWR)) }
-    }
+    if let tls, peer != nil { client.tls = TLSSession(tls, descriptor: descriptor) }
     loop.clients.add(client)
     return client
   }

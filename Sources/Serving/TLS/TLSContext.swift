@@ -1,14 +1,15 @@
 // TLSContext: what the TLS sessions of a server share.
 
 import CGnuTLS
+import CMicrohttpd
 import CReceiving
 import Platform
 import Telemetry
 
 /// What the sessions of a server share: certificates, algorithms, and the key of session tickets.
 final class TLSContext: @unchecked Sendable {
-  // Sound as Sendable: the priorities and the key do not change after `init`, and GnuTLS only reads
-  // them for a session.
+  // Sound as Sendable: the priorities do not change after `init`, and GnuTLS only reads them for a
+  // session.
 
   /// TLS 1.3 and 1.2 (RFC 8996 forbids older versions), with GnuTLS's usual algorithms but for two kinds: finite-field
   /// Diffie-Hellman costs an event loop many milliseconds for a cheap message (CVE-2002-20001), and RSA key exchange has
@@ -18,8 +19,7 @@ final class TLSContext: @unchecked Sendable {
 
   let certificates: TLSCertificates
   let priorities: gnutls_priority_t
-  /// The key with which tickets are encrypted. GnuTLS derives another key from it every few hours.
-  private(set) var ticketKey = gnutls_datum_t()
+  private let ticketKey: Lock<TicketKey>
 
   /// Complete handshakes with a new session.
   let fullHandshakes = Counter()
@@ -29,9 +29,15 @@ final class TLSContext: @unchecked Sendable {
   let failedHandshakes = Counter()
 
   /// Creates the shared part of sessions.
-  init(_ certificates: TLSCertificates) throws(ServerError) {
+  ///
+  /// - Parameter key: the first key of tickets, by default a random one.
+  init(_ certificates: TLSCertificates, ticketKey key: TicketKey? = nil) throws(ServerError) {
     guard pictor_can_encrypt() == 1 else {
       throw .cannotStart(reason: "libmicrohttpd's send is not the program's own")
+    }
+    let version = MHD_get_version().map { String(cString: $0) } ?? ""
+    if let reason = Self.reasonAgainst(libmicrohttpd: version) {
+      throw .cannotStart(reason: reason)
     }
     var made: gnutls_priority_t?
     let status = gnutls_priority_init(&made, Self.priorityText, nil)
@@ -40,8 +46,33 @@ final class TLSContext: @unchecked Sendable {
     }
     self.certificates = certificates
     priorities = made
-    guard gnutls_session_ticket_key_generate(&ticketKey) == 0 else {
+    guard let key = key ?? TicketKey(for: certificates.current, at: .now) else {
+      gnutls_priority_deinit(made)
       throw .cannotStart(reason: "GnuTLS: no key for session tickets")
+    }
+    ticketKey = Lock(key)
+  }
+
+  /// Why TLS is not safe with a version of libmicrohttpd; `nil` for the one with which Pictor was built. Another one may
+  /// send by functions that the program does not replace, and so without encryption.
+  static func reasonAgainst(libmicrohttpd version: String) -> String? {
+    guard version != testedLibmicrohttpd else { return nil }
+    return
+      "TLS needs libmicrohttpd \(testedLibmicrohttpd), with which this program was built and tested, "
+      + "and not '\(version)': build it again, or let a proxy end TLS"
+  }
+
+  /// The version of libmicrohttpd with which the program was built: two hexadecimal digits a part, which are read as
+  /// decimal ones (microhttpd.h).
+  static let testedLibmicrohttpd = [24, 16, 8]
+    .map { String(UInt32(MHD_VERSION) >> $0 & 0xff, radix: 16) }.joined(separator: ".")
+
+  /// Lets a session give out and accept tickets. Returns whether it can.
+  func enableTickets(for session: gnutls_session_t, _ identity: TLSIdentity) -> Bool {
+    ticketKey.withLock { key in
+      key.renew(for: identity, at: .now)
+      // GnuTLS copies the key.
+      return key.withDatum { gnutls_session_ticket_enable_server(session, &$0) == 0 }
     }
   }
 
@@ -54,8 +85,5 @@ final class TLSContext: @unchecked Sendable {
         failed: failedHandshakes.value))
   }
 
-  deinit {
-    gnutls_priority_deinit(priorities)
-    pictor_tls_free(ticketKey.data)
-  }
+  deinit { gnutls_priority_deinit(priorities) }
 }

@@ -7,11 +7,12 @@ import Platform
 /// A server's TLS session on a non-blocking socket. Belongs to the thread of the connection's event loop.
 ///
 /// Its results are those of recv(2) and send(2), since libmicrohttpd takes it for the socket. A count below the length
-/// of a buffer tells libmicrohttpd that no more bytes are there, or fit: both functions go on until that is true.
+/// of a buffer tells libmicrohttpd that no more bytes are there, or fit: both functions repeat until that is true.
 final class TLSSession {
-  private let session: gnutls_session_t
+  /// `nil` without memory; the session is broken then.
+  private let session: gnutls_session_t?
   private let descriptor: CInt
-  /// GnuTLS keeps a pointer to the credentials and the ticket key.
+  /// GnuTLS keeps a pointer to the credentials.
   private let identity: TLSIdentity
   private let context: TLSContext
   private var isEstablished = false
@@ -33,21 +34,19 @@ final class TLSSession {
   private static let longestHandshake = 16 << 10
   private static let protocolName = "http/1.1"
 
-  /// Begins a session; `nil` without memory.
-  init?(_ context: TLSContext, descriptor: CInt) {
-    var made: gnutls_session_t?
-    guard pictor_tls_init(&made) == 0, let made else { return nil }
-    session = made
+  /// Begins a session. If GnuTLS cannot, for lack of memory, the session is broken from the start: the connection has no
+  /// bytes and takes none, since without TLS it must not be served.
+  init(_ context: TLSContext, descriptor: CInt) {
     self.descriptor = descriptor
     self.context = context
     identity = context.certificates.current
-    var ticketKey = context.ticketKey
-    guard gnutls_priority_set(made, context.priorities) == 0,
-      gnutls_credentials_set(
-        made, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(identity.credentials)) == 0,
-      gnutls_session_ticket_enable_server(made, &ticketKey) == 0,
-      pictor_tls_offer(made, Self.protocolName, UInt32(Self.protocolName.utf8.count)) == 0
-    else { return nil }
+    var made: gnutls_session_t?
+    isBroken = pictor_tls_init(&made) != 0
+    session = made
+    guard !isBroken, let made, prepare(made) else {
+      isBroken = true
+      return
+    }
     gnutls_handshake_set_max_packet_length(made, Self.longestHandshake)
     pictor_tls_use_socket(made, descriptor)
     // The session ends with `self`, so the pointer is valid in each call.
@@ -60,6 +59,15 @@ final class TLSSession {
         $0.pull(bytes, size)
       }
     }
+  }
+
+  /// Gives the session what it shares with others. Returns whether it is complete.
+  private func prepare(_ session: gnutls_session_t) -> Bool {
+    gnutls_priority_set(session, context.priorities) == 0
+      && gnutls_credentials_set(
+        session, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(identity.credentials)) == 0
+      && context.enableTickets(for: session, identity)
+      && pictor_tls_offer(session, Self.protocolName, UInt32(Self.protocolName.utf8.count)) == 0
   }
 
   deinit {

@@ -132,7 +132,7 @@ extension CertificateFiles {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key, body: Array(large.prefix(200_000))))
     let wanted = Array(large.prefix(200_000))
-    try await withTLS(provider) { server, _, _ in
+    try await withTLS(provider) { server, certificates, _ in
       // When
       let clients = try (0..<50).map { _ in try HTTPClient.encrypted(port: server.port) }
       for client in clients { try client.send(HTTPClient.text("GET", target: imageTarget)) }
@@ -149,6 +149,13 @@ extension CertificateFiles {
         #expect(try second.get(imageTarget).body == wanted && second.isResumed)
       }
       #expect(server.tlsFigures?.handshakes == .init(full: 52, resumed: 2, failed: 0))
+      // When
+      let last = try HTTPClient.encrypted(port: server.port)
+      #expect(try last.get(imageTarget).status == 200)
+      certificates.reload(always: true, log: log)
+      // Then
+      let next = try HTTPClient.encrypted(port: server.port, resuming: last.sessionData)
+      #expect(try next.get(imageTarget).body == wanted && !next.isResumed)
     }
   }
 
