@@ -26,8 +26,11 @@ struct Loader {
   /// The minimum factor left for the resize after a JPEG was shrunk by 2, 4 or 8 while decoding. A
   /// larger one costs more time and gains quality only for lossless outputs.
   private static let leastJPEGRest = 1.25
-  /// The same minimum for WebP, whose decoder scales to any size with a simpler filter.
-  private static let leastWebPRest = 2.0
+  /// The minimum factor by which a WebP is shrunk while it is decoded, and then to its final size. Above it libwebp leaves
+  /// out its loop filter (`bypass_filtering`); below it, its averages look softer than a resize, and save little.
+  private static let leastWebPShrink = 4.0 / 3
+  /// The factor left for the resize of a region of a WebP: libwebp's pixels are up to half a pixel off.
+  private static let webPRestOfRegion = 2.0
 
   /// The scale factors that libvips accepts for a vector. For a factor outside this range libvips
   /// draws the nominal size, which is unbounded.
@@ -113,11 +116,11 @@ struct Loader {
 
   /// Returns how often each side of a WebP is shrunk while it is decoded; 1 for other formats.
   func shrinkOfWebP(for geometry: Geometry, frames: Int) -> Double {
-    let factor = factor(for: geometry)
+    let factor = factor(for: geometry) / (part.isWhole ? 1 : Self.webPRestOfRegion)
     let isShrunk =
-      header.format == .webp && frames == 1 && factor > Self.leastWebPRest
-      && canShrink(for: geometry)
-    return isShrunk ? factor / Self.leastWebPRest : 1
+      header.format == .webp && frames == 1 && canShrink(for: geometry)
+      && factor > (part.isWhole ? Self.leastWebPShrink : 1)
+    return isShrunk ? factor : 1
   }
 
   private func shrinkOfJPEG(for geometry: Geometry) -> Int {
