@@ -73,3 +73,27 @@ def make_formats(folder: Path) -> None:
         + "".join(f'<circle cx="{x}" cy="{y}" r="90" fill="hsl({(x + y) % 360},60%,50%)"/>'
                   for x in range(100, 3000, 200) for y in range(100, 2000, 200))
         + "</svg>")
+
+
+#: Photographs of Debian's package mate-backgrounds, at least 2400×1600.
+NATURE = Path("/usr/share/backgrounds/mate/nature")
+NAMES = ["Aqua", "Garden", "LadyBird", "TwoWings", "Wood", "YellowFlower"]
+PHOTOS = len(NAMES)
+
+
+def make_photos(folder: Path) -> None:
+    """Makes each photograph in the sizes and formats of pages."""
+    for number, name in enumerate(NAMES):
+        at = lambda ending: folder / f"photo{number}-{ending}"
+
+        def save(operation, ending, width, height, *options):
+            scratch = folder / "scratch.v"
+            output_of("vips", "thumbnail", NATURE / f"{name}.jpg", scratch, width, "--height", height, "--crop", "centre")
+            output_of("vips", operation, scratch, at(ending), *options)
+            scratch.unlink()
+
+        save("jpegsave", "800.jpg", 800, 600, "--Q", 85)
+        save("jpegsave", "2400.jpg", 2400, 1600, "--Q", 85)
+        save("jpegsave", "progressive.jpg", 2400, 1600, "--Q", 85, "--interlace")
+        save("webpsave", "1800.webp", 1800, 1200, "--Q", 80)
+        save("heifsave", "1800.avif", 1800, 1200, "--Q", 60, "--compression", "av1", "--effort", 1)

@@ -1,0 +1,103 @@
+"""Misses of photographs beside imgproxy and thumbor, at the sizes and formats that pages use."""
+
+from itertools import cycle
+
+from kit import client, http, images, load
+from kit.report import Claim, Mark
+from kit.servers import IMGPROXY, LOCAL_ORIGIN, ORIGIN, PICTOR, THUMBOR, Bench
+
+from .misses import distinct, likeness, requests_in
+
+#: Source, width and format of the result, and what Pictor's requests per second are to be of the best of the others'.
+KINDS = [
+    ("800.jpg", 300, "jpeg", 1.5), ("2400.jpg", 300, "jpeg", 1.5), ("2400.jpg", 800, "jpeg", 1.25),
+    ("2400.jpg", 1600, "jpeg", 1.25), ("progressive.jpg", 800, "jpeg", 1.25), ("1800.webp", 300, "jpeg", 1.25),
+    ("1800.webp", 800, "jpeg", 1.25), ("1800.avif", 800, "jpeg", 1.25), ("2400.jpg", 800, "webp", 1.25),
+    ("2400.jpg", 800, "avif", 2.0),
+]
+#: No worse likeness than this less than the best other's.
+SEEN = 0.003
+
+
+def places(source: str, width: int, format_: str) -> dict[str, tuple[int, str, str]]:
+    """Where each server has a photo: port, and the path in two parts with room for what makes it another one."""
+    at = f"127.0.0.1:{ORIGIN}"
+    return {
+        "Pictor": (PICTOR, http.image(f"{LOCAL_ORIGIN}/{source}?"), f"&w={width}&format={format_}"),
+        "imgproxy": (IMGPROXY, f"/insecure/rs:fit:{width}/f:{format_}/plain/http://{at}/{source}%3F", ""),
+        "thumbor": (THUMBOR, f"/unsafe/{width}x0/filters:format({format_})/http%3A%2F%2F{at}%2F{source}%3F", ""),
+    }
+
+
+def paths(name: str, kind: tuple[str, int, str], count: int) -> list[str]:
+    """So many requests for the photos in turn, each for a source that was never asked for."""
+    source, width, format_ = kind
+    lists = []
+    for photo in range(images.PHOTOS):
+        _, prefix, suffix = places(f"photo{photo}-{source}", width, format_)[name]
+        lists.append(distinct(prefix, suffix, count))
+    return [lists[photo][number] for number, photo in zip(range(count), cycle(range(images.PHOTOS)))]
+
+
+def looks(name: str, kind: tuple[str, int, str], port: int, folder) -> tuple[float, float] | None:
+    """The mean likeness and bytes over the photos; None where the server cannot."""
+    values = []
+    for photo, path in zip(range(images.PHOTOS), paths(name, kind, images.PHOTOS)):
+        status, _, body = http.get(port, path, timeout=120)
+        if status != 200:
+            return None
+        values.append((likeness(body, (folder / f"photo{photo}-{kind[0]}").read_bytes()), len(body)))
+    return tuple(sum(column) / len(values) for column in zip(*values))
+
+
+def run(bench: Bench) -> Claim:
+    images.make_photos(bench.images)
+    origin = bench.nginx("origin", ORIGIN, "/photo0-800.jpg")
+    ports = {"Pictor": PICTOR, "imgproxy": IMGPROXY, "thumbor": THUMBOR}
+    servers = {
+        "Pictor": bench.pictor("--download.limit_per_host", 64),
+        "thumbor": bench.thumbor(places("photo0-800.jpg", 300, "jpeg")["thumbor"][1] + "0"),
+    }
+    if bench.imgproxy_program():
+        servers["imgproxy"] = bench.imgproxy(places("photo0-800.jpg", 300, "jpeg")["imgproxy"][1] + "0")
+    else:
+        print("bench: imgproxy is missing (IMGPROXY names it), so it is left out", flush=True)
+    rows, marks, bars = [], [], {}
+    for *kind, bound in KINDS:
+        seen = {name: looks(name, kind, ports[name], bench.images) for name in servers}
+        able = [name for name in ports if seen.get(name)]
+        plans = {}
+        for name in able:
+            _, prefix, suffix = places(f"photo0-{kind[0]}", kind[1], kind[2])[name]
+            plans[name] = requests_in(bench.seconds, ports[name], prefix, suffix)
+
+        def ask(name):
+            count, connections = plans[name]
+            return lambda: client.fetch(ports[name], paths(name, kind, count), connections, servers[name])
+
+        measured = load.in_turn(bench.rounds, {name: ask(name) for name in able})
+        label = f"{kind[0]} → {kind[1]} px {kind[2]}"
+        for name in able:
+            it, (likeness_, size) = measured[name], seen[name]
+            rows.append([label, name, f"{it.rate:,.1f}", f"{it.cpu * 1e3:.1f}", f"{it.p99 * 1e3:.0f}",
+                         f"{likeness_:.3f}", f"{size:,.0f}"])
+        others = [name for name in able if name != "Pictor"]
+        if others:
+            marks += [
+                Mark(f"{label}: requests/s, of the best other's",
+                     measured["Pictor"].rate / max(measured[name].rate for name in others), bound),
+                Mark(f"{label}: SSIM, less the best other's",
+                     seen["Pictor"][0] - max(seen[name][0] for name in others), -SEEN),
+                Mark(f"{label}: bytes, of the fewest", seen["Pictor"][1] / min(seen[name][1] for name in others), 1.0,
+                     at_most=True),
+            ]
+        bars[label] = {name: measured[name].rate for name in able}
+    for server in [*servers.values(), origin]:
+        server.stop()
+    return Claim(
+        name="photos", title="Photographs, beside imgproxy and thumbor",
+        how=f"{images.PHOTOS} photographs of Debian's mate-backgrounds, in turn; every request names a source never asked for; "
+            "32 connections, 8 where a server does fewer than 20 a second; server, workers, origin and client share all "
+            f"cores; all servers at their defaults, in turn, medians of {bench.rounds} rounds. SSIM and bytes are means.",
+        columns=["kind", "server", "requests/s", "CPU ms", "p99 ms", "SSIM", "bytes"], rows=rows, marks=marks, bars=bars,
+        unit="requests/s")
