@@ -1,6 +1,7 @@
 // SourceURL: a parsed and normalized URL of a source.
 
 import FoundationEssentials
+import Platform
 
 /// The absolute URL of a source image: `http`, `https`, or `local:///path` below the local root.
 ///
@@ -93,11 +94,16 @@ public struct SourceURL: Hashable, Sendable {
         throw refuse("it has no host")
       }
       let standardPort = scheme == .https ? 443 : 80
-      guard (1...65_535).contains(parts.port ?? standardPort) else {
+      // A port beyond `Int` is there, but has no value.
+      let hasPort = parts.rangeOfPort.map { !$0.isEmpty } ?? false
+      guard (1...65_535).contains(parts.port ?? (hasPort ? 0 : standardPort)) else {
         throw refuse("the port must be 1 to 65535")
       }
       let isBracketed = encodedHost.hasPrefix("[") && encodedHost.hasSuffix("]")
       host = isBracketed ? String(encodedHost.dropFirst().dropLast()) : encodedHost
+      if isBracketed {
+        guard case .v6? = IPAddress(host) else { throw refuse("its host is no IPv6 address") }
+      }
       port = parts.port ?? standardPort
       path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
       let authority = port == standardPort ? encodedHost : "\(encodedHost):\(port)"

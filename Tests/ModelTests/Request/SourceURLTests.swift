@@ -26,6 +26,9 @@ struct SourceURLTests {
     "http://", "http:///a.jpg", "http://user@example.com/", "http://user:word@example.com/",
     "http://example.com:0/", "http://example.com:65536/", "http://example.com/\u{0}",
     "http://example.com/\n", "local://host/a.jpg", "local:///", "javascript:alert(1)",
+    "http://example.com:99999999999999999999/a", "http://example.com:a/", "http://example.com:-1/",
+    "http://[zz]/", "http://[1.2.3.4]/", "http://[fe80::1%25eth0]/", "http://[::/", "http://[]/",
+    "http://[::1]a/", "http://[v1.a]/",
   ])
   func `an unusable URL is refused with a reason`(text: String) {
     #expect {
