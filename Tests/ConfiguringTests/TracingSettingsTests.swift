@@ -14,6 +14,31 @@ struct TracingSettingsTests {
     ("http://user:secret@c.example/v1/traces", false), ("http:///v1/traces", false),
     ("http://:4318/x", false), ("http://c.example/a b", false), ("http://c.example/#x", false),
     ("http://c.example?a/b", false), ("http://c.example/\n", false),
+    // Ports
+    ("http://c.example:1/x", true), ("http://c.example:65535/x", true),
+    ("http://c.example:0/x", false), ("http://c.example:65536/x", false),
+    ("http://c.example:99999/x", false), ("http://c.example:/x", false),
+    ("http://c.example:-1/x", false), ("http://c.example:+80/x", false),
+    ("http://c.example:a/x", false), ("http://c.example:80:80/x", false),
+    ("http://c.example:99999999999999999999/x", false), ("http://c.example:8 0/x", false),
+    // Hosts
+    ("http://otel_collector:4318/x", true), ("http://1.2.3.4/x", true), ("http://1.2.3/x", false),
+    ("http://1.2.3.400/x", false), ("http://[::1]/x", true), ("http://[::/x", false),
+    ("http://::1]/x", false), ("http://[]/x", false), ("http://[::1]a/x", false),
+    ("http://[1.2.3.4]/x", false), ("http://[zz]/x", false), ("http://[fe80::1%25eth0]/x", false),
+    ("http://[::1]:/x", false), ("http://::1/x", false), ("http://a%00b/x", false),
+    ("http://a%2fb/x", false), ("http://%61/x", false), ("http://a\\b/x", false),
+    ("http://a|b/x", false), ("http://a,b/x", false), ("http://<a>/x", false),
+    ("http://ä.example/x", false), ("http://./x", false), ("http://a;b/x", false),
+    // The rest
+    ("HTTP://c.example/x", false), ("http:/c.example/x", false), ("http:c.example/x", false),
+    ("http:\\\\c.example/x", false), (" http://c.example/x", false), ("local:///x", false),
+    ("http://c.example/x ", false), ("http://c.example/\u{7f}", false),
+    ("http://c.example/\0", false), ("http://@c.example/x", false), ("http://:@c.example/x", false),
+    ("http://user@c.example/x", false), ("http://c.example#/x", false),
+    ("http://c.example/x#", false), ("http://c.example/a@b:c", true),
+    ("http://c.example/" + String(repeating: "x", count: 3_000), false), ("http://", false),
+    ("http", false), ("/v1/traces", false), ("//c.example/x", false),
   ])
   func `the collector is a URL with a path, without user and fragment`(
     text: String, isAllowed: Bool

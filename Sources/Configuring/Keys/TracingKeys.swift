@@ -1,6 +1,7 @@
 // TracingKeys: the keys of distributed traces, `tracing.…`.
 
 import Model
+import Platform
 
 extension Configuration {
   /// The keys of distributed traces.
@@ -63,17 +64,29 @@ extension Configuration {
     return true
   }
 
-  /// Whether a text is a URL that spans can be sent to.
+  /// Whether a text is a URL that spans can be sent to. It is sent as it is, so it needs no normalizing.
   private static func isCollector(_ text: String) -> Bool {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }), text.utf8.count <= 2_048,
-      !text.contains("#")
+      !text.contains("#"), let url = try? SourceURL(parsing: text), url.scheme != .local,
+      text.hasPrefix("\(url.scheme.rawValue)://")
     else { return false }
-    let scheme = ["http://", "https://"].first { text.hasPrefix($0) }
-    guard let scheme else { return false }
-    let rest = text.dropFirst(scheme.count)
-    guard let slash = rest.firstIndex(of: "/") else { return false }
-    let authority = rest[..<slash]
-    return !authority.isEmpty && !authority.hasPrefix(":")
-      && !authority.contains { "@?".contains($0) }
+    let rest = text.dropFirst(url.scheme.rawValue.count + 3)
+    guard let end = rest.firstIndex(where: { "/?".contains($0) }), rest[end] == "/" else {
+      return false
+    }
+    // An empty port is a missing value, as of a variable.
+    return !rest[..<end].hasSuffix(":") && isHost(url.host)
+  }
+
+  /// Whether a host is an IP address, or a name whose last label is no number: curl takes `1.2.3` for an address.
+  private static func isHost(_ host: String) -> Bool {
+    if IPAddress(host) != nil { return true }
+    let labels = host.split(separator: ".")
+    return host.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"): true
+      default: "-._".utf8.contains(byte)
+      }
+    } && labels.last?.utf8.allSatisfy { (0x30...0x39).contains($0) } == false
   }
 }
