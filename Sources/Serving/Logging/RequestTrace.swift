@@ -32,13 +32,14 @@ struct RequestTrace {
 extension RequestHandler {
   /// Decides whether a request is recorded, when its header is complete. One that is not costs no allocation.
   ///
-  /// A trusted proxy has decided with the sampled flag of its `traceparent`. Any other client's flag is ignored: it could
-  /// fill the collector. Of requests without a decision a share is picked, but none of probes and scrapes.
+  /// A trusted proxy has decided with the sampled flag of its `traceparent`; several of these fields decide nothing. Any
+  /// other client's flag is ignored: it could fill the collector. Of requests without a decision a share is picked, but none of probes and scrapes.
   func beginTrace(of client: Connection, on connection: OpaquePointer) {
     guard exportsSpans else { return }
     var decision: Bool?
-    if let field = Self.field("traceparent", on: connection),
-      configuration.trustedProxies.trusts(client.peer?.unmapped)
+    if Self.field("traceparent", on: connection) != nil,
+      configuration.trustedProxies.trusts(client.peer?.unmapped),
+      let field = Self.onlyParent(on: connection)
     {
       decision = TraceContext.isSampled(
         parent: UnsafeRawBufferPointer(start: field, count: strlen(field)))
@@ -64,12 +65,37 @@ extension RequestHandler {
   }
 
   private static func traceContext(on connection: OpaquePointer) -> TraceContext? {
-    guard field("traceparent", on: connection) != nil,
-      let parent = Forwarding.value(of: "traceparent", on: connection)
+    guard field("traceparent", on: connection) != nil, let parent = onlyParent(on: connection)
     else { return nil }
-    // A joined list of several fields has a comma, which is valid in none.
     return TraceContext(
-      parent: Array(parent.utf8), state: Forwarding.value(of: "tracestate", on: connection) ?? "")
+      parent: Array(UnsafeRawBufferPointer(start: parent, count: strlen(parent))),
+      state: Forwarding.value(of: "tracestate", on: connection) ?? "")
+  }
+
+  private struct Parents {
+    var count = 0
+    var first: UnsafePointer<CChar>?
+  }
+
+  /// Returns the `traceparent` field if there is exactly one; several are invalid (W3C Trace Context, section 3.2).
+  /// Allocates nothing. The text belongs to libmicrohttpd until the request ends.
+  private static func onlyParent(on connection: OpaquePointer) -> UnsafePointer<CChar>? {
+    var found = Parents()
+    withUnsafeMutablePointer(to: &found) { found in
+      // Calls back before it returns, and retains nothing.
+      _ = MHD_get_connection_values(
+        connection, .HEADER_KIND,
+        { context, _, name, value in
+          guard let context, let name, let value, strcasecmp(name, "traceparent") == 0 else {
+            return .YES
+          }
+          let found = context.assumingMemoryBound(to: Parents.self)
+          found.pointee.count += 1
+          found.pointee.first = value
+          return .YES
+        }, found)
+    }
+    return found.count == 1 ? found.first : nil
   }
 
   /// Exports the span of a recorded request that has ended, and forgets its trace.

@@ -14,7 +14,7 @@ struct ServerSpan {
   private static let methods: Set<String> = [
     "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH",
   ]
-  /// What a method of its own becomes, so that names stay few.
+  /// The value for all other methods, which bounds the number of span names.
   private static let otherMethod = "_OTHER"
 
   /// Describes the request of a connection.

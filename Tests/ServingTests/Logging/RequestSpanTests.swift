@@ -13,6 +13,8 @@ import Testing
   private static let parent = "00-\(traceID)-00f067aa0ba902b7-01"
   private static let unsampled = "00-\(traceID)-00f067aa0ba902b7-00"
 
+  private static let later = "01-\(traceID)-00f067aa0ba902b7-01-x"
+
   /// A sink that keeps what it gets.
   private final class Spans: SpanSink {
     let all = Lock<[Span]>([])
@@ -109,7 +111,7 @@ import Testing
   }
 
   @Test(arguments: [
-    // A trusted proxy decides; nobody else does.
+    // Only a trusted proxy decides.
     (1.0, true, unsampled, 0), (0.0, true, parent, 1), (0.0, false, parent, 0),
     (1.0, false, unsampled, 1), (0.0, true, "00-1-2-01", 0), (1.0, true, "00-1-2-01", 1),
     (0.0, true, "", 0),
@@ -122,6 +124,17 @@ import Testing
       #expect(try client.get(imageTarget, headers: field.isEmpty ? [:] : headers).status == 200)
     }
     #expect(found.count == count)
+  }
+
+  @Test(arguments: [(0.0, parent, 0), (1.0, unsampled, 1), (0.0, later, 0)])
+  func `a trusted proxy that sends two traceparents decides nothing`(
+    share: Double, field: String, count: Int
+  ) async throws {
+    let found = try await spans(share: share, trusts: true) { (client: HTTPClient) throws in
+      let headers: KeyValuePairs = ["traceparent": field, "TraceParent": field]
+      #expect(try client.get(imageTarget, headers: headers).status == 200)
+    }
+    #expect(found.count == count && found.allSatisfy { $0.context.parent == nil })
   }
 
   @Test func `a request that is not recorded passes a flag that says so`() async throws {

@@ -122,14 +122,15 @@ private struct NoSpans: SpanSink {
 
   @Test(
     .enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"),
-    arguments: ["01", "00"])
+    arguments: [("01", false, 1), ("00", true, 1), ("01", true, 2)])
   func `a thousand hits that are not recorded allocate nothing with an exporter`(
-    flags: String
+    flags: String, trusts: Bool, count: Int
   ) async throws {
     let ids = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"
     try await expectNoAllocation(
-      "GET", target: imageTarget, header: "traceparent: 00-\(ids)-\(flags)\r\n", status: 200,
-      exports: true, trusts: flags == "00")
+      "GET", target: imageTarget,
+      header: String(repeating: "traceparent: 00-\(ids)-\(flags)\r\n", count: count), status: 200,
+      exports: true, trusts: trusts)
   }
 
   private func expectNoAllocation(
