@@ -1,8 +1,12 @@
 // SpanQueue: spans that wait for the exporter's thread.
 
+import Platform
 import Telemetry
 
 /// A bounded queue of spans. A pure state: the caller tells the time and has the lock.
+///
+/// Event loops add spans under that lock. So a batch is filled in an array of its own, and `next` takes the whole array:
+/// no call moves spans.
 struct SpanQueue {
   /// What the exporter's thread does next.
   enum Step {
@@ -16,8 +20,11 @@ struct SpanQueue {
 
   private let limit, batchLimit: Int
   private let delay: Duration
-  private var spans: [Span] = []
-  /// When the first of `spans` arrived.
+  /// Full batches, in order.
+  private var full = Deque<[Span]>()
+  /// The batch that is being filled, behind the full ones.
+  private var filling: [Span] = []
+  /// When the first span of `filling` arrived.
   private var since: ContinuousClock.Instant?
   /// Spans that are being sent.
   private var sending = 0
@@ -34,33 +41,42 @@ struct SpanQueue {
 
   /// Adds a span, or drops it. Returns whether the thread has to be woken.
   mutating func add(_ span: Span, now: ContinuousClock.Instant) -> Bool {
-    guard end == nil, spans.count + sending < limit else {
+    guard end == nil, queued + sending < limit else {
       counted.dropped += 1
       return false
     }
-    spans.append(span)
-    if since == nil { since = now }
-    return spans.count == 1 || spans.count == batchLimit
+    if filling.isEmpty { since = now }
+    filling.append(span)
+    guard filling.count == batchLimit else { return full.isEmpty && filling.count == 1 }
+    full.append(takeFilling())
+    return full.count == 1
+  }
+
+  /// Spans that are not being sent.
+  private var queued: Int { full.count * batchLimit + filling.count }
+
+  private mutating func takeFilling() -> [Span] {
+    let batch = filling
+    filling = []
+    since = nil
+    return batch
   }
 
   /// Returns the next step. A batch that is returned counts as being sent until `sent`.
   mutating func next(now: ContinuousClock.Instant) -> Step {
     if let end {
-      if spans.isEmpty { return .end }
+      if queued == 0 { return .end }
       guard now < end else {
-        counted.lost += spans.count
-        spans = []
+        counted.lost += queued
+        full.removeAll()
+        filling = []
         return .end
       }
-    } else {
+    } else if full.isEmpty {
       guard let since else { return .wait(until: nil) }
-      guard spans.count >= batchLimit || now >= since + delay else {
-        return .wait(until: since + delay)
-      }
+      guard now >= since + delay else { return .wait(until: since + delay) }
     }
-    let batch = Array(spans.prefix(batchLimit))
-    spans.removeFirst(batch.count)
-    since = spans.isEmpty ? nil : now
+    let batch = full.popFirst() ?? takeFilling()
     sending = batch.count
     return .send(batch)
   }
@@ -84,7 +100,7 @@ struct SpanQueue {
   /// The figures now.
   var figures: TracingFigures {
     var figures = counted
-    figures.waiting = spans.count + sending
+    figures.waiting = queued + sending
     figures.limit = limit
     return figures
   }

@@ -44,6 +44,35 @@ struct SpanQueueTests {
     #expect(queue.figures.exported == 2 && queue.figures.waiting == 4)
   }
 
+  @Test func `spans behind full batches keep their order, and wait for their own time`() {
+    // Given
+    var configuration = SpanExporterConfiguration(endpoint: "http://127.0.0.1/")
+    configuration.batchLimit = 3
+    configuration.queueLimit = 100
+    configuration.delay = .seconds(5)
+    var queue = SpanQueue(configuration)
+    for number in 1...9 { _ = queue.add(makeSpan(number), now: start) }
+    _ = queue.add(makeSpan(10), now: start + .seconds(3))
+    #expect(queue.figures.waiting == 10)
+    // When
+    var found: [String] = []
+    for _ in 0..<3 {
+      let batch = names(queue.next(now: start + .seconds(4)))
+      #expect(batch?.count == 3)
+      #expect(queue.figures.waiting == 10 - found.count)
+      found += batch ?? []
+      queue.sent(.done(rejected: 0))
+    }
+    // Then
+    guard case .wait(let time) = queue.next(now: start + .seconds(4)) else {
+      Issue.record("a batch is sent too early")
+      return
+    }
+    #expect(time == start + .seconds(8))
+    found += names(queue.next(now: start + .seconds(8))) ?? []
+    #expect(found == (1...10).map { "GET /\($0)" })
+  }
+
   @Test func `a full queue drops spans, those being sent included`() {
     var queue = queue
     for number in 1...4 { _ = queue.add(makeSpan(number), now: start) }

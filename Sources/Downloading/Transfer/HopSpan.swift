@@ -51,25 +51,40 @@ struct HopSpan {
 }
 
 extension Transfer {
-  /// Begins the span of a hop, if the load is recorded, and ends that of the hop before.
-  ///
-  /// - Returns: the trace that the hop's origin may be told.
-  func beginSpan(
-    for target: DownloadTarget, now: ContinuousClock.Instant
-  ) -> TraceContext? {
+  /// Returns the trace that a hop's origin may be told, and ends the span of the hop before. A recorded hop has ids of its
+  /// own; its span begins with `beginSpan`.
+  func traceOfHop(now: ContinuousClock.Instant) -> TraceContext? {
     endSpan(after: nil, now: now)
-    guard let trace, trace.isSampled, rules.configuration.spans != nil else { return trace }
-    let hop = HopSpan(context: trace.child(), target: target, since: now, resends: sentHops)
-    sentHops += 1
-    hopSpan = hop
-    return hop.context
+    guard let trace, trace.isSampled, rules.configuration.spans != nil else {
+      hopTrace = nil
+      return trace
+    }
+    hopTrace = trace.child()
+    return hopTrace
   }
 
-  /// Exports the span of the current hop, unless that was done.
+  /// Begins the span of a recorded hop. Call it when the look-up of the hop's name begins, or curl gets the hop: a hop
+  /// that is refused before has no span.
+  func beginSpan(now: ContinuousClock.Instant) {
+    guard let context = hopTrace else { return }
+    hopTrace = nil
+    hopSpan = HopSpan(context: context, target: target, since: now, resends: sentHops)
+    sentHops += 1
+  }
+
+  /// Forgets the span of a hop of which nothing was sent.
+  func discardSpan() {
+    guard hopSpan != nil else { return }
+    hopSpan = nil
+    sentHops -= 1
+  }
+
+  /// Exports the span of the current hop, unless that was done, or its address was refused.
   ///
   /// - Parameter error: why the hop failed.
   func endSpan(after error: ImageError?, now: ContinuousClock.Instant) {
     guard let hop = hopSpan else { return }
+    if refusedAddress != nil, !hasOpenedSocket { return discardSpan() }
     hopSpan = nil
     let status = hasAnswer ? response.status : nil
     rules.configuration.spans?.add(

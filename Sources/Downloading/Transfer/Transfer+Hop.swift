@@ -19,7 +19,7 @@ extension Transfer {
     try easy.configure(entry, proxy: proxy)
     hopName = proxy.map { HopName(proxy: $0) } ?? HopName(target)
     hopBegan = now
-    let told = rules.configuration.tells(beginSpan(for: target, now: now), to: target)
+    let told = rules.configuration.tells(traceOfHop(now: now), to: target)
     let headers = try rules.headers(
       of: entry?.rule, forwarded: trail.isFirst(target) ? forwarded : [],
       hasSecrets: sendsSecrets(of: entry?.rule, to: target), validators: validators,

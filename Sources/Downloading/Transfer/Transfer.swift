@@ -35,7 +35,9 @@ final class Transfer {
   /// The name that the current hop needs the addresses of.
   var hopName: HopName?
   var hopBegan: ContinuousClock.Instant
-  /// The span of the current hop; `nil` if it is not recorded, or has ended.
+  /// The ids of a recorded hop whose span has not begun.
+  var hopTrace: TraceContext?
+  /// The span of the current hop; `nil` if it is not recorded, has not begun, or has ended.
   var hopSpan: HopSpan?
   /// Recorded hops that have begun.
   var sentHops = 0

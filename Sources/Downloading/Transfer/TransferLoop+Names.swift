@@ -9,11 +9,15 @@ extension TransferLoop {
   /// Passes a hop to curl, at once or when its name is resolved.
   func send(_ id: DownloadQueue.ID, _ now: ContinuousClock.Instant) throws(ImageError) {
     guard let transfer = running[id]?.transfer else { return }
-    guard let name = transfer.hopName else { return try send(transfer, to: [], now) }
+    guard let name = transfer.hopName else {
+      transfer.beginSpan(now: now)
+      return try send(transfer, to: [], now)
+    }
     guard name.isValid else {
       nameAnswers.append((id, .failure(.unknown("not a name"))))
       return
     }
+    transfer.beginSpan(now: now)
     let deadline = transfer.connectDeadline
     apply(names.lookUp(name.name, for: id, until: deadline, now: now))
     alarm.set(deadline)
@@ -61,6 +65,7 @@ extension TransferLoop {
         unresolved: "cannot resolve \(name): the resolver did not answer in time")
     case .failure(.full):
       refusedLookUps += 1
+      transfer.discardSpan()
       finish(id, with: .failure(.overloaded(queue: "names", retryAfter: 1)))
     }
   }

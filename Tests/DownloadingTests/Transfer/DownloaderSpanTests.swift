@@ -103,6 +103,38 @@ import Testing
     #expect(value("http.response.status_code", of: span) == nil)
   }
 
+  @Test func `a redirect to a host with an open circuit, or to a refused address, has no span`()
+    async throws
+  {
+    // Given
+    let closed = try ClosedPort()
+    origin.route("/closed", to: .redirect(to: "http://127.0.0.1:\(closed.port)/a"))
+    origin.route("/refused", to: .redirect(to: "http://192.0.2.1/a"))
+    let downloader = try makeDownloader {
+      $0.spans = spans
+      $0.breakerThreshold = 1
+    }
+    let trace = trace
+    func load(_ url: String) async throws -> (spans: [Span], error: ImageError?) {
+      spans.all.withLock { $0 = [] }
+      let request = LoadRequest(url: try SourceURL(parsing: url), trace: trace)
+      var failure: ImageError?
+      do { _ = try await downloader.load(request) } catch { failure = error }
+      return (spans.all.withLock { $0 }, failure)
+    }
+    // When a connection fails, it was tried.
+    let tried = try await load("http://127.0.0.1:\(closed.port)/a")
+    #expect(tried.spans.count == 1 && tried.spans.first?.isError == true)
+    // Then
+    for path in ["/closed", "/refused"] {
+      let found = try await load(origin.url(path))
+      #expect(found.error != nil)
+      #expect(found.spans.map { value("url.full", of: $0) } == [.text(origin.url(path))])
+      #expect(
+        found.spans.first.flatMap { value("http.response.status_code", of: $0) } == .integer(302))
+    }
+  }
+
   @Test func `a load that is not sampled has no span, and tells its own id`() async throws {
     origin.serve("/a", bytes: Array("image".utf8))
     let unsampled = trace.sampled(false)
