@@ -11,15 +11,35 @@ final class CollectorConnection: @unchecked Sendable {
   // Sound as Sendable: one thread posts. Other threads only call `wakeUp`, which curl allows
   // (curl_multi_wakeup(3)), and the handles never change.
 
-  /// The part of a response's body that is kept.
-  private final class Body {
+  /// A response, as far as it is read: neither its header fields nor its body may have more bytes than `limit`.
+  private final class Response {
     static let limit = 64 << 10
+    /// The body.
     var bytes: [UInt8] = []
+    /// The length of the header fields so far, those of interim responses included.
+    var headLength = 0
+    /// Whether the body has reached the limit, so that the rest is not read. The status counts all the same.
+    var isCut = false
+
+    /// Returns whether curl continues.
+    func takeField(_ length: Int) -> Bool {
+      headLength += length
+      return !isHeadTooLong
+    }
+
+    var isHeadTooLong: Bool { headLength > Self.limit }
+
+    /// Returns whether curl continues.
+    func takeBody(_ piece: UnsafeRawBufferPointer) -> Bool {
+      bytes += piece.prefix(Self.limit - bytes.count)
+      isCut = isCut || piece.count > 0 && bytes.count == Self.limit
+      return !isCut
+    }
   }
 
   private let multi: UnsafeMutableRawPointer
   private let easy: UnsafeMutableRawPointer
-  private let body = Body()
+  private let response = Response()
   /// curl keeps a pointer to it.
   private let fields: UnsafeMutablePointer<curl_slist>?
   private let timeout: Duration
@@ -65,8 +85,8 @@ final class CollectorConnection: @unchecked Sendable {
     func set(_ option: CURLoption, _ value: String) -> Bool {
       pictor_curl_set_string(easy, option, value) == CURLE_OK
     }
-    // The body is this object's, which outlives the handle.
-    let target = Unmanaged.passUnretained(body).toOpaque()
+    // The response is this object's, which outlives the handle.
+    let target = Unmanaged.passUnretained(response).toOpaque()
     return set(CURLOPT_NOSIGNAL, 1) && set(CURLOPT_PROTOCOLS_STR, "http,https")
       && set(CURLOPT_URL, configuration.endpoint)
       && set(CURLOPT_USERAGENT, "Pictor/\(pictorVersion)")
@@ -81,13 +101,18 @@ final class CollectorConnection: @unchecked Sendable {
       && pictor_curl_set_write_function(
         easy, CURLOPT_WRITEFUNCTION,
         { bytes, size, count, context in
-          let total = size * count
-          if let bytes, let context {
-            let body = Unmanaged<Body>.fromOpaque(context).takeUnretainedValue()
-            let rest = max(Body.limit - body.bytes.count, 0)
-            body.bytes += UnsafeRawBufferPointer(start: bytes, count: min(total, rest))
-          }
-          return total
+          guard let bytes, let context else { return 0 }
+          let response = Unmanaged<Response>.fromOpaque(context).takeUnretainedValue()
+          let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
+          return response.takeBody(piece) ? size * count : 0
+        }) == CURLE_OK
+      && pictor_curl_set_pointer(easy, CURLOPT_HEADERDATA, target) == CURLE_OK
+      && pictor_curl_set_write_function(
+        easy, CURLOPT_HEADERFUNCTION,
+        { _, size, count, context in
+          guard let context else { return 0 }
+          let response = Unmanaged<Response>.fromOpaque(context).takeUnretainedValue()
+          return response.takeField(size * count) ? size * count : 0
         }) == CURLE_OK
       && pictor_curl_set_open_socket_function(
         easy,
@@ -109,7 +134,9 @@ final class CollectorConnection: @unchecked Sendable {
   func post(
     _ bytes: [UInt8], until limit: () -> ContinuousClock.Instant?
   ) -> CollectorReply {
-    body.bytes = []
+    response.bytes = []
+    response.headLength = 0
+    response.isCut = false
     let end = ContinuousClock.now + timeout
     // curl copies the bytes.
     let isSet =
@@ -142,7 +169,8 @@ final class CollectorConnection: @unchecked Sendable {
   private func reply(_ code: CURLcode) -> CollectorReply {
     var status = 0
     _ = pictor_curl_get_long(easy, CURLINFO_RESPONSE_CODE, &status)
-    guard code == CURLE_OK, status > 0 else {
+    guard !response.isHeadTooLong else { return .failed("too many header fields") }
+    guard code == CURLE_OK || response.isCut, status > 0 else {
       return .failed("\(String(cString: curl_easy_strerror(code))) (\(code.rawValue))")
     }
     // Seconds, also for a date; 0 without the field.
@@ -150,7 +178,7 @@ final class CollectorConnection: @unchecked Sendable {
     _ = pictor_curl_get_offset(easy, CURLINFO_RETRY_AFTER, &wish)
     return .answered(
       status: status, retryAfter: wish > 0 ? Int(wish) : nil,
-      rejected: PartialSuccess.rejected(body.bytes))
+      rejected: PartialSuccess.rejected(response.bytes))
   }
 }
 
