@@ -47,6 +47,9 @@ struct ServerClient {
   /// failures with long URLs.
   private static let longestAnswer = 16 << 20
 
+  /// The type of a record of TLS with an alert.
+  private static let alert: UInt8 = 0x15
+
   /// Creates a client for the operators' listener of `configuration`, or its only listener. A server
   /// on all addresses is reached over loopback, one with several addresses at the first that accepts.
   init(_ configuration: ServerSettings, as holder: Operator? = nil) {
@@ -181,7 +184,9 @@ struct ServerClient {
           throw .unsent("no TLS handshake with \(serverName) within \(wait.seconds) s")
         }
       case .failed(let reason):
-        throw .unsent("the TLS handshake with \(serverName) failed: \(reason)")
+        throw .unsent(
+          "the TLS handshake with \(serverName) failed: \(reason) Does the server have "
+            + "server.tls_certificate, too? Give the command the server's configuration")
       }
     }
   }
@@ -226,7 +231,13 @@ struct ServerClient {
         if count < 0, ![EINTR, EAGAIN].contains(errno) { isTaken = false }
       }
     }
-    let text = "the response of \(serverName) is not HTTP or is incomplete"
+    // A server with TLS answers plain text with an alert (RFC 8446, section 5.1).
+    let isTLS = tls == nil && received.first == Self.alert
+    let text =
+      isTLS
+      ? "the server at \(serverName) speaks TLS: give the command the server's configuration, "
+        + "or its server.tls_certificate and server.tls_key"
+      : "the response of \(serverName) is not HTTP or is incomplete"
     throw unsent.isEmpty ? .unanswered(text) : .unsent(text)
   }
 

@@ -49,6 +49,8 @@ import Testing
     #expect(purge.status == 0, "\(purge.log)")
     let plain = try run(["healthcheck", "--server.port", "\(pictor.port)"])
     #expect(plain.status == 1)
+    #expect(
+      plain.log.contains("speaks TLS: give the command the server's configuration"), "\(plain.log)")
     // When
     try files.folder.write("key.pem", bytes: Array(TestCertificate("three").key.utf8))
     kill(pictor.id, SIGHUP)
