@@ -82,6 +82,9 @@ public final class LogQueue: Sendable {
     add(LogLine(level, message: message, fields: fields, format: format).bytes)
   }
 
+  /// Whether lines get to the same place as those of a stream.
+  func writes(to other: LogFile) -> Bool { file == nil && other.isStream(to: descriptor) }
+
   /// Lets the thread look for a reopened file.
   func wakeUp() { wake.set() }
 

@@ -4,6 +4,8 @@ import Commanding
 import Glibc
 import Platform
 
+// Before anything is opened.
+StandardStreams.fill()
 // Before anything is read: the environment may hold secrets, and an imaging worker runs as the same user.
 do {
   try ProcessPrivacy.protect()

@@ -58,6 +58,40 @@ struct AccessLineTests {
     }
   }
 
+  @Test func `random values add no field to a line of text`() throws {
+    var random = SeededGenerator(seed: 4)
+    for _ in 0..<2_000 {
+      let (target, agent) = (text(&random), text(&random))
+      let line = try onlyLine(
+        LogLine(
+          .info, message: "request",
+          fields: ["target": .string(target), "status": .int(200), "user_agent": .string(agent)],
+          format: .text
+        ).bytes)
+      // Time and level, then the same pairs as in logfmt.
+      let words = line.split(separator: " ", maxSplits: 3)
+      #expect(words.count == 4 && words[2] == "request")
+      let pairs = try Self.logfmt(String(words[3]))
+      #expect(pairs.map(\.name) == ["target", "status", "user_agent"], "\(line)")
+      #expect(pairs[1].value == "200")
+    }
+  }
+
+  @Test func `no value has a sign that a terminal obeys, or that turns text around`() throws {
+    let signs = "\u{1b}[2J\u{9b}31m\u{1b}]0;x\u{7}\u{202e}\u{2066}\u{61c}\u{2028}\u{85}\u{8}"
+    for format in LogFormat.allCases {
+      for value in [signs, "a" + signs + "b", String(repeating: signs, count: 100)] {
+        let line = try onlyLine(
+          LogLine(.info, message: value, fields: ["target": .string(value)], format: format).bytes)
+        // `onlyLine` looks at those of ASCII.
+        #expect(
+          !line.unicodeScalars.contains {
+            !$0.isASCII && signs.unicodeScalars.contains($0)
+          }, "\(line)")
+      }
+    }
+  }
+
   @Test func `random values are one combined line and parse back`() throws {
     var random = SeededGenerator(seed: 3)
     for _ in 0..<2_000 {

@@ -97,7 +97,8 @@ import Testing
     #expect(symlink(file, folder.path + "/link") == 0)
     #expect(mkfifo(folder.path + "/pipe", 0o600) == 0)
     for (path, problem) in [
-      ("/link", "symbolic link"), ("/pipe", "not a regular file"), ("", "Is a directory"),
+      ("/link", "symbolic link"), ("/pipe", "not a regular file, /dev/stdout or /dev/stderr"),
+      ("", "Is a directory"),
     ] {
       #expect(throws: SystemError.self) { try LogFile(folder.path + path) }
       #expect(LogFile.problem(of: folder.path + path)?.contains(problem) == true)

@@ -206,7 +206,8 @@ extension Configuration {
       "format of the lines of requests: log (as log.format), json, logfmt, combined (Apache's)"),
     .text(
       "log.access_path", at: \.log.access.path,
-      purpose: "file for the lines of requests, opened again on SIGHUP; empty: they are in the log",
+      purpose: "file for the lines of requests, opened again on SIGHUP, /dev/stdout or "
+        + "/dev/stderr; empty: they are in the log",
       allowed: "the path of a file, or nothing"
     ) { _ in true },
     .number(

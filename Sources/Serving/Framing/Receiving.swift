@@ -190,15 +190,20 @@ extension RequestHandler {
     figures.statuses.add("\(error.status)")
     figures.errors.add(error.code)
     let refused = RefusedLine(client.refusedLine)
-    log.info(
-      "request refused",
+    let head = text.firstRange(of: Array("\r\n\r\n".utf8))?.upperBound ?? 0
+    let bytes = max(sent - head, 0)
+    log.refusedRequest(
       fields: [
         "method": .string(ifPresent: refused.method), "target": .string(refused.target),
-        "status": .int(error.status), "bytes": .int(max(sent, 0)), "error": .string(error.code),
+        "status": .int(error.status), "bytes": .int(bytes), "error": .string(error.code),
         "detail": .string(error.message),
         "client": .client(client.peer),
         "request_id": .string(id.description),
-      ])
+      ],
+      combined: CombinedLine(
+        client: client.peer?.unmapped.description, user: nil, method: refused.method ?? "-",
+        target: refused.target, version: refused.version ?? "-", status: error.status,
+        bytes: bytes, referer: nil, userAgent: nil))
   }
 
   /// Keeps the beginning of an incomplete request line for the log, in case the line is refused.

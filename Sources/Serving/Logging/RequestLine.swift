@@ -50,6 +50,8 @@ struct RefusedLine {
   let method: String?
   /// The target, or the received text if it has no target.
   let target: String
+  /// The version, if the line has one, such as `HTTP/9.9`.
+  let version: String?
 
   /// Reads the first line of `bytes`, as far as it was received.
   init(_ bytes: [UInt8]) {
@@ -61,11 +63,20 @@ struct RefusedLine {
       separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
     guard words.count > 1, words[0].allSatisfy({ (0x41...0x5a).contains($0) }) else {
       method = nil
+      version = nil
       target = displayable(masked, limit: Self.longestGarbage)
       return
     }
     method = words[0].isEmpty ? nil : String(words[0])
     target = String(words[1]) ?? ""
+    version = words.count > 2 ? Self.version(words[2]) : nil
+  }
+
+  private static func version(_ word: Substring.UTF8View) -> String? {
+    let isOne =
+      word.count == 8 && word.starts(with: "HTTP/".utf8)
+      && word.dropFirst(5).allSatisfy { (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") }
+    return isOne ? String(word) : nil
   }
 }
 

@@ -11,12 +11,13 @@ public struct AccessLog: Sendable {
   }
 
   private let form: Form
-  /// The queue of the file, or the log's own.
+  /// The queue of the file, or the log's own. Two threads would mix long lines in one pipe.
   let queue: LogQueue
   /// The file; `nil` if the lines are among those of the log.
   let file: LogFile?
 
-  /// Opens the access log of these settings; `nil` if its lines are like those of the log.
+  /// Opens the access log of these settings; `nil` if its lines are like those of the log. A path that leads to the
+  /// log's own output, such as `/dev/stderr`, is like none.
   ///
   /// - Parameters:
   ///   - main: the log's queue.
@@ -31,23 +32,30 @@ public struct AccessLog: Sendable {
       case .logfmt: .fields(.logfmt)
       case .combined: .combined
       }
-    guard !settings.access.path.isEmpty else {
+    let file = settings.access.path.isEmpty ? nil : try LogFile(settings.access.path)
+    guard let file, !main.writes(to: file) else {
+      if settings.access.format == .log { return nil }
       queue = main
-      file = nil
+      self.file = nil
       return
     }
-    let file = try LogFile(settings.access.path)
     self.file = file
     queue = try LogQueue(format: settings.format, file: file, reports: log)
   }
 
+  /// Whether its lines have the fields of the log's, in the same stream.
+  var replacesLog: Bool {
+    if case .fields = form { file == nil } else { false }
+  }
+
   /// Adds the line of a request. Never blocks.
   func add(
-    _ level: LogLevel, fields: () -> KeyValuePairs<String, LogValue>, combined: () -> CombinedLine
+    _ level: LogLevel, message: String, fields: () -> KeyValuePairs<String, LogValue>,
+    combined: () -> CombinedLine
   ) {
     switch form {
     case .fields(let format):
-      queue.add(LogLine(level, message: "request", fields: fields(), format: format).bytes)
+      queue.add(LogLine(level, message: message, fields: fields(), format: format).bytes)
     case .combined: queue.add(combined().encoded(at: WallClock.seconds))
     }
   }
@@ -65,9 +73,21 @@ extension Log {
     combined: @autoclosure () -> CombinedLine
   ) {
     guard level >= self.level else { return }
-    if let access { access.add(level, fields: fields, combined: combined) }
+    if let access { access.add(level, message: "request", fields: fields, combined: combined) }
     guard access == nil || access?.file != nil && level >= .warning else { return }
     write(level, message: { "request" }, fields: fields)
+  }
+
+  /// Logs bytes that are no valid request, at info: in the access log, and in the log with its limit of repeated lines.
+  public func refusedRequest(
+    fields: @autoclosure () -> KeyValuePairs<String, LogValue>,
+    combined: @autoclosure () -> CombinedLine
+  ) {
+    guard .info >= level else { return }
+    let message = "request refused"
+    if let access { access.add(.info, message: message, fields: fields, combined: combined) }
+    guard access?.replacesLog != true else { return }
+    write(.info, message: { message }, fields: fields)
   }
 
   /// Opens the access file again. If that fails, the old file stays open.

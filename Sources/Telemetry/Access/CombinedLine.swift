@@ -10,11 +10,11 @@ public struct CombinedLine: Sendable {
   public var client: String?
   /// The name of an operator's token.
   public var user: String?
-  /// The method.
+  /// The method; `-`: unknown.
   public var method: String
-  /// The target as received.
+  /// The target as received. A blank in it is escaped, so that a request has three words.
   public var target: String
-  /// The version of HTTP, such as `HTTP/1.1`.
+  /// The version of HTTP, such as `HTTP/1.1`; `-`: unknown.
   public var version: String
   /// The response status.
   public var status: Int
@@ -53,7 +53,11 @@ public struct CombinedLine: Sendable {
     line += " - ".utf8
     Self.append(user.flatMap { $0.isEmpty ? nil : $0 } ?? "-", to: &line, isBare: true)
     line += " [\(Self.time(seconds))] \"".utf8
-    Self.append("\(method) \(LogLine.shown(target)) \(version)", to: &line)
+    Self.append(method, to: &line)
+    line.append(0x20)
+    Self.append(LogLine.shown(target), to: &line, isWord: true)
+    line.append(0x20)
+    Self.append(version, to: &line)
     line += "\" \(status) \(bytes == 0 ? "-" : "\(bytes)") \"".utf8
     Self.append(referer.map(LogLine.shown) ?? "-", to: &line)
     line += "\" \"".utf8
@@ -64,7 +68,9 @@ public struct CombinedLine: Sendable {
 
   /// Escapes as Apache's `ap_escape_logitem` does: `\"` and `\\`, C's escapes for control characters
   /// that have one, and `\xhh` for other bytes that are not printable ASCII.
-  private static func append(_ text: String, to line: inout [UInt8], isBare: Bool = false) {
+  private static func append(
+    _ text: String, to line: inout [UInt8], isBare: Bool = false, isWord: Bool = false
+  ) {
     for byte in text.utf8 {
       switch byte {
       case UInt8(ascii: "\""), UInt8(ascii: "\\"): line += [UInt8(ascii: "\\"), byte]
@@ -74,7 +80,8 @@ public struct CombinedLine: Sendable {
       case 0x0b: line += "\\v".utf8
       case 0x0d: line += "\\r".utf8
       // Signs that end or begin a part of the line, outside of quotes.
-      case 0x20 where isBare, UInt8(ascii: "[") where isBare, UInt8(ascii: "]") where isBare:
+      case 0x20 where isBare || isWord, UInt8(ascii: "[") where isBare,
+        UInt8(ascii: "]") where isBare:
         line += ("\\x" + String(byte, radix: 16)).utf8
       case 0x20..<0x7f: line.append(byte)
       default: line += ("\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)).utf8

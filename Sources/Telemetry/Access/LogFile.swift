@@ -3,14 +3,18 @@
 import Glibc
 import Platform
 
-/// A log file. After a reopening, the thread that writes takes the new descriptor between two lines, so
-/// each line is in one file, once.
+/// A log file, or one of the program's own streams. After a reopening, the thread that writes takes the new descriptor
+/// between two lines, so each line is in one file, once.
 public final class LogFile: Sendable {
   private struct State {
     var current: CInt
     /// The descriptor of a reopening that the writer has not taken yet.
     var next: CInt?
   }
+
+  /// The paths that mean the program's own streams. They are links, and what they lead to can often not be opened: the
+  /// pipe of another user in a container, a socket under systemd. So the descriptors are duplicated.
+  private static let streams = ["/dev/stdout": STDOUT_FILENO, "/dev/stderr": STDERR_FILENO]
 
   /// The path as configured.
   public let path: String
@@ -29,7 +33,16 @@ public final class LogFile: Sendable {
     }
   }
 
-  /// Opens the path again, after a rotation. On failure, the old file stays open.
+  /// Whether it is a stream that leads to the same file, pipe or terminal as `descriptor`. A file of its own never counts:
+  /// it may be rotated.
+  func isStream(to descriptor: CInt) -> Bool {
+    var (own, other) = (stat(), stat())
+    return Self.streams[path] != nil && state.withLock { fstat($0.current, &own) } == 0
+      && fstat(descriptor, &other) == 0
+      && own.st_dev == other.st_dev && own.st_ino == other.st_ino
+  }
+
+  /// Opens the path again, after a rotation. On failure, the old file stays open. A stream stays what it is.
   func reopen() throws(SystemError) {
     let opened = try Self.open(path, flags: O_CREAT)
     let unused = state.withLock { state in
@@ -67,9 +80,10 @@ public final class LogFile: Sendable {
   /// Says what an error of opening means for a log file.
   static func reason(_ error: SystemError) -> String {
     switch error.code {
-    case ELOOP: "it is a symbolic link, which is not followed"
+    case ELOOP: "it is a symbolic link, which is not followed; name the file itself"
     // ENXIO: a pipe without a reader, or a socket (open(2)).
-    case EINVAL, ENXIO: "it is not a regular file"
+    case EINVAL, ENXIO: "it is not a regular file, /dev/stdout or /dev/stderr"
+    case EBADF: "the program has no such stream to write to"
     default: error.description
     }
   }
@@ -77,6 +91,7 @@ public final class LogFile: Sendable {
   /// Opens a regular file. Follows no symbolic link at the end of the path, which another user of the
   /// folder may have made, and does not wait for the reader of a pipe.
   private static func open(_ path: String, flags: CInt) throws(SystemError) -> CInt {
+    if let stream = streams[path] { return try duplicate(stream) }
     let descriptor = Glibc.open(
       path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | flags, 0o640)
     guard descriptor >= 0 else { throw SystemError() }
@@ -85,6 +100,16 @@ public final class LogFile: Sendable {
       close(descriptor)
       throw SystemError(EINVAL)
     }
+    return descriptor
+  }
+
+  /// Returns another descriptor of a stream. Its flags are those of all processes that share the stream, so it blocks;
+  /// only the thread that writes waits.
+  private static func duplicate(_ stream: CInt) throws(SystemError) -> CInt {
+    let flags = fcntl(stream, F_GETFL)
+    guard flags >= 0, flags & O_ACCMODE != O_RDONLY else { throw SystemError(EBADF) }
+    let descriptor = fcntl(stream, F_DUPFD_CLOEXEC, 3)
+    guard descriptor >= 0 else { throw SystemError() }
     return descriptor
   }
 }

@@ -90,6 +90,85 @@ import Testing
     #expect(lines.allSatisfy { $0.contains("\"status\":404") })
   }
 
+  @Test func `standard output is a place for the lines, also as a socket and with a stuck reader`()
+    throws
+  {
+    // Given a program whose standard output is a full socket, as of a stuck journal
+    var ends: [CInt] = [0, 0]
+    try #require(socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    defer { close(ends[0]) }
+    _ = fcntl(ends[1], F_SETFL, O_NONBLOCK)
+    let filler = [UInt8](repeating: 0x0a, count: 1_000)
+    while write(ends[1], filler, filler.count) > 0 {}
+    _ = fcntl(ends[1], F_SETFL, 0)
+    let pictor = try PictorProcess(
+      in: folder,
+      [
+        "--log.access_path", "/dev/stdout", "--log.access_format", "combined",
+        "--log.requests", "all",
+      ], wrapper: ["/bin/sh", "-c", "exec \"$@\" >&3", "sh"], inherited: [ends[1]])
+    close(ends[1])
+    // When nothing is read, requests are answered, and a reopening changes nothing.
+    let client = try pictor.connect()
+    for number in 0..<20 {
+      #expect(try client.get("/missing-\(number)").status == 404)
+      if number == 10 { kill(pictor.id, SIGHUP) }
+    }
+    // Then a reader gets each line
+    var text = ""
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while !text.contains("missing-19"), case let count = read(ends[0], &buffer, buffer.count),
+      count > 0
+    {
+      text += String(decoding: buffer[..<count], as: UTF8.self)
+    }
+    let lines = text.split(separator: "\n").filter { $0.contains("missing-") }
+    #expect(lines.count == 20 && lines.allSatisfy { $0.contains(" HTTP/1.1\" 404 ") })
+    #expect(!pictor.log.contains("missing-"))
+    #expect(try pictor.end() == 0)
+  }
+
+  @Test(arguments: ["/dev/stdout", "/dev/stderr"])
+  func `lines that go to the log's own output are written by one thread`(path: String) throws {
+    // Both streams of the program lead to one file.
+    let pictor = try PictorProcess(
+      in: folder,
+      ["--log.access_path", path, "--log.access_format", "combined", "--log.requests", "all"])
+    let client = try pictor.connect()
+    for number in 0..<200 { #expect(try client.get("/missing-\(number)").status == 404) }
+    #expect(try pictor.end() == 0)
+    let lines = pictor.log.split(separator: "\n")
+    #expect(
+      lines.count { $0.contains("\"GET /missing-") && $0.hasPrefix("127.0.0.1 - - [") } == 200)
+    #expect(lines.allSatisfy { $0.hasPrefix("127.0.0.1 - - [") || $0.hasPrefix("{") })
+  }
+
+  @Test func `a stream that is closed at the start does not become another file`() throws {
+    let pictor = try PictorProcess(
+      in: folder, wrapper: ["/bin/sh", "-c", "exec \"$@\" <&- >&-", "sh"])
+    #expect(try pictor.get("/livez").status == 200)
+    for stream in 0...1 {
+      let path = try FileManager.default.destinationOfSymbolicLink(
+        atPath: "/proc/\(pictor.id)/fd/\(stream)")
+      #expect(path == "/dev/null")
+    }
+    #expect(try pictor.end() == 0)
+  }
+
+  @Test func `a stream that is closed is a mistake, and so is a link`() throws {
+    let closed = try PictorProcess(
+      in: folder, ["--check-config", "--log.access_path", "/dev/stdout"],
+      wrapper: ["/bin/sh", "-c", "exec \"$@\" >&-", "sh"], isServer: false)
+    #expect(try closed.end(0) == 1)
+    #expect(closed.log.contains("'/dev/stdout' cannot be opened: the program has no such stream"))
+    let link = folder.path + "/link"
+    #expect(symlink("/dev/stdout", link) == 0)
+    let linked = try PictorProcess(
+      in: folder, ["--check-config", "--log.access_path", link], isServer: false)
+    #expect(try linked.end(0) == 1)
+    #expect(linked.log.contains("a symbolic link, which is not followed; name the file itself"))
+  }
+
   @Test func `a file that cannot be opened is a mistake with its name`() throws {
     let path = folder.path + "/none/access.log"
     let pictor = try PictorProcess(

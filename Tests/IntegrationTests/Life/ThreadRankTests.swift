@@ -39,7 +39,7 @@ import Testing
     "pictor": ThreadRank.foreground, "pictor-listener": .foreground, "pictor-watcher": .foreground,
     "imaging": .foreground, "pictor-disk": .work, "pictor-download": .work,
     "pictor-digest": .work, "pictor-local": .work, "pictor-log": .work, "pictor-task": .foreground,
-    "pictor-sweep": .background,
+    "pictor-sweep": .background, "pictor-trace": .background,
   ]
 
   @Test(arguments: [0, 3])
@@ -53,7 +53,8 @@ import Testing
     origin.serve("/a.jpg", bytes: image)
     try folder.write("local.jpg", bytes: image)
     let pictor = try PictorProcess(
-      in: folder, ["--sources.local_root", folder.path],
+      in: folder,
+      ["--sources.local_root", folder.path, "--tracing.endpoint", origin.url("/v1/traces")],
       wrapper: ["/usr/bin/nice", "-n", "\(added)"])
     // When many concurrent misses have activated all threads
     let own = getpriority(process, 0) + added

@@ -32,12 +32,14 @@ final class PictorProcess: Sendable {
   ///   - wrapper: A program with options that starts it, such as prlimit(1).
   ///   - programs: The folder of the programs.
   ///   - sockets: Listening sockets that it inherits, with their names, as from systemd (sd_listen_fds(3)).
+  ///   - inherited: Descriptors that the wrapper has as 3, 4 and so on.
   ///   - isServer: `false` for other commands and for servers that must fail to start. No options are added and the
   ///     start is not awaited.
   init(
     in folder: TemporaryFolder, _ options: [String] = [], environment: [String: String] = [:],
     wrapper: [String] = [], programs: String = TestBuild.programFolder,
-    sockets: [(descriptor: CInt, name: String)] = [], isServer: Bool = true
+    sockets: [(descriptor: CInt, name: String)] = [], inherited: [CInt] = [],
+    isServer: Bool = true
   ) throws {
     logPath = folder.path + "/log-\(UInt32.random(in: 0 ... .max))"
     let program = programs + "/pictor"
@@ -50,7 +52,7 @@ final class PictorProcess: Sendable {
     ]
     id = try Self.spawn(
       wrapper + [program] + (isServer ? defaults : []) + options, environment: environment,
-      logPath: logPath, sockets: sockets)
+      logPath: logPath, sockets: sockets, inherited: inherited)
     guard isServer else {
       port = 0
       operatorPort = 0
@@ -173,7 +175,7 @@ final class PictorProcess: Sendable {
 
   private static func spawn(
     _ arguments: [String], environment: [String: String], logPath: String,
-    sockets: [(descriptor: CInt, name: String)]
+    sockets: [(descriptor: CInt, name: String)], inherited: [CInt]
   ) throws -> pid_t {
     var variables = ["PATH": "/usr/bin:/bin"]
     if let options = getenv("TSAN_OPTIONS") {
@@ -183,7 +185,9 @@ final class PictorProcess: Sendable {
     }
     variables.merge(environment) { $1 }
     guard !sockets.isEmpty else {
-      return try ChildProcess(arguments, environment: variables, output: .file(logPath)).id
+      return try ChildProcess(
+        arguments, environment: variables, output: .file(logPath), inherited: inherited
+      ).id
     }
     variables["LISTEN_FDS"] = "\(sockets.count)"
     variables["LISTEN_FDNAMES"] = sockets.map(\.name).joined(separator: ":")
