@@ -103,6 +103,29 @@ import Testing
     #expect(exporter.figures.exportsSucceeded == 1)
   }
 
+  @Test func `a head that arrives byte by byte, or a collector that reads nothing, ends in time`()
+    throws
+  {
+    let head = Array(
+      "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: \(String(repeating: "y", count: 5_000))".utf8)
+    collector.route(Self.path, to: OriginReply([.trickle(head, milliseconds: 10)]))
+    let deaf = try Origin(answers: false)
+    for endpoint in [collector.url(Self.path), deaf.url(Self.path)] {
+      let exporter = try makeExporter {
+        $0.endpoint = endpoint
+        $0.timeout = .milliseconds(100)
+        $0.batchLimit = 2_000
+      }
+      let text = String(repeating: "x", count: 500)
+      for number in 0..<2_000 {
+        exporter.add(makeSpan(number, attributes: [SpanAttribute("text", text)]))
+      }
+      try blockUntil("the spans are lost") { exporter.figures.lost == 2_000 }
+      exporter.stop(within: .seconds(5))
+      #expect(exporter.figures.exported == 0 && exporter.figures.waiting == 0)
+    }
+  }
+
   @Test func `a stop ends in the middle of a request, and of many`() throws {
     let gate = Gate()
     collector.route(Self.path, to: .hold(gate, then: .ok([], type: "application/json")))
