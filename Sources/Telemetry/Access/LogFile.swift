@@ -33,8 +33,8 @@ public final class LogFile: Sendable {
     }
   }
 
-  /// Whether it is a stream that leads to the same file, pipe or terminal as `descriptor`. A file of its own never counts:
-  /// it may be rotated.
+  /// Whether it is a stream that leads to the same file, pipe or terminal as `descriptor`. A file of its own never
+  /// counts: it may be rotated.
   func isStream(to descriptor: CInt) -> Bool {
     var (own, other) = (stat(), stat())
     return Self.streams[path] != nil && state.withLock { fstat($0.current, &own) } == 0
@@ -44,6 +44,7 @@ public final class LogFile: Sendable {
 
   /// Opens the path again, after a rotation. On failure, the old file stays open. A stream stays what it is.
   func reopen() throws(SystemError) {
+    guard Self.streams[path] == nil else { return }
     let opened = try Self.open(path, flags: O_CREAT)
     let unused = state.withLock { state in
       defer { state.next = opened }
@@ -80,7 +81,8 @@ public final class LogFile: Sendable {
   /// Says what an error of opening means for a log file.
   static func reason(_ error: SystemError) -> String {
     switch error.code {
-    case ELOOP: "it is a symbolic link, which is not followed; name the file itself"
+    case ELOOP:
+      "it is a symbolic link, which is not followed; name the file, /dev/stdout or /dev/stderr"
     // ENXIO: a pipe without a reader, or a socket (open(2)).
     case EINVAL, ENXIO: "it is not a regular file, /dev/stdout or /dev/stderr"
     case EBADF: "the program has no such stream to write to"
