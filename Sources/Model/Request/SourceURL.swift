@@ -79,7 +79,10 @@ public struct SourceURL: Hashable, Sendable {
     if scheme == .local {
       guard (parts.host ?? "").isEmpty else { throw refuse("a local URL is local:///path") }
       let path = parts.path
-      guard path.hasPrefix("/"), path.utf8.count > 1, !path.utf8.contains(0) else {
+      // An encoded slash at the beginning would be a host in the canonical form.
+      guard path.hasPrefix("/"), parts.percentEncodedPath.hasPrefix("/"), path.utf8.count > 1,
+        !path.utf8.contains(0)
+      else {
         throw refuse("a local URL is local:///path")
       }
       host = ""
