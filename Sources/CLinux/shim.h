@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdint.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,6 +21,7 @@
 
 #include <linux/memfd.h>
 #include <linux/openat2.h>
+#include <linux/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -42,6 +44,15 @@ int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions
 #ifndef O_NOATIME
 #define O_NOATIME 01000000
 #endif
+#define PICTOR_LINUX_O_PATH 010000000
+
+// From the kernel's include/uapi/linux/fcntl.h; glibc declares both only with _GNU_SOURCE.
+#ifndef AT_EMPTY_PATH
+#define AT_EMPTY_PATH 0x1000
+#endif
+#ifndef AT_STATX_DONT_SYNC
+#define AT_STATX_DONT_SYNC 0x4000
+#endif
 
 // From the kernel's include/uapi/linux/fs.h; glibc declares both only with _GNU_SOURCE.
 #ifndef RWF_NOWAIT
@@ -49,10 +60,15 @@ int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions
 #endif
 ssize_t preadv2(int descriptor, const struct iovec *parts, int count, off_t offset, int flags);
 
-/// openat2(2) for reading, with RESOLVE_CACHED: EAGAIN if the path is not in the directory cache.
-static inline int pictor_linux_open_cached(const char *path) {
+/// openat2(2) for reading below a folder, with RESOLVE_CACHED: EAGAIN if the path is not in the directory cache.
+static inline int pictor_linux_open_cached(int folder, const char *path) {
   struct open_how how = {.flags = O_RDONLY | O_CLOEXEC, .resolve = RESOLVE_CACHED};
-  return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+  return (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
+}
+
+/// open(2) of a folder as a place for relative paths (O_PATH).
+static inline int pictor_linux_open_place(const char *path) {
+  return open(path, PICTOR_LINUX_O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 /// open(2) for reading, with O_NOATIME: EPERM for a file of another owner.
@@ -65,6 +81,27 @@ static inline ssize_t pictor_linux_read_cached(int descriptor, void *buffer, siz
                                                off_t offset) {
   struct iovec part = {.iov_base = buffer, .iov_len = count};
   return preadv2(descriptor, &part, 1, offset, RWF_NOWAIT);
+}
+
+/// What tells one state of a file from another. Times are nanoseconds since 1970.
+struct pictor_linux_stamp {
+  uint64_t device, inode, size;
+  int64_t modified, changed;
+  uint32_t links;
+};
+
+/// statx(2) of an open file, with AT_STATX_DONT_SYNC: what the kernel knows, without asking a server or a disk.
+static inline int pictor_linux_stamp_of(int descriptor, struct pictor_linux_stamp *stamp) {
+  struct statx status;
+  unsigned wanted = STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME | STATX_NLINK;
+  if (syscall(SYS_statx, descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, wanted, &status) != 0) return -1;
+  stamp->device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor;
+  stamp->inode = status.stx_ino;
+  stamp->size = status.stx_size;
+  stamp->modified = status.stx_mtime.tv_sec * 1000000000LL + status.stx_mtime.tv_nsec;
+  stamp->changed = status.stx_ctime.tv_sec * 1000000000LL + status.stx_ctime.tv_nsec;
+  stamp->links = status.stx_nlink;
+  return 0;
 }
 
 /// sched_getaffinity(2) as the system call: the length of the mask in bytes, or -1.

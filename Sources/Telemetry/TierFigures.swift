@@ -64,6 +64,8 @@ public struct TierFigures: Codable, Hashable, Sendable {
   /// Sources evicted because their host has more than its share, counted in `evictions` too; always 0 in
   /// memory.
   public var hostEvictions = 0
+  /// Files of entries that are kept open; always 0 in memory.
+  public var openFiles = 0
   /// The duration of look-ups that found an entry; absent in memory.
   public var latency: LatencyFigures?
   /// The share of variants; absent in memory, which stores nothing else.
@@ -82,6 +84,7 @@ public struct TierFigures: Codable, Hashable, Sendable {
     case hitRatio = "hit_ratio"
     case purgesPending = "purges_pending"
     case hostEvictions = "host_evictions"
+    case openFiles = "open_files"
     case latency, pressure
   }
 }

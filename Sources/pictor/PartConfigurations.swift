@@ -17,7 +17,7 @@ import Tracing
 struct PartConfigurations: Sendable {
   var server: ServerConfiguration
   let memory: MemoryTierConfiguration
-  let disk: DiskTierConfiguration
+  var disk: DiskTierConfiguration
   let freshness: FreshnessConfiguration
   let failures: FailurePolicy
   let stale: StalePolicy

@@ -163,6 +163,8 @@ enum Program {
         "the limit of open files leaves room for fewer connections",
         fields: ["files": .int(limit), "wanted": .int(wanted), "connections": .int(connections)])
     }
+    configurations.disk.openFiles = DescriptorLimit.keptFiles(
+      connections: connections, limit: limit)
     do {
       let service = try Service(configurations, log: log)
       defer { service.stop() }

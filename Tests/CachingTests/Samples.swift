@@ -130,7 +130,7 @@ extension DiskTier {
 
   /// Makes the next read verify the body, as after a start.
   func unverify(_ digest: EntryDigest) {
-    parts?.store.index.update(digest) { $0.isVerified = false }
+    parts?.store.index.update(digest) { $0.verified = 0 }
   }
 }
 

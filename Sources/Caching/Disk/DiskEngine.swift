@@ -39,18 +39,44 @@ struct DiskEngine {
     }
     let digest = EntryDigest(of: key)
     guard case .present(let record) = store.index.lookUp(digest),
-      record.bytes <= min(EntryFile.longestAtOnce, store.promotionThreshold),
-      let variant = EntryFile.readAtOnce(
-        store.folder.file(.variant, of: digest), key: key, limit: record.bytes,
-        memory: store.memory,
-        // A purged entry is a miss here; the normal read path removes its file.
-        where: { !store.purges.covers(key, generation: $0.generation) && isWanted($0) })
+      record.bytes <= min(EntryFile.longestAtOnce, store.promotionThreshold)
     else { return nil }
-    // Updating the access time may block, so a disk thread does it.
-    if store.noteUse(digest, record: record) {
+    // A purged entry is a miss here; the normal read path removes its file.
+    func accepts(_ info: VariantInfo) -> Bool {
+      !store.purges.covers(key, generation: info.generation) && isWanted(info)
+    }
+    let known = store.openEntries.entry(of: digest)
+    if let open = known?.entry, open.key == key {
+      switch EntryFile.readAtOnce(open, memory: store.memory, where: accepts) {
+      case .found(let variant):
+        noteUse(digest, record: record, verified: open.fingerprint)
+        return variant
+      case .unavailable: return nil
+      case .changed: store.openEntries.drop(digest)
+      }
+    }
+    guard let place = store.folder.place,
+      let found = EntryFile.readAtOnce(
+        DiskFolder.relativePath(.variant, of: digest), in: place.descriptor, key: key,
+        limit: record.bytes, verified: store.verify == .once ? record.verified : 0,
+        memory: store.memory, where: accepts)
+    else { return nil }
+    if let visit = known?.visit {
+      store.openEntries.keep(digest, since: visit) {
+        OpenEntry(
+          key: key, info: found.variant.info, file: found.file, body: found.body,
+          fingerprint: found.fingerprint)
+      }
+    }
+    noteUse(digest, record: record, verified: found.fingerprint)
+    return found.variant
+  }
+
+  /// Records a use. Updating the access time may block, so a disk thread does it.
+  private func noteUse(_ digest: EntryDigest, record: EntryRecord, verified: UInt32) {
+    if store.noteUse(digest, record: record, verified: verified) {
       _ = threads.writeIfIdle { [store] in store.touch(digest, kind: .variant) }
     }
-    return variant
   }
 
   private func unlessPurged(_ entry: DiskEntry?) -> DiskEntry? {
@@ -160,6 +186,7 @@ struct DiskEngine {
     func rest() -> Duration { max(ContinuousClock.now.duration(to: deadline), .seconds(1)) }
     let isEnded = maintenance.waitForEnd(within: rest()) && sweeper.waitForEnd(within: rest())
     reads.end()
+    store.openEntries.dropAll()
     // A thread that is still running may still write, so the lock stays until the process ends.
     if isWritten && isEnded { store.folder.unlock() }
     return isWritten && isEnded

@@ -222,6 +222,7 @@ public final class DiskTier: DiskCache {
     figures.entries = variants.entries + sources.entries
     figures.bytes = space.bytes
     figures.limit = space.limit
+    figures.openFiles = parts.store.openEntries.count
     figures.variants = variants
     figures.sources = sources
     figures.purgesPending = purges.unfinishedCount + (parts.sweeper.isClearing ? 1 : 0)

@@ -94,6 +94,8 @@ public final class MemoryTier: MemoryCache {
   /// See `MemoryCache`. A variant is not stored if it is larger than a sixteenth of the limit or if
   /// its body is in a file. The variant it would replace is removed in either case.
   @discardableResult public func store(_ variant: Variant) -> Bool {
+    // A tier without room never had an entry to replace.
+    guard configuredLimit > 0 else { return false }
     let entry = MemoryEntry(variant, cost: Self.cost(of: variant))
     let isInMemory = if case .memory = variant.body { true } else { false }
     // Released after the lock, with their bodies.
@@ -197,8 +199,15 @@ public final class MemoryTier: MemoryCache {
 
   /// Returns the size that a variant counts for, in bytes.
   static func cost(of variant: Variant) -> Int {
-    variant.body.count + variant.key.text.utf8.count + variant.info.etag.utf8.count
+    held(by: variant.body) + variant.key.text.utf8.count + variant.info.etag.utf8.count
       + (variant.info.lastModified?.utf8.count ?? 0) + entryOverhead
+  }
+
+  private static func held(by body: Variant.Body) -> Int {
+    switch body {
+    case .memory(let bytes): bytes.heldBytes
+    case .file(let region): region.count
+    }
   }
 
   /// The shard's dictionary mixes all bits of the hash again, so the lowest bits can select the

@@ -94,7 +94,7 @@ extension Configuration {
     .integer(
       "disk.count_limit", at: \.disk.countLimit,
       purpose:
-        "files on disk, each with an inode and 70 bytes of index in memory; 0: no limit; 1: a variant",
+        "files on disk, each with an inode and 75 bytes of index in memory; 0: no limit; 1: a variant",
       in: 0...1_000_000_000),
     .number(
       "disk.source_share", at: \.disk.sourceShare,
@@ -129,6 +129,10 @@ extension Configuration {
       "disk.promotion_threshold", at: \.disk.promotionThreshold,
       purpose: "bodies up to this size move to memory when read; larger ones are sent from the file"
     ),
+    .choice(
+      "disk.verify", \.disk.verify,
+      "when a body's checksum is verified: once a run and after each change of its file, or always: "
+        + "at each read"),
     .sizeOrAuto(
       "disk.write_queue_limit", at: \.disk.writeQueueLimit,
       purpose:

@@ -140,17 +140,19 @@ public struct SourceURL: Hashable, Sendable {
 
   /// The last component of the path, empty if the path ends in `/`.
   public var fileName: Substring {
-    path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]
+    let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+    return path[(slash.map(path.utf8.index(after:)) ?? path.startIndex)...]
   }
 
   /// Applies SDWebImage's rule: `@2x.` or `@3x.` before the extension, with `@` possibly
   /// percent-encoded.
   private static func density(ofName path: String) -> Int {
-    guard let dot = path.lastIndex(of: ".") else { return 1 }
-    let stem = path[..<dot].lowercased()
-    for density in [2, 3] where stem.hasSuffix("@\(density)x") || stem.hasSuffix("%40\(density)x") {
-      return density
-    }
-    return 1
+    guard let dot = path.utf8.lastIndex(of: UInt8(ascii: ".")) else { return 1 }
+    var stem = path.utf8[..<dot]
+    guard let last = stem.popLast(), last | 0x20 == UInt8(ascii: "x"), let digit = stem.popLast(),
+      digit == UInt8(ascii: "2") || digit == UInt8(ascii: "3"),
+      stem.last == UInt8(ascii: "@") || stem.suffix(3).elementsEqual("%40".utf8)
+    else { return 1 }
+    return Int(digit - UInt8(ascii: "0"))
   }
 }

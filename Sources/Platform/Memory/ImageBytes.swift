@@ -13,8 +13,12 @@ public final class ImageBytes: @unchecked Sendable {
   public let baseAddress: UnsafeRawPointer
   /// The number of bytes.
   public let count: Int
+  /// Bytes of memory that the object holds, beside itself; more than `count` if it keeps a part of what was read.
+  public let heldBytes: Int
   /// The mapping for `munmap`; `nil` if the bytes were copied.
   private let mapping: UnsafeMutableRawBufferPointer?
+  /// The allocation; `nil` if the bytes are mapped.
+  private let allocation: UnsafeMutableRawPointer?
   /// What the bytes count against, as long as this object exists.
   private let lease: ByteLease?
 
@@ -29,7 +33,32 @@ public final class ImageBytes: @unchecked Sendable {
     if let first = bytes.baseAddress { memory.copyMemory(from: first, byteCount: bytes.count) }
     baseAddress = UnsafeRawPointer(memory)
     count = bytes.count
+    heldBytes = bytes.count
     mapping = nil
+    allocation = memory
+    self.lease = lease
+  }
+
+  /// Allocates `capacity` bytes, at least 1, and keeps the part of them that `fill` returns. The result is `nil` if `fill`
+  /// returns `nil`.
+  ///
+  /// - Parameters:
+  ///   - lease: what the bytes count against; `nil` for nothing.
+  ///   - fill: writes the bytes. The returned range must lie in the buffer and be initialized.
+  public init?(
+    capacity: Int, lease: ByteLease?, filling fill: (UnsafeMutableRawBufferPointer) -> Range<Int>?
+  ) {
+    let memory = UnsafeMutableRawPointer.allocate(byteCount: max(capacity, 1), alignment: 16)
+    guard let kept = fill(UnsafeMutableRawBufferPointer(start: memory, count: capacity)) else {
+      memory.deallocate()
+      return nil
+    }
+    precondition(kept.lowerBound >= 0 && kept.upperBound <= capacity)
+    baseAddress = UnsafeRawPointer(memory + kept.lowerBound)
+    count = kept.count
+    heldBytes = capacity
+    mapping = nil
+    allocation = memory
     self.lease = lease
   }
 
@@ -56,6 +85,7 @@ public final class ImageBytes: @unchecked Sendable {
       else { throw SystemError() }
       baseAddress = UnsafeRawPointer(start) + slack
       mapping = UnsafeMutableRawBufferPointer(start: start, count: length)
+      allocation = nil
     } else {
       let memory = UnsafeMutableRawPointer.allocate(byteCount: max(region.count, 1), alignment: 16)
       var done = 0
@@ -72,8 +102,10 @@ public final class ImageBytes: @unchecked Sendable {
       }
       baseAddress = UnsafeRawPointer(memory)
       mapping = nil
+      allocation = memory
     }
     count = region.count
+    heldBytes = region.count
     self.lease = lease
   }
 
@@ -92,11 +124,8 @@ public final class ImageBytes: @unchecked Sendable {
   }
 
   deinit {
-    if let mapping {
-      munmap(mapping.baseAddress, mapping.count)
-    } else {
-      UnsafeMutableRawPointer(mutating: baseAddress).deallocate()
-    }
+    if let mapping { munmap(mapping.baseAddress, mapping.count) }
+    allocation?.deallocate()
   }
 
   /// Calls `body` with the bytes, which are valid during the call.

@@ -43,11 +43,19 @@ struct ResponseHead {
 
   /// Creates a block with date and request id.
   init(date: UnixTime, id: RequestID) {
-    bytes = []
-    bytes.reserveCapacity(Self.usualLength)
-    bytes += HTTPDate.text(of: date).utf8
-    bytes += Array(Self.idName.utf8)
-    bytes += Array(id.description.utf8)
+    bytes = Array(unsafeUninitializedCapacity: Self.usualLength) { buffer, count in
+      guard let start = buffer.baseAddress else { return }
+      HTTPDate.write(date, into: start)
+      count = HTTPDate.length
+      for byte in Self.idName.utf8 {
+        buffer[count] = byte
+        count += 1
+      }
+      id.write(
+        into: UnsafeMutableRawBufferPointer(
+          rebasing: UnsafeMutableRawBufferPointer(buffer)[count...]))
+      count += id.length
+    }
   }
 
   /// Creates a block for a memory hit. Date, id, time, `Age`, `max-age` and the field of the client's page are written
@@ -240,6 +248,13 @@ extension ResponseHead {
 extension Timings {
   /// The value of `Server-Timing`.
   var headerValue: String {
-    entries.map { "\($0.name);dur=\($0.duration.millisecondsText)" }.joined(separator: ", ")
+    var text = ""
+    for (name, duration) in entries {
+      if !text.isEmpty { text += ", " }
+      text += name
+      text += ";dur="
+      text += duration.millisecondsText
+    }
+    return text
   }
 }

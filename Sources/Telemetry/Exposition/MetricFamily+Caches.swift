@@ -48,6 +48,7 @@ extension MetricFamily {
     .gauges(
       "pictor_cache_purges_pending", by: "tier", "Purges in effect with entries left to remove."
     ) { eachTier($0, \.purgesPending) },
+    .gauge("pictor_disk_open_files", "Files of entries that are kept open.") { $0.disk.openFiles },
     .counter(
       "pictor_disk_deferred_variants_total", "Variants not stored at their first request."
     ) { $0.disk.deferred },

@@ -99,7 +99,8 @@ import Testing
     let first = try #require(tier.variantAtOnce(for: keys[0]) { _ in true })
     let second = try #require(await tier.variant(for: keys[1]))
     // Then
-    #expect(first.isInMemory && memory.used == 6_000)
+    // The head of the file is read into the same memory.
+    #expect(first.isInMemory && (6_001..<7_000).contains(memory.used))
     #expect(tier.variantAtOnce(for: keys[1]) { _ in true } == nil)
     #expect(!second.isInMemory && second.bytes == Sample.bytes(6_000))
     await tier.shutDown(within: .seconds(10))

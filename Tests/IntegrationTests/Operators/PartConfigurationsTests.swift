@@ -74,6 +74,10 @@ import Testing
     #expect(DescriptorLimit.connections(wanted: 4_096, limit: 1_024) == 256)
     #expect(DescriptorLimit.connections(wanted: 4_096, limit: 256) == 64)
     #expect(DescriptorLimit.connections(wanted: 20, limit: 1_024) == 20)
+    #expect(DescriptorLimit.keptFiles(connections: 4_096, limit: .max) == 4_096)
+    #expect(DescriptorLimit.keptFiles(connections: 4_096, limit: 10_704) == 1_000)
+    #expect(DescriptorLimit.keptFiles(connections: 256, limit: 1_024) == 0)
+    #expect(DescriptorLimit.keptFiles(connections: 20, limit: 256) == 0)
   }
 
   @Test(arguments: [

@@ -9,8 +9,8 @@ import Platform
 enum EntryFile {
   /// The result of a read.
   enum Outcome {
-    /// The file is intact.
-    case found(DiskEntry)
+    /// The file is intact. The number is the `FileStamp.fingerprint` of its state, 0 if unknown.
+    case found(DiskEntry, verified: UInt32)
     /// There is no such file.
     case absent
     /// The file with this inode number is damaged or belongs to another key.
@@ -23,8 +23,11 @@ enum EntryFile {
 
   /// The options of a read.
   struct ReadOptions {
-    /// Whether this process has already verified the body's checksum, or has written the file.
-    var isVerified: Bool
+    /// The `FileStamp.fingerprint` of the state in which this process verified the file, or wrote it; 0
+    /// for none.
+    var verified: UInt32 = 0
+    /// Which bodies are verified again in an unchanged file.
+    var verify = DiskSettings.Verify.once
     /// Maximum size in bytes of a variant that is read into memory.
     var promotionThreshold: Int
     /// What variants in memory count against.
@@ -44,6 +47,9 @@ enum EntryFile {
       guard let (file, inode) = try open(path) else { return .absent }
       let length = file.count
       if let access = options.access { EntryTimes.touch(file.descriptor, access: access) }
+      // After the access time, which changes it, and before the bytes: a change during the read leaves
+      // another one for the next read.
+      let fingerprint = FileStamp(of: file.descriptor)?.fingerprint ?? 0
       return try withUnsafeTemporaryAllocation(byteCount: chunk, alignment: 16) { buffer in
         let first = try fill(buffer, from: file, at: 0, count: min(length, chunk))
         guard let (header, metadata) = try parsePrefix(first, of: file),
@@ -56,13 +62,16 @@ enum EntryFile {
         let entry = try entry(
           key, header: header, metadata: metadata, first: first, file: file,
           options: options)
-        // A body that is sent from its file is verified once a run. A body that is decoded, or stays in memory, is
-        // verified each time: at 23 GB a second this costs little beside what follows.
-        let isKnown = options.isVerified && entry.isSentFromFile
+        // The second stamp follows the bytes: a write sets the times before it changes bytes.
+        let isUnchanged =
+          fingerprint != 0 && fingerprint == options.verified
+          && FileStamp(of: file.descriptor)?.fingerprint == fingerprint
+        // Only a body that is sent from its file would have to be read for its checksum alone.
+        let isKnown = isUnchanged && (options.verify == .once || entry.isSentFromFile)
         if !isKnown, try checksum(of: entry, in: file, using: buffer) != header.bodyChecksum {
           return .damaged(inode: inode)
         }
-        return .found(entry)
+        return .found(entry, verified: fingerprint)
       }
     } catch let error as SystemError {
       return .failed(error)

@@ -86,9 +86,11 @@ struct EntryHeader: Equatable {
 
   /// Returns the metadata, or `nil` if it is damaged. `beginning` holds the file at least up to the
   /// body.
-  func metadata(in beginning: UnsafeRawBufferPointer) -> EntryMetadata? {
+  ///
+  /// - Parameter isKnown: whether the checksum was verified before.
+  func metadata(in beginning: UnsafeRawBufferPointer, isKnown: Bool = false) -> EntryMetadata? {
     let rest = UnsafeRawBufferPointer(rebasing: beginning[Self.byteCount..<bodyOffset])
-    guard Self.checksum(rest) == metadataChecksum else { return nil }
+    guard isKnown || Self.checksum(rest) == metadataChecksum else { return nil }
     let fields = UnsafeRawBufferPointer(rebasing: rest[..<metadataLength])
     return EntryMetadata(kind: kind, decoding: fields)
   }

@@ -54,7 +54,7 @@ extension EntryRecord {
   /// entry in use does not expire.
   fileprivate func time(_ type: DiskSettings.ExpireType) -> UnixTime {
     switch type {
-    case .access: isVerified ? times.access : times.latestAccess
+    case .access: isUsed ? times.access : times.latestAccess
     case .modification: times.stored
     case .creation: times.created
     }

@@ -73,8 +73,7 @@ extension DiskStore {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
     return EntryRecord(
-      kind: kind, blocks: Int(status.st_blocks), times: EntryTimes(of: status),
-      isVerified: false)
+      kind: kind, blocks: Int(status.st_blocks), times: EntryTimes(of: status))
   }
 
   /// Prepares a clean: recreates a deleted folder, above all its lock, and scans again after an

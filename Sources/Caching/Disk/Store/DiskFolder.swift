@@ -1,5 +1,6 @@
 // DiskFolder: the paths of the disk tier's files and the lock against a second process.
 
+import CLinux
 import Glibc
 import Model
 import Platform
@@ -25,7 +26,26 @@ final class DiskFolder: Sendable {
   /// The size of the permanent folders and the lock file in bytes.
   let baseCost: Int
   private let lockDescriptor: Lock<CInt>
+  private let opened: Lock<Place?>
   private let temporaryCount = Atomic<Int>(0)
+
+  /// The open cache folder. Its owner closes it with the last reference.
+  final class Place: Sendable {
+    /// The descriptor, only for paths relative to it.
+    let descriptor: CInt
+
+    fileprivate init?(_ path: String) {
+      descriptor = pictor_linux_open_place(path)
+      guard descriptor >= 0 else { return nil }
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+  }
+
+  /// The folder for paths relative to it, which need no look-up of the folder's own path. A folder that
+  /// was deleted and created again is another one: nothing is found in the old one until `heal` opens
+  /// the new one. `nil` if it cannot be opened.
+  var place: Place? { opened.withLock { $0 } }
 
   /// Creates missing folders and takes the lock.
   init(path: String) throws(DiskTierError) {
@@ -53,6 +73,7 @@ final class DiskFolder: Sendable {
     var system = statvfs()
     blockSize = statvfs(path, &system) == 0 ? max(Int(system.f_frsize), 4_096) : 4_096
     folderCost = Self.blocks(of: "\(path)/tmp") * 512
+    opened = Lock(Place(path))
     let fixed = Self.fixedFolders.map { "\(path)/\($0)" } + [path, "\(path)/lock"]
     baseCost = fixed.reduce(0) { $0 + Self.blocks(of: $1) * 512 }
   }
@@ -90,7 +111,12 @@ final class DiskFolder: Sendable {
       return false
     }
     for name in gone { try Self.create("\(path)/\(name)") }
-    return !wasLocked || !gone.isEmpty
+    let isChanged = !wasLocked || !gone.isEmpty
+    if isChanged {
+      let place = Place(path)
+      opened.withLock { $0 = place }
+    }
+    return isChanged
   }
 
   /// Returns whether the descriptor belongs to the current lock file.
@@ -113,6 +139,28 @@ final class DiskFolder: Sendable {
   /// Returns the path of an entry's file.
   func file(_ kind: EntryKind, of digest: EntryDigest) -> String {
     folder(kind, number: digest.folder) + "/" + digest.hexadecimal
+  }
+
+  /// Returns the path of an entry's file relative to the cache folder, in one allocation.
+  static func relativePath(_ kind: EntryKind, of digest: EntryDigest) -> String {
+    let name = digest.hexadecimal.utf8
+    return String(unsafeUninitializedCapacity: name.count + 7) { buffer in
+      var count = 0
+      func add(_ byte: UInt8) {
+        buffer[count] = byte
+        count += 1
+      }
+      for byte in kind.folderName.utf8 { add(byte) }
+      add(UInt8(ascii: "/"))
+      // The first three digits of the name are the number of the folder.
+      for (position, byte) in name.prefix(3).enumerated() {
+        if position == 1 { add(UInt8(ascii: "/")) }
+        add(byte)
+      }
+      add(UInt8(ascii: "/"))
+      for byte in name { add(byte) }
+      return count
+    }
   }
 
   /// Returns the path of the folder with a number, 0–4,095.

@@ -3,10 +3,10 @@
 import Model
 import Platform
 
-/// The index record of one file: 16 bytes, beside the 16 bytes of its digest.
+/// The index record of one file: 20 bytes, beside the 16 bytes of its digest.
 struct EntryRecord: Equatable {
   private static let sourceBit: UInt32 = 1 << 31
-  private static let verifiedBit: UInt32 = 1 << 30
+  private static let usedBit: UInt32 = 1 << 30
   private static let tombstoneBit: UInt32 = 1 << 29
   private static let blockMask = tombstoneBit - 1
 
@@ -15,11 +15,17 @@ struct EntryRecord: Equatable {
   private var createdSeconds: UInt32
   private var storedSeconds: UInt32
   private var accessSeconds: UInt32
+  /// The `FileStamp.fingerprint` of the state in which this process verified the file, or wrote it; 0 for
+  /// none.
+  var verified: UInt32
 
-  init(kind: EntryKind, blocks: Int, times: EntryTimes, isVerified: Bool) {
+  init(
+    kind: EntryKind, blocks: Int, times: EntryTimes, isUsed: Bool = false, verified: UInt32 = 0
+  ) {
+    self.verified = verified
     packed = UInt32(min(max(blocks, 0), Int(Self.blockMask)))
     if kind == .source { packed |= Self.sourceBit }
-    if isVerified { packed |= Self.verifiedBit }
+    if isUsed { packed |= Self.usedBit }
     createdSeconds = UInt32(clamping: times.created.seconds)
     storedSeconds = UInt32(clamping: times.stored.seconds)
     accessSeconds = UInt32(clamping: times.access.seconds)
@@ -41,10 +47,10 @@ struct EntryRecord: Equatable {
       accessSeconds = UInt32(clamping: newValue.access.seconds)
     }
   }
-  /// Whether the body is known to be intact: this process wrote it or has verified its checksum.
-  var isVerified: Bool {
-    get { packed & Self.verifiedBit != 0 }
-    set { packed = newValue ? packed | Self.verifiedBit : packed & ~Self.verifiedBit }
+  /// Whether this process has written or read the entry, so that its access time is exact.
+  var isUsed: Bool {
+    get { packed & Self.usedBit != 0 }
+    set { packed = newValue ? packed | Self.usedBit : packed & ~Self.usedBit }
   }
   /// Whether the entry was removed but its file still exists. A tombstone is absent for look-ups
   /// and still counts as used space.

@@ -67,8 +67,12 @@ extension DiskStore {
       var bytes = try move(
         temporary, kind: kind, digest: digest, isFolderKnown: folders[position].entries > 0)
       isMoved = true
+      // The replaced file keeps its room while it is open.
+      openEntries.drop(digest)
       let record = EntryRecord(
-        kind: kind, blocks: Int(status.st_blocks), times: times, isVerified: true)
+        kind: kind, blocks: Int(status.st_blocks), times: times, isUsed: true,
+        // After the rename, which sets the change time.
+        verified: FileStamp(of: descriptor)?.fingerprint ?? 0)
       shard.table.withLock { $0.records[digest] = record }
       takenByFile = record.bytes - (old?.bytes ?? 0)
       bytes += takenByFile
@@ -102,13 +106,15 @@ extension DiskStore {
         guard lstat(path, &status) == 0, status.st_ino == inode else { return false }
       }
       let isGone = unlink(path) == 0
+      // Before its room counts as free.
+      openEntries.drop(digest)
       guard isGone || errno == ENOENT || errno == ENOTDIR else {
         let error = SystemError()
         // The tombstone is absent for look-ups and keeps its space until a clean can remove the
         // file.
         shard.table.withLock { table in
           let unknown = EntryRecord(
-            kind: kind, blocks: 0, times: EntryTimes(storedAt: clock()), isVerified: false)
+            kind: kind, blocks: 0, times: EntryTimes(storedAt: clock()))
           var tombstone = record ?? unknown
           tombstone.isTombstone = true
           table.records[digest] = tombstone
@@ -159,7 +165,10 @@ extension DiskStore {
 
   /// Recreates deleted parts of the folder and requests a verification of the index.
   func healFolder() throws(SystemError) {
-    if try folder.heal() { onHeal.withLock { $0 }?() }
+    guard try folder.heal() else { return }
+    // Their files are in the folder that was deleted.
+    openEntries.dropAll()
+    onHeal.withLock { $0 }?()
   }
 
   /// Renames a file into place and creates missing folders.

@@ -21,6 +21,10 @@ final class DiskStore: Sendable {
   let clock: @Sendable () -> UnixTime
   let log: Log
   let promotionThreshold: Int
+  /// Which bodies are verified again in an unchanged file.
+  let verify: DiskSettings.Verify
+  /// The files of popular small variants.
+  let openEntries: OpenEntries
   /// What variants in memory count against.
   let memory: ByteBudget
   let admission: DiskAdmission
@@ -62,6 +66,9 @@ final class DiskStore: Sendable {
     space = DiskSpace(configuration, base: folder.baseCost)
     pending = PendingWrites(limit: configuration.writeQueueLimit)
     promotionThreshold = configuration.promotionThreshold
+    verify = configuration.verify
+    // A file that is verified at each read is not worth keeping.
+    openEntries = OpenEntries(limit: configuration.verify == .once ? configuration.openFiles : 0)
     admission = DiskAdmission(configuration.admission)
     let perSource = configuration.variantsPerSource
     quota = perSource > 0 ? Lock(VariantQuota(limit: perSource)) : nil
@@ -77,18 +84,19 @@ final class DiskStore: Sendable {
   func read(_ key: CacheKey, digest: EntryDigest) -> DiskEntry? {
     let kind = EntryKind(of: key)
     var options = EntryFile.ReadOptions(
-      isVerified: false, promotionThreshold: promotionThreshold, memory: memory,
-      access: nil, purges: purges)
+      verify: verify, promotionThreshold: promotionThreshold, memory: memory, access: nil,
+      purges: purges)
     let now = clock()
     if case .present(let record) = index.lookUp(digest) {
-      options.isVerified = record.isVerified
+      options.verified = record.verified
       if record.times.isTouchDue(now) { options.access = now }
     }
     switch EntryFile.read(folder.file(kind, of: digest), key: key, options: options) {
-    case .found(let entry):
+    case .found(let entry, let verified):
       index.update(digest) { record in
         record.times.access = now
-        record.isVerified = true
+        record.isUsed = true
+        record.verified = verified
       }
       reading.succeed()
       return entry
@@ -126,12 +134,17 @@ final class DiskStore: Sendable {
 
   /// Records a use of an entry in the index. Returns whether the access time of its file should be
   /// updated too.
-  func noteUse(_ digest: EntryDigest, record: EntryRecord) -> Bool {
+  ///
+  /// - Parameter verified: the fingerprint of the state in which the file was verified.
+  func noteUse(_ digest: EntryDigest, record: EntryRecord, verified: UInt32) -> Bool {
     let now = clock()
-    guard now != record.times.access || !record.isVerified else { return false }
+    guard now != record.times.access || !record.isUsed || verified != record.verified else {
+      return false
+    }
     index.update(digest) { record in
       record.times.access = now
-      record.isVerified = true
+      record.isUsed = true
+      record.verified = verified
     }
     return record.times.isTouchDue(now)
   }

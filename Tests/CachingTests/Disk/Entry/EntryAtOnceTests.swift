@@ -16,7 +16,7 @@ let systemReadsAtOnce: Bool = {
   defer { close(made) }
   var byte: UInt8 = 1
   guard made >= 0, write(made, &byte, 1) == 1 else { return false }
-  let descriptor = pictor_linux_open_cached(path)
+  let descriptor = pictor_linux_open_cached(AT_FDCWD, path)
   guard descriptor >= 0 else { return false }
   defer { close(descriptor) }
   return pictor_linux_read_cached(descriptor, &byte, 1, 0) == 1

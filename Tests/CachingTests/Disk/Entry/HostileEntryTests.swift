@@ -68,7 +68,7 @@ import Testing
     var random = SeededGenerator(seed: 17)
     let key = CacheKey(text: kind == .source ? "https://a.example/" : "https://a.example/ w=1")
     let options = EntryFile.ReadOptions(
-      isVerified: false, promotionThreshold: 1 << 20, memory: .unlimited)
+      promotionThreshold: 1 << 20, memory: .unlimited)
     var found = 0
     for _ in 0..<2_000 {
       let body = Sample.bytes(10)
@@ -80,7 +80,7 @@ import Testing
       try folder.write("entry", bytes: prefix + body)
       // When
       switch EntryFile.read(folder.path + "/entry", key: key, options: options) {
-      case .found(.variant(let variant)):
+      case .found(.variant(let variant), _):
         found += 1
         // Then
         let info = variant.info
@@ -88,7 +88,7 @@ import Testing
         guard let image = info.image else { continue }
         #expect(image.size.width >= 0 && image.size.width * image.size.height >= 0)
         #expect(image.density >= 0 && image.density.isFinite && image.frames >= 1)
-      case .found(.source(let source)):
+      case .found(.source(let source), _):
         found += 1
         use(source.freshness, using: &random)
         #expect((100...999).contains(source.origin.status))
