@@ -1,4 +1,4 @@
-// CDeflate: libdeflate.h, for its CRC-32.
+// CDeflate: libdeflate.h, for its CRC-32 and its compressor.
 #pragma once
 
 #include <libdeflate.h>

@@ -43,8 +43,10 @@ static inline void pictor_jpeg_close(struct pictor_jpeg *jpeg) {
   free(jpeg);
 }
 
-/// Reads a header. Returns NULL if it is invalid. The bytes are not copied.
-static inline struct pictor_jpeg *pictor_jpeg_open(const void *bytes, size_t count) {
+/// Reads a header. Returns NULL if it is invalid. The bytes are not copied. `keeps_markers` remembers
+/// comments and application segments, for `pictor_jpeg_rewrite`.
+static inline struct pictor_jpeg *pictor_jpeg_open(
+    const void *bytes, size_t count, int keeps_markers) {
   struct pictor_jpeg *jpeg = calloc(1, sizeof *jpeg);
   if (jpeg == NULL) return NULL;
   jpeg->source.err = jpeg_std_error(&jpeg->errors);
@@ -58,6 +60,10 @@ static inline struct pictor_jpeg *pictor_jpeg_open(const void *bytes, size_t cou
   jpeg_create_decompress(&jpeg->source);
   jpeg_create_compress(&jpeg->result);
   jpeg_mem_src(&jpeg->source, (const unsigned char *)bytes, (unsigned long)count);
+  if (keeps_markers) {
+    jpeg_save_markers(&jpeg->source, JPEG_COM, 0xFFFF);
+    for (int app = 1; app < 16; app++) jpeg_save_markers(&jpeg->source, JPEG_APP0 + app, 0xFFFF);
+  }
   jpeg_read_header(&jpeg->source, TRUE);
   return jpeg;
 }
@@ -96,6 +102,22 @@ static inline int pictor_jpeg_write(struct pictor_jpeg *jpeg, int is_progressive
   if (is_progressive) jpeg_simple_progression(&jpeg->result);
   jpeg_mem_dest(&jpeg->result, &jpeg->bytes, &jpeg->count);
   jpeg_write_coefficients(&jpeg->result, jpeg->written);
+  jpeg_finish_compress(&jpeg->result);
+  return 0;
+}
+
+/// Writes the coefficients that were read, with the best Huffman codes and the kept markers, to
+/// `bytes` and `count`. libjpeg writes the segments of JFIF and Adobe itself.
+static inline int pictor_jpeg_rewrite(struct pictor_jpeg *jpeg, int is_progressive) {
+  if (setjmp(jpeg->place) != 0) return -1;
+  jpeg->result.optimize_coding = TRUE;
+  if (is_progressive) jpeg_simple_progression(&jpeg->result);
+  jpeg_mem_dest(&jpeg->result, &jpeg->bytes, &jpeg->count);
+  jpeg_write_coefficients(&jpeg->result, jpeg->read);
+  for (jpeg_saved_marker_ptr kept = jpeg->source.marker_list; kept != NULL; kept = kept->next) {
+    if (kept->marker == JPEG_APP0 + 14 && jpeg->result.write_Adobe_marker) continue;
+    jpeg_write_marker(&jpeg->result, kept->marker, kept->data, kept->data_length);
+  }
   jpeg_finish_compress(&jpeg->result);
   return 0;
 }

@@ -207,7 +207,7 @@ extension WorkerSlot {
     let message = JobMessage(
       id: id, transform: job.transform, density: job.density, limits: configuration.limits,
       offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job),
-      verifies: job.verifies, isQuickOnly: isQuickOnly)
+      verifies: job.verifies, isRecompression: job.isRecompression, isQuickOnly: isQuickOnly)
     confine(worker)
     configuration.willSend?(worker.pid)
     do throws(WireError) {

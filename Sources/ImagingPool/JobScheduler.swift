@@ -58,7 +58,12 @@ struct JobScheduler<Job> {
     var job: Job?
     /// The estimated memory of an expensive job (`JobCost`), in bytes; `nil` for any other.
     var bytes: Int?
+    /// Whether the job gives way to others.
+    var isBackground = false
   }
+
+  /// The maximum number of background jobs that wait.
+  private static var maximumBackground: Int { 16 }
 
   /// The number of other jobs that may overtake an expensive one. Without a limit it could wait forever.
   private static var maximumPassed: Int { 8 }
@@ -72,6 +77,8 @@ struct JobScheduler<Job> {
   private(set) var slots: [Slot]
   private var waiting = JobQueue<Job>()
   private var running: [UInt64: Running] = [:]
+  /// Jobs that run only while slots are idle, one at a time. They do not count as waiting.
+  private var background = Deque<(id: UInt64, job: Job)>()
   /// Jobs that overtook a waiting expensive job since the last expensive one was taken.
   private var passed = 0
   /// The most estimated memory of expensive jobs at one time, in bytes.
@@ -119,6 +126,47 @@ struct JobScheduler<Job> {
     return .waits
   }
 
+  /// Adds a job that runs alone of its kind, while half of the slots are idle and no other job waits.
+  mutating func submitBackground(_ id: UInt64, job: Job) -> Admission {
+    guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
+    if let fault = commonFault { return .refused(.internal(detail: fault)) }
+    guard background.count < Self.maximumBackground else {
+      return .refused(.overloaded(queue: "imaging", retryAfter: 1))
+    }
+    background.append((id, job))
+    guard idle.count > slots.count / 2, mayTakeBackground, let slot = idle.popLast() else {
+      return .waits
+    }
+    return .next(wake: slot)
+  }
+
+  /// The background job that runs, unless its caller was answered.
+  var runningBackground: UInt64? {
+    running.first { $1.isBackground && $1.job != nil }?.key
+  }
+
+  /// The background job that is to be cancelled, because another job waits for a slot.
+  var backgroundInTheWay: UInt64? {
+    waiting.count > 0 && idle.isEmpty ? runningBackground : nil
+  }
+
+  /// Removes and returns the waiting background jobs.
+  mutating func removeBackground() -> [Job] {
+    defer { background.removeAll { _ in true } }
+    return background.map(\.job)
+  }
+
+  /// Whether a slot may take a background job, apart from the number of idle slots.
+  private var mayTakeBackground: Bool {
+    waiting.count == 0 && !running.values.contains { $0.isBackground || $0.bytes != nil }
+  }
+
+  /// Takes a background job for a slot that is not idle any more.
+  private mutating func takeBackground() -> (id: UInt64, job: Job)? {
+    guard stopAt == nil, idle.count >= slots.count / 2, mayTakeBackground else { return nil }
+    return background.popFirst()
+  }
+
   /// Raises the priority of a queued job. Never lowers it.
   mutating func raise(_ id: UInt64, to priority: LoadPriority) {
     waiting.raise(id, to: .by(priority))
@@ -155,6 +203,10 @@ struct JobScheduler<Job> {
     // `releaseRoom` wakes all slots.
     guard alone == nil else { return .wait(wake: nil) }
     guard let (id, job, bytes) = takeFirst() else {
+      if let (id, job) = takeBackground() {
+        running[id] = Running(slot: slot, job: job, isBackground: true)
+        return .job(id, job)
+      }
       idle.append(slot)
       return .wait(wake: nil)
     }
@@ -206,6 +258,10 @@ struct JobScheduler<Job> {
       return true
     }
     running[id] = nil
+    if entry.isBackground {
+      background.append((id, job))
+      return false
+    }
     if bytesOfLong > 0, bytes > memory - bytesOfLong { waitsForMemory += 1 }
     waiting.append(id, job: job, turn: .later, bytes: bytes)
     return false
@@ -243,7 +299,7 @@ struct JobScheduler<Job> {
   ///
   /// - Parameter duration: how long it took; `nil` if that says nothing about others.
   mutating func finish(_ id: UInt64, took duration: Duration? = nil) -> Job? {
-    if let duration { pace.record(duration) }
+    if let duration, running[id]?.isBackground != true { pace.record(duration) }
     return running.removeValue(forKey: id)?.job
   }
 
@@ -251,6 +307,10 @@ struct JobScheduler<Job> {
   /// answered before.
   mutating func cancel(_ id: UInt64) -> (job: Job, wake: Int?)? {
     if let job = waiting.remove(id) { return (job, nil) }
+    if let job = background.first(where: { $0.id == id })?.job {
+      background.removeAll { $0.id == id }
+      return (job, nil)
+    }
     guard let entry = running[id], let job = entry.job else { return nil }
     running[id]?.job = nil
     return (job, entry.slot)
@@ -263,8 +323,8 @@ struct JobScheduler<Job> {
   ) -> (jobs: [Job], reason: ImageError)? {
     change(&slots[slot])
     if slots[slot].pid == nil { idle.removeAll { $0 == slot } }
-    guard let commonFault, waiting.count > 0 else { return nil }
-    return (waiting.removeAll(), .internal(detail: commonFault))
+    guard let commonFault, waiting.count + background.count > 0 else { return nil }
+    return (waiting.removeAll() + removeBackground(), .internal(detail: commonFault))
   }
 
   /// Stops the pool. New jobs are refused, and jobs that have not ended at `instant` fail. The
@@ -279,7 +339,7 @@ struct JobScheduler<Job> {
     idle.removeAll { $0 == slot }
     slots[slot] = Slot()
     staffed -= 1
-    return staffed == 0 ? waiting.removeAll() : []
+    return staffed == 0 ? waiting.removeAll() + removeBackground() : []
   }
 
   /// The fault of the first slot if all slots have a fault.

@@ -64,10 +64,21 @@ final class PoolCore: Sendable {
   func nextID() -> UInt64 { ids.wrappingAdd(1, ordering: .relaxed).newValue }
 
   func submit(_ id: UInt64, job: PendingJob) {
+    if job.job.isBackground { return submitBackground(id, job: job) }
     let priority = job.job.priority
     switch board.withLock({ $0.submit(id, job: job, priority: priority == nil ? .normal : .low) }) {
     case .next(let slot): wake(slot)
-    case .waits: if let priority { follow(priority, for: id) }
+    case .waits:
+      if let other = board.withLock({ $0.backgroundInTheWay }) { cancel(other) }
+      if let priority { follow(priority, for: id) }
+    case .refused(let error): answer(job, with: .failure(error))
+    }
+  }
+
+  private func submitBackground(_ id: UInt64, job: PendingJob) {
+    switch board.withLock({ $0.submitBackground(id, job: job) }) {
+    case .next(let slot): wake(slot)
+    case .waits: break
     case .refused(let error): answer(job, with: .failure(error))
     }
   }
@@ -102,7 +113,12 @@ final class PoolCore: Sendable {
 
   /// Stops the pool at `instant`, or earlier when all jobs are done.
   func stop(at instant: ContinuousClock.Instant) {
-    board.withLock { $0.stop(at: instant) }
+    let (background, running) = board.withLock { board in
+      board.stop(at: instant)
+      return (board.removeBackground(), board.runningBackground)
+    }
+    for job in background { answer(job, with: .failure(.draining)) }
+    if let running { cancel(running) }
     wakeAll()
   }
 

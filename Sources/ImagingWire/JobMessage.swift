@@ -22,14 +22,19 @@ public struct JobMessage: Hashable, Sendable {
   /// Whether a description requires that all pixels of the source decode.
   public let verifies: Bool
 
+  /// Whether the source is a variant, which becomes smaller without a change of its pixels.
+  public let isRecompression: Bool
+
   /// Whether the worker refuses the job if it is expensive (`AnswerMessage.takesLong`).
   public let isQuickOnly: Bool
 
   /// A job.
   public init(
     id: UInt64, transform: Transform, density: Int, limits: ImagingLimits, offset: Int, count: Int,
-    overlay: OverlayMessage? = nil, verifies: Bool = false, isQuickOnly: Bool = false
+    overlay: OverlayMessage? = nil, verifies: Bool = false, isRecompression: Bool = false,
+    isQuickOnly: Bool = false
   ) {
+    self.isRecompression = isRecompression
     self.isQuickOnly = isQuickOnly
     self.id = id
     self.transform = transform
@@ -52,6 +57,7 @@ public struct JobMessage: Hashable, Sendable {
     writer.put(transform)
     writer.put(overlay) { $0.put($1) }
     writer.put(verifies)
+    writer.put(isRecompression)
     writer.put(isQuickOnly)
     return writer.bytes
   }
@@ -71,6 +77,7 @@ public struct JobMessage: Hashable, Sendable {
     transform = try reader.transform()
     overlay = try reader.optional("overlay") { reader throws(WireError) in try reader.overlay() }
     verifies = try reader.flag("verifies")
+    isRecompression = try reader.flag("isRecompression")
     isQuickOnly = try reader.flag("isQuickOnly")
     try reader.end()
   }

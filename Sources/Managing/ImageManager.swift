@@ -19,6 +19,7 @@ public final class ImageManager: ImageProvider {
   private let uploads: Uploads
   private let aliases: FormatAliases
   private let revalidator: Revalidator
+  private let recompressor: Recompressor
   private let explainer: Explainer
   private let now: @Sendable () -> UnixTime
 
@@ -33,6 +34,7 @@ public final class ImageManager: ImageProvider {
   ///   - avifPolicy: how requests that negotiate AVIF are answered.
   ///   - derives: whether small variants may be derived from larger ones if their source is not
   ///     cached.
+  ///   - recompression: which variants are made smaller once they are popular.
   ///   - storage: where variants are until they are sent.
   ///   - files: the threads that read files.
   ///   - log: receives warnings about the clock and about slow file reads.
@@ -44,7 +46,9 @@ public final class ImageManager: ImageProvider {
     stalePolicy: StalePolicy = StalePolicy(),
     sourceFormats: Set<ImageFormat> = Set(ImagingSettings().formats),
     passing: PassingPolicy = PassingPolicy(), avifPolicy: AVIFPolicy = AVIFPolicy(),
-    derives: Bool = ImagingSettings().derives, storage: VariantStorage = .unlimited,
+    derives: Bool = ImagingSettings().derives,
+    recompression: RecompressionPolicy = RecompressionPolicy(),
+    storage: VariantStorage = .unlimited,
     files: BlockingThreads = BlockingThreads(name: "pictor-file"),
     log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
@@ -54,7 +58,8 @@ public final class ImageManager: ImageProvider {
     let freshnessCounters = FreshnessCounters()
     let substitutions = SubstitutionCounters()
     let validity = EntryValidity(purges: purges)
-    let cache = VariantCache(memory: memory, disk: disk, validity: validity)
+    let cache = VariantCache(
+      memory: memory, disk: disk, validity: validity, recompression: recompression)
     let store = SourceStore(disk: disk, variants: cache, validity: validity)
     let failures = NegativeCache(policy: failurePolicy, purges: purges, now: now)
     let staleness = Staleness(policy: stalePolicy, now: now)
@@ -119,6 +124,8 @@ public final class ImageManager: ImageProvider {
       invalidation: invalidation)
     aliases = FormatAliases(cache: cache, policy: avifPolicy, files: files, now: now)
     self.revalidator = revalidator
+    recompressor = Recompressor(
+      policy: recompression, cache: cache, processor: processor, storage: storage)
     explainer = Explainer(
       steps: steps, cache: cache, sources: sources, sourceStore: store, failures: failures,
       staleness: staleness, variants: variants, now: now)
@@ -128,7 +135,9 @@ public final class ImageManager: ImageProvider {
   // MARK: Responses
 
   /// Returns the variant from memory if it is fresh.
-  public func cachedVariant(for key: CacheKey) -> Variant? { cache.hit(key, freshAt: now()) }
+  public func cachedVariant(for key: CacheKey) -> Variant? {
+    cache.hit(key, freshAt: now()) { recompressor.add($0) }
+  }
 
   /// Returns whether memory has a fresh variant. Does not update hit statistics.
   public func isCached(_ key: CacheKey) -> Bool { cache.isFresh(key, at: now()) }
@@ -171,6 +180,9 @@ public final class ImageManager: ImageProvider {
 
   /// Stale responses and revalidations since the start.
   public var freshnessFigures: FreshnessFigures { revalidator.figures }
+
+  /// Recompressed variants since the start.
+  public var recompressionFigures: RecompressionFigures { recompressor.figures }
 }
 
 extension ImageManager: ManagerOperations {

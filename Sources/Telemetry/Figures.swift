@@ -268,6 +268,8 @@ public struct Stats: Codable, Hashable, Sendable {
   public var flights: FlightFigures
   /// Figures of stale responses.
   public var freshness: FreshnessFigures
+  /// Figures of recompression.
+  public var recompression = RecompressionFigures()
   /// Figures of prefetching.
   public var prefetch: PrefetchFigures
   /// Figures of the imaging workers.
@@ -303,7 +305,7 @@ public struct Stats: Codable, Hashable, Sendable {
 
   enum CodingKeys: String, CodingKey {
     case status, version, addresses, requests, memory, budgets, disk, downloads, flights, freshness,
-      prefetch,
+      prefetch, recompression,
       imaging
     case process, log, tls, tracing
     case uptimeSeconds = "uptime_seconds"

@@ -68,7 +68,9 @@ enum Imager {
     }
     do throws(ImageError) {
       let source = try SourceMapping(of: file, offset: job.offset, count: job.count)
-      if let overlay = job.overlay, let overlayFile {
+      if job.isRecompression {
+        image = try pipeline.recompress(source.bytes, limits: job.limits, admits: admits)
+      } else if let overlay = job.overlay, let overlayFile {
         let watermark = try mapping(of: overlayFile, overlay)
         image = try pipeline.process(
           source.bytes, transform: job.transform, density: job.density, limits: job.limits,

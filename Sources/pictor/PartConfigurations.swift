@@ -27,6 +27,7 @@ struct PartConfigurations: Sendable {
   let passing: PassingPolicy
   let avif: AVIFPolicy
   let derives: Bool
+  let recompression: RecompressionPolicy
   let prefetcher: PrefetcherConfiguration
   /// Where spans are sent; `nil`: nowhere.
   let exporter: SpanExporterConfiguration?
@@ -140,6 +141,7 @@ struct PartConfigurations: Sendable {
     passing = PassingPolicy(configuration.imaging)
     avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
     derives = configuration.imaging.derives
+    recompression = RecompressionPolicy(configuration.imaging)
     prefetcher = PrefetcherConfiguration(configuration.prefetch)
     shutdownDelay = configuration.server.shutdownDelay
   }

@@ -52,7 +52,8 @@ final class Service: Sendable {
       failurePolicy: configurations.failures, stalePolicy: configurations.stale,
       sourceFormats: configurations.imagers.limits.formats,
       passing: configurations.passing, avifPolicy: configurations.avif,
-      derives: configurations.derives, storage: storage, log: log)
+      derives: configurations.derives, recompression: configurations.recompression,
+      storage: storage, log: log)
     let prefetcher = Prefetcher(provider: manager, configuration: configurations.prefetcher)
     let start = ContinuousClock.now
     server = Server(
@@ -74,6 +75,7 @@ final class Service: Sendable {
           bodies: BudgetFigures(bodies), variants: BudgetFigures(images),
           jobs: imagers.memoryFigures,
           files: storage.files.map { BudgetFigures($0.budget) })
+        stats.recompression = manager.recompressionFigures
         stats.tracing = exporter?.figures
         return stats
       }, log: log)

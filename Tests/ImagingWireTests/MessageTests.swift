@@ -58,7 +58,8 @@ import Testing
     limits.efforts.avif = 9
     limits.efforts.jxl = 3
     return JobMessage(
-      id: .max, transform: transform, density: 3, limits: limits, offset: 4_096, count: 1 << 40)
+      id: .max, transform: transform, density: 3, limits: limits, offset: 4_096, count: 1 << 40,
+      isRecompression: true)
   }
 
   static var effects: Effects {

@@ -40,6 +40,13 @@ final class TestMemory: MemoryCache {
     call(afterStore)
     return true
   }
+  func exchange(_ old: Variant, for variant: Variant) -> Bool {
+    kept.withLock { kept in
+      guard kept[old.key] === old else { return false }
+      kept[old.key] = variant
+      return true
+    }
+  }
   func remove(_ key: CacheKey) { kept.withLock { $0[key] = nil } }
   func removeVariants(of source: CacheKey) {
     kept.withLock { kept in kept = kept.filter { $0.key.source != source } }

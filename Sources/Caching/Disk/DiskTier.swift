@@ -115,7 +115,8 @@ public final class DiskTier: DiskCache {
   public func store(_ variant: Variant, for demand: VariantDemand) -> StoreOutcome {
     guard let parts, !variant.key.isSource else { return .refused }
     guard parts.admits(variant.key, for: demand) else { return .deferred }
-    return parts.storeEntry(.variant(variant), isFreeForm: demand != .vouched)
+    let isFreeForm: Bool? = demand == .replacement ? nil : demand != .vouched
+    return parts.storeEntry(.variant(variant), isFreeForm: isFreeForm)
       ? .stored : .refused
   }
 

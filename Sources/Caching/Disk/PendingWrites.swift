@@ -53,11 +53,11 @@ final class PendingWrites: Sendable {
     /// The entry to write; `nil` for a removal.
     let entry: DiskEntry?
     /// Whether the entry is a variant of a free-form request (`VariantQuota`).
-    let isFreeForm: Bool
+    let isFreeForm: Bool?
     /// Bytes held while the operation is pending.
     let cost: Int
 
-    init(storing entry: DiskEntry, isFreeForm: Bool = false) {
+    init(storing entry: DiskEntry, isFreeForm: Bool? = false) {
       self.isFreeForm = isFreeForm
       key = entry.key
       digest = EntryDigest(of: entry.key)

@@ -93,7 +93,17 @@ public final class MemoryTier: MemoryCache {
 
   /// See `MemoryCache`. A variant is not stored if it is larger than a sixteenth of the limit or if
   /// its body is in a file. The variant it would replace is removed in either case.
-  @discardableResult public func store(_ variant: Variant) -> Bool {
+  @discardableResult public func store(_ variant: Variant) -> Bool { put(variant, insteadOf: nil) }
+
+  /// See `MemoryCache`.
+  public func exchange(_ old: Variant, for variant: Variant) -> Bool {
+    put(variant, insteadOf: old)
+  }
+
+  /// Stores a variant.
+  ///
+  /// - Parameter old: the only variant that it may replace; `nil`: any or none.
+  private func put(_ variant: Variant, insteadOf old: Variant?) -> Bool {
     // A tier without room never had an entry to replace.
     guard configuredLimit > 0 else { return false }
     let entry = MemoryEntry(variant, cost: Self.cost(of: variant))
@@ -101,6 +111,7 @@ public final class MemoryTier: MemoryCache {
     // Released after the lock, with their bodies.
     var gone: [MemoryEntry] = []
     let isKept = state.withLock { state in
+      if let old, shard(of: old.key).peek(old.key)?.variant !== old { return false }
       let replaced = takeOut(variant.key, from: &state)
       if let replaced {
         gone.append(replaced.entry)

@@ -72,6 +72,12 @@ extension Configuration {
       .boolean(
         "imaging.avif_later", at: \.imaging.defersAVIF,
         purpose: "whether WebP, JPEG or PNG is served until a negotiated AVIF is encoded"),
+      .integer(
+        "imaging.recompress_after", at: \.imaging.recompressAfter,
+        purpose:
+          "hits in memory after which a JPEG or PNG is made smaller without loss, once, while workers "
+          + "are idle; 0: never",
+        in: 0...1_000_000),
       .boolean(
         "imaging.derive", at: \.imaging.derives,
         purpose:

@@ -16,7 +16,7 @@ struct JPEGTurn: ~Copyable {
   ///
   /// - Parameter source: The file; it must outlive this value.
   init?(_ source: UnsafeRawBufferPointer) {
-    guard let jpeg = pictor_jpeg_open(source.baseAddress, source.count) else { return nil }
+    guard let jpeg = pictor_jpeg_open(source.baseAddress, source.count, 0) else { return nil }
     self.jpeg = jpeg
   }
 

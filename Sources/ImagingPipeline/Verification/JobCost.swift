@@ -35,6 +35,15 @@ public struct JobCost: Hashable, Sendable {
     seconds = Double(header.size.pixels) * Double(frames) * Self.nanoseconds(header.format) / 1e9
   }
 
+  /// Estimates the recompression of a JPEG or PNG (docs/decisions/024-effort-follows-popularity.md).
+  init(recompressing size: PixelSize, as format: ImageFormat) {
+    let pixels = Double(size.pixels)
+    isOfSource = false
+    seconds = pixels * (format == .jpeg ? 60 : 1_500) / 1e9
+    // The coefficients of three components with all samples; four copies of the rows.
+    bytes = Int(min(8e6 + pixels * (format == .jpeg ? 8 : 20), 1e15))
+  }
+
   /// Adds the estimate for encoding.
   ///
   /// - Parameter isSearched: Whether the quality is searched for, which takes several attempts.

@@ -51,7 +51,7 @@ extension VariantInfo {
 
 extension RenderReport {
   /// The strong validator of the bytes.
-  fileprivate var etag: String { "\"\(digest)\"" }
+  var etag: String { "\"\(digest)\"" }
 }
 
 extension Freshness {

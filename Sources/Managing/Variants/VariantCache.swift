@@ -7,8 +7,14 @@ final class VariantCache: Sendable {
   private let memory: any MemoryCache
   private let disk: any DiskCache
   private let validity: EntryValidity
+  private let recompression: RecompressionPolicy
 
-  init(memory: any MemoryCache, disk: any DiskCache, validity: EntryValidity) {
+  /// - Parameter recompression: which variants have their hits counted.
+  init(
+    memory: any MemoryCache, disk: any DiskCache, validity: EntryValidity,
+    recompression: RecompressionPolicy = RecompressionPolicy()
+  ) {
+    self.recompression = recompression
     self.memory = memory
     self.disk = disk
     self.validity = validity
@@ -17,12 +23,17 @@ final class VariantCache: Sendable {
   // MARK: Look-ups
 
   /// Returns the variant of a memory hit. Never blocks, and allocates nothing, except for the one hit
-  /// that ends a deferral.
+  /// that ends a deferral and the one that makes a variant popular.
   ///
   /// Needs no check of purges: matching entries have left memory before a purge is answered.
-  func hit(_ key: CacheKey, freshAt now: UnixTime) -> Variant? {
+  ///
+  /// - Parameter isPopular: called by the hit that makes the variant popular.
+  func hit(_ key: CacheKey, freshAt now: UnixTime, isPopular: (Variant) -> Void) -> Variant? {
     let variant = memory.variant(for: key, freshAt: now)
-    if let variant, variant.isDeferred { admit(variant, for: .repeated) }
+    if let variant, variant.hasErrand {
+      if variant.isDeferred { admit(variant, for: .repeated) }
+      if variant.countHit() { isPopular(variant) }
+    }
     return variant
   }
 
@@ -83,6 +94,7 @@ final class VariantCache: Sendable {
       guard validity.isCurrent(variant) else { return false }
       // Before it is in memory, where the next hit may find it and then counts as the second request.
       if tiers.contains(.disk) { variant.deferStoring() }
+      if tiers.contains(.memory) { recompression.count(variant) }
       let isInMemory = tiers.contains(.memory) && memory.store(variant)
       let outcome = tiers.contains(.disk) ? disk.store(variant, for: demand) : .refused
       if outcome != .deferred { _ = variant.endDeferral() }
@@ -98,6 +110,30 @@ final class VariantCache: Sendable {
     guard variant.endDeferral() else { return }
     validity.writing(variant.key) {
       if validity.isCurrent(variant) { _ = disk.store(variant, for: demand) }
+    }
+  }
+
+  /// Replaces a variant in both tiers by the same image in other bytes, which keeps its freshness.
+  ///
+  /// - Parameters:
+  ///   - old: the variant. Memory may have its bytes with another freshness by now.
+  ///   - change: returns the new variant for what memory has.
+  /// - Returns: `false` if memory does not have these bytes any more, or if they are purged.
+  func exchange(_ old: Variant, _ change: (Variant) -> Variant) -> Bool {
+    validity.writing(old.key) {
+      // A renewal replaces the object. More than one at this moment is unlikely, and costs only the work.
+      for _ in 0..<3 {
+        guard let present = memory.peek(old.key), present.info.etag == old.info.etag,
+          validity.isCurrent(present)
+        else { return false }
+        let variant = change(present)
+        guard memory.exchange(present, for: variant) else { continue }
+        _ = disk.store(variant, for: .replacement)
+        // The source may have changed since the check.
+        if !validity.isCurrent(variant) { memory.remove(variant.key) }
+        return true
+      }
+      return false
     }
   }
 

@@ -9,6 +9,8 @@ public enum VariantDemand: Hashable, Sendable {
   case first
   /// A free-form request for a key that was asked for before.
   case repeated
+  /// No request: the variant replaces a stored one, and keeps its place among the free-form ones.
+  case replacement
 }
 
 /// The answer of the disk tier to a variant.

@@ -51,6 +51,9 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   /// in `Accept`.
   public static let negotiable: [ImageFormat] = [.avif, .webp, .jxl]
 
+  /// The formats that are made smaller from their own bytes, without a change of their pixels.
+  public static let recompressible: Set<ImageFormat> = [.jpeg, .png]
+
   /// The default quality (1–100), or `nil` for formats without one.
   public var defaultQuality: Int? {
     switch self {

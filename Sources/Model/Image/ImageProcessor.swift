@@ -35,12 +35,17 @@ public struct ImageJob: Sendable {
   /// The client whose header fields the source was loaded with (`CacheKey.variation`); `nil` if all clients share the
   /// source. A worker has sources of one client only.
   public let client: String?
+  /// Whether the file is a variant, which becomes smaller without a change of its pixels. Of the transform, only the
+  /// format counts.
+  public let isRecompression: Bool
+  /// Whether the job runs only while workers are idle. It gives way to other jobs with `ImageError.cancelled`.
+  public let isBackground: Bool
 
   /// Creates a job.
   public init(
     file: FileRegion, transform: Transform, density: Int, overlay: ImageOverlay? = nil,
     priority: (any WorkPriority)? = nil, source: SourceIdentity? = nil, client: String? = nil,
-    verifies: Bool = false
+    verifies: Bool = false, isRecompression: Bool = false, isBackground: Bool = false
   ) {
     self.file = file
     self.transform = transform
@@ -50,6 +55,8 @@ public struct ImageJob: Sendable {
     self.source = source
     self.client = client
     self.verifies = verifies
+    self.isRecompression = isRecompression
+    self.isBackground = isBackground
   }
 }
 

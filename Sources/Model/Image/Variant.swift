@@ -23,6 +23,9 @@ public struct VariantInfo: Hashable, Sendable {
   /// Whether the source has damage that the decoder tolerated (`X-Damaged`). Damaged variants are
   /// never stored on disk.
   public var isDamaged = false
+  /// Whether the bytes are as few as more effort makes them: they were recompressed, or that made them
+  /// no fewer. Such a variant is never recompressed.
+  public var isRecompressed = false
 
   /// Creates the metadata of a variant.
   public init(
@@ -68,7 +71,10 @@ public final class Variant: Sendable {
   public let body: Body
   /// The prepared response, set by `Serving` with the first response and never replaced.
   public let prepared = PreparedPlace()
-  @usableFromInline let deferral = Atomic<Bool>(false)
+  /// What a hit still has to do: the highest bit is set while the disk tier waits for a second request,
+  /// the others count the hits that are left until the variant is popular. Mostly 0.
+  @usableFromInline let errands = Atomic<UInt32>(0)
+  @usableFromInline static let deferral: UInt32 = 1 << 31
 
   /// Creates a variant.
   public init(key: CacheKey, info: VariantInfo, body: Body) {
@@ -77,15 +83,43 @@ public final class Variant: Sendable {
     self.body = body
   }
 
+  /// Whether a hit has more to do than to serve the variant: it is deferred, or its hits are counted.
+  /// Each hit reads it.
+  @inlinable public var hasErrand: Bool { errands.load(ordering: .relaxed) != 0 }
+
   /// Whether the disk tier waits for a second request before it stores the variant
-  /// (`StoreOutcome.deferred`). Each hit reads it.
-  @inlinable public var isDeferred: Bool { deferral.load(ordering: .relaxed) }
+  /// (`StoreOutcome.deferred`).
+  @inlinable public var isDeferred: Bool {
+    errands.load(ordering: .relaxed) & Self.deferral != 0
+  }
 
   /// Marks the variant as deferred.
-  public func deferStoring() { deferral.store(true, ordering: .relaxed) }
+  public func deferStoring() { errands.bitwiseOr(Self.deferral, ordering: .relaxed) }
 
   /// Ends the deferral. Returns whether there was one, to one caller only.
-  public func endDeferral() -> Bool { deferral.exchange(false, ordering: .relaxed) }
+  public func endDeferral() -> Bool {
+    errands.bitwiseAnd(~Self.deferral, ordering: .relaxed).oldValue & Self.deferral != 0
+  }
+
+  /// Whether hits are counted.
+  public var hasCountedHits: Bool { errands.load(ordering: .relaxed) & ~Self.deferral != 0 }
+
+  /// Counts hits from now on. Call it when none are counted.
+  ///
+  /// - Parameter hits: after how many the variant is popular, 1 to 2^31 - 1.
+  public func countHits(_ hits: Int) {
+    errands.bitwiseOr(UInt32(clamping: hits) & ~Self.deferral, ordering: .relaxed)
+  }
+
+  /// Counts a hit. Returns whether it made the variant popular, to one caller only. Concurrent hits may
+  /// count as one.
+  public func countHit() -> Bool {
+    let before = errands.load(ordering: .relaxed)
+    guard before & ~Self.deferral > 0 else { return false }
+    let (isCounted, _) = errands.compareExchange(
+      expected: before, desired: before - 1, ordering: .relaxed)
+    return isCounted && (before - 1) & ~Self.deferral == 0
+  }
 }
 
 /// A write-once slot for a prepared response.

@@ -81,6 +81,9 @@ public protocol MemoryCache: Sendable {
   /// Stores a variant whose body is in memory, and evicts others if needed. Returns whether it was
   /// stored.
   func store(_ variant: Variant) -> Bool
+  /// Stores a variant in place of `old`, of the same key. Returns `false` if memory has another variant, or
+  /// none.
+  func exchange(_ old: Variant, for variant: Variant) -> Bool
   /// Removes one variant.
   func remove(_ key: CacheKey)
   /// Removes all variants of a source. O(n) in the number of entries.

@@ -50,6 +50,9 @@ public struct ImagingSettings: Hashable, Sendable {
   public var efforts = EncoderEfforts()
   /// Whether a request without a cached AVIF is answered in a faster format first.
   public var defersAVIF = true
+  /// After how many hits in memory a variant is recompressed, once, while workers are idle;
+  /// 0–1,000,000; 0: never.
+  public var recompressAfter = 20
   /// Whether small variants may be derived from larger ones if their source is not cached.
   public var derives = true
 

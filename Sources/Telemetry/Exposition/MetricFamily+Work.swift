@@ -30,6 +30,23 @@ extension MetricFamily {
     .counter("pictor_deferred_avifs_failed_total", "AVIFs that failed in the background.") {
       $0.flights.avifsFailed
     },
+    .gauge("pictor_recompressions_waiting", "Variants queued or recompressed now.") {
+      $0.recompression.waiting
+    },
+    .counters("pictor_recompressions_total", by: "result", "Recompressed variants, by result.") {
+      [
+        "smaller": $0.recompression.smaller, "unchanged": $0.recompression.unchanged,
+        "failed": $0.recompression.failed,
+      ]
+    },
+    .counters("pictor_recompressed_bytes_total", by: "time", "Bytes of variants that became smaller.") {
+      ["before": $0.recompression.bytesBefore, "after": $0.recompression.bytesAfter]
+    },
+    .fraction(
+      .counter, "pictor_recompression_seconds_total",
+      "Time of workers that recompressed variants.") {
+      $0.recompression.seconds
+    },
     .counters("pictor_stale_responses_total", by: "reason", "Stale responses, by reason.") {
       [
         "while_revalidate": $0.freshness.staleWhileRevalidate,

@@ -46,6 +46,17 @@ import Testing
     #expect(tier.figures.bytes == MemoryTier.cost(of: second))
   }
 
+  @Test func `a variant is exchanged only for the one that is expected`() {
+    let tier = tier(limit: 1 << 20)
+    let first = Sample.variant(1, bytes: Sample.bytes(5_000))
+    let smaller = Sample.variant(1, bytes: Sample.bytes(4_000))
+    #expect(!tier.exchange(first, for: smaller) && tier.figures.entries == 0)
+    tier.store(first)
+    #expect(tier.exchange(first, for: smaller) && tier.peek(first.key) === smaller)
+    #expect(!tier.exchange(first, for: Sample.variant(1, bytes: [1])))
+    #expect(tier.peek(first.key) === smaller && tier.figures.bytes == MemoryTier.cost(of: smaller))
+  }
+
   @Test func `one variant takes at most a sixteenth of the limit`() {
     let tier = tier(limit: 16 << 20)
     let large = Sample.variant(1, bytes: Sample.bytes(900_000))

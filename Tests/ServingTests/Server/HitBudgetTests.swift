@@ -153,8 +153,9 @@ private struct NoSpans: SpanSink {
     ]
     for request in [plain, plain.accepting([.avif, .webp])] + hinted {
       let variant = makeVariant(request.key, info: makeInfo(receivedAgo: 100))
-      // The first hit ends the deferral, and later ones only look at it.
+      // The first hit ends the deferral. All hits are counted.
       variant.deferStoring()
+      variant.countHits(100_000)
       provider.memory.store(variant)
     }
     try await withServer(

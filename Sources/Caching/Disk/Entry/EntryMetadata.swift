@@ -37,6 +37,8 @@ struct EntryMetadata: Equatable {
     case quality
     /// Absent without a watermark.
     case watermarkVersion
+    /// 1 for a variant that is not to be recompressed any more. Absent otherwise.
+    case isRecompressed
     case status = 32
     case contentType, cacheControl, expires, date, age, originLastModified, originETag, vary
   }
@@ -56,6 +58,7 @@ struct EntryMetadata: Equatable {
       writer.add(
         Tag.watermarkVersion.rawValue, unlessZero: Int(truncatingIfNeeded: info.watermarkVersion))
       writer.add(Tag.generation.rawValue, unlessZero: info.generation)
+      writer.add(Tag.isRecompressed.rawValue, unlessZero: info.isRecompressed ? 1 : 0)
     case .source(let origin, let freshness, let version, let generation):
       writer.add(Tag.freshness.rawValue, freshness)
       writer.add(Tag.sourceVersion.rawValue, unlessZero: Int(truncatingIfNeeded: version))
@@ -93,6 +96,7 @@ struct EntryMetadata: Equatable {
     var version: UInt64 = 0
     var watermarkVersion: UInt64 = 0
     var generation = 0
+    var isRecompressed = false
     var origin = OriginResponse(status: 0)
     var reader = FieldReader(bytes)
     while !reader.isAtEnd {
@@ -115,6 +119,7 @@ struct EntryMetadata: Equatable {
           min(max($0, OutputOptions.qualityRange.lowerBound), OutputOptions.qualityRange.upperBound)
         }
       case .generation: generation = field.integer(at: 0) ?? 0
+      case .isRecompressed: isRecompressed = field.integer(at: 0) == 1
       case .status: origin.status = field.integer(at: 0) ?? 0
       case .contentType: origin.contentType = field.text
       case .cacheControl: origin.cacheControl = field.text
@@ -142,10 +147,11 @@ struct EntryMetadata: Equatable {
             format: format, size: size, frames: frames, density: density,
             scaledDownFrom: scaledDownFrom, quality: quality))
       }
-      content = .variant(
-        VariantInfo(
-          result, etag: etag, lastModified: lastModified, freshness: freshness,
-          sourceVersion: version, watermarkVersion: watermarkVersion, generation: generation))
+      var info = VariantInfo(
+        result, etag: etag, lastModified: lastModified, freshness: freshness,
+        sourceVersion: version, watermarkVersion: watermarkVersion, generation: generation)
+      info.isRecompressed = isRecompressed
+      content = .variant(info)
     case .source:
       guard (100...999).contains(origin.status) else { return nil }
       content = .source(origin, freshness, version: version, generation: generation)

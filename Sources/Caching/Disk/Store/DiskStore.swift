@@ -188,9 +188,9 @@ final class DiskStore: Sendable {
 
   /// Removes the source's oldest free-form variant if the one just written is one too many.
   private func keepQuota(_ ticket: PendingWrites.Ticket) {
-    guard let quota, !ticket.key.isSource else { return }
+    guard let quota, let isFreeForm = ticket.isFreeForm, !ticket.key.isSource else { return }
     let oldest = quota.withLock { quota in
-      guard ticket.isFreeForm else {
+      guard isFreeForm else {
         quota.forget(ticket.digest)
         return nil as EntryDigest?
       }

@@ -107,22 +107,3 @@ extension CacheEntryInfo {
     if case .variant(let info) = stored { info.isDamaged } else { false }
   }
 }
-
-extension Variant {
-  /// The variant's bytes as a file for an imaging worker, or `nil` if no memory is available.
-  fileprivate func file(_ storage: VariantStorage) -> FileRegion? {
-    switch body {
-    case .file(let file): return file
-    case .memory(let bytes):
-      guard let lease = storage.memory.lease(bytes.count),
-        var file = try? MemoryFile(name: "pictor-larger")
-      else { return nil }
-      do {
-        try bytes.withUnsafeBytes { try file.append($0) }
-        return try file.sealed(lease: lease)
-      } catch {
-        return nil
-      }
-    }
-  }
-}

@@ -157,6 +157,24 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
+  @Test func `a replacement is stored at once and keeps the place of its variant`() async throws {
+    let tier = try open { $0.variantsPerSource = 2 }
+    #expect(await tier.ready())
+    for (width, demand) in [
+      (1, VariantDemand.vouched), (1, .replacement), (2, .repeated), (3, .repeated),
+      (2, .replacement), (4, .repeated),
+    ] {
+      #expect(tier.store(variant(1, width: width), for: demand) == .stored)
+      #expect(await tier.quiet())
+    }
+    // The vouched one does not count, and of the others the one stored first gave way.
+    for (width, isStored) in [(1, true), (2, false), (3, true), (4, true)] {
+      let found = await tier.variant(for: Sample.variantKey(1, width: width))
+      #expect((found != nil) == isStored, "\(width)")
+    }
+    await tier.shutDown(within: .seconds(10))
+  }
+
   @Test func `without a limit a source has any number`() async throws {
     let tier = try open { $0.variantsPerSource = 0 }
     for width in 1...100 { _ = tier.store(variant(1, width: width), for: .repeated) }

@@ -41,6 +41,7 @@ import Testing
     described.content = .sourceDescription
     var marked = Sample.info()
     marked.watermarkVersion = Sample.version
+    marked.isRecompressed = true
     let contents: [EntryMetadata.Content] = [
       .variant(Sample.info()), .variant(bare), .variant(described), .variant(marked),
       .source(Sample.origin, Sample.freshness, version: Sample.version, generation: 7),

@@ -1,0 +1,28 @@
+// RecompressionPolicy: decides which variants are recompressed, and when.
+
+import Model
+
+/// Which variants are made smaller, and after how many hits.
+public struct RecompressionPolicy: Sendable {
+  /// The number of hits in memory after which a variant is popular; 0: never.
+  let hits: Int
+  /// The fewest bytes of a variant whose recompression is worth a job. Of fewer, a response's head takes as many.
+  static let minimumBytes = 1_024
+
+  /// Creates a policy.
+  public init(_ settings: ImagingSettings = ImagingSettings()) { hits = settings.recompressAfter }
+
+  /// Counts the hits of a variant that is about to enter memory, if it may be recompressed.
+  func count(_ variant: Variant) {
+    if hits > 0, !variant.hasCountedHits, applies(to: variant) { variant.countHits(hits) }
+  }
+
+  private func applies(to variant: Variant) -> Bool {
+    guard let image = variant.info.image, case .memory(let bytes) = variant.body else {
+      return false
+    }
+    return ImageFormat.recompressible.contains(image.format) && image.frames == 1
+      && bytes.count >= Self.minimumBytes && !variant.info.isRecompressed
+      && !variant.info.isDamaged && variant.info.freshness.isStorable
+  }
+}

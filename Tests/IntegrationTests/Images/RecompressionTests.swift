@@ -1,0 +1,178 @@
+// RecompressionTests: popular images become smaller, with the real program, workers and encoders.
+
+import FoundationEssentials
+import Glibc
+import Model
+import Telemetry
+import TestSupport
+import Testing
+
+@Suite(.onOwnThreads) struct RecompressionTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+    let headers = ["Cache-Control: max-age=6000"]
+    let scene = Self.noisy(width: 320, height: 240)
+    origin.serve("/a.png", bytes: try TestImages.encode(scene, as: ".png"), headers: headers)
+    let alpha = try TestImages.png(width: 160, height: 120, alpha: true)
+    origin.serve("/alpha.png", bytes: alpha, headers: headers)
+    let photo = Self.noisy(width: 640, height: 480)
+    origin.serve("/b.jpg", bytes: try TestImages.encode(photo, as: ".jpg[Q=95]"), headers: headers)
+  }
+
+  /// Returns the scene with noise, whose JPEGs have more codes than a photograph's.
+  private static func noisy(width: Int, height: Int) -> Pixels {
+    var random = SeededGenerator(seed: 9)
+    var pixels = Pixels.scene(width: width, height: height)
+    for index in pixels.values.indices {
+      pixels.values[index] = UInt8(
+        clamping: Int(pixels.values[index]) + Int.random(in: -40...40, using: &random))
+    }
+    return pixels
+  }
+
+  private func pictor(_ options: [String] = []) throws -> PictorProcess {
+    try PictorProcess(in: folder, ["--imaging.recompress_after", "3"] + options)
+  }
+
+  /// Requests an image four times, the first three hits of which make it popular. Returns the first response.
+  private func ask(_ pictor: PictorProcess, _ target: String) throws -> HTTPAnswer {
+    let client = try pictor.connect()
+    let first = try client.get(target)
+    for _ in 0..<3 {
+      let hit = try client.get(target)
+      #expect(hit.body == first.body && hit["cache-status"] == "pictor; hit; detail=memory")
+    }
+    return first
+  }
+
+  private func waitUntilDone(_ pictor: PictorProcess, _ count: Int) throws {
+    try pictor.waitFor("they are recompressed") {
+      let figures = $0.recompression
+      return figures.waiting == 0 && figures.smaller + figures.unchanged + figures.failed >= count
+    }
+  }
+
+  @Test(arguments: [
+    ("/b.jpg", "&w=300"), ("/b.jpg", "&w=300&grayscale=1"), ("/b.jpg", "&w=300&strip=0"),
+    ("/a.png", "&w=200&format=png"), ("/alpha.png", "&w=100"),
+    ("/b.jpg", "&w=100&format=png&progressive=1"),
+  ])
+  func `a popular image has the same pixels in fewer bytes, a new tag and the same age`(
+    path: String, wish: String
+  ) throws {
+    let target = origin.target(path, adding: wish)
+    let pictor = try pictor()
+    let first = try ask(pictor, target)
+    try waitUntilDone(pictor, 1)
+    // Then
+    let last = try pictor.get(target)
+    #expect(last.body.count < first.body.count)
+    #expect(try Pixels(decoding: last.body).values == Pixels(decoding: first.body).values)
+    #expect(last["content-type"] == first["content-type"])
+    #expect(last["cache-control"] == first["cache-control"])
+    #expect(last["last-modified"] == first["last-modified"])
+    let isJPEG = last["content-type"] == "image/jpeg"
+    #expect(last.body.contains([0xff, 0xc2]) == isJPEG || !isJPEG, "it is progressive")
+    // And
+    let (old, new) = (try #require(first["etag"]), try #require(last["etag"]))
+    #expect(old != new)
+    for (tag, status) in [(old, 200), (new, 304)] {
+      let answer = try pictor.connect().get(target, headers: ["If-None-Match": tag])
+      #expect(answer.status == status && answer["etag"] == new)
+      if status == 200 { #expect(answer.body == last.body) }
+    }
+    let figures = try pictor.stats().recompression
+    #expect(figures.smaller == 1 && figures.bytesBefore == first.body.count)
+    #expect(figures.bytesAfter == last.body.count && figures.seconds > 0)
+    #expect(try pictor.get("/metrics").text.contains("pictor_recompressions_total{result=\"smaller\"} 1"))
+  }
+
+  @Test func `the work is not repeated after a restart, neither what gained nor what did not`() throws {
+    let targets = [
+      origin.target("/b.jpg", adding: "&w=300"),
+      origin.target("/b.jpg", adding: "&w=300&progressive=1"),
+    ]
+    var kept: [[UInt8]] = []
+    do {
+      let pictor = try pictor()
+      for target in targets { _ = try ask(pictor, target) }
+      try waitUntilDone(pictor, 2)
+      kept = try targets.map { try pictor.get($0).body }
+      let figures = try pictor.stats().recompression
+      #expect(figures.smaller == 1 && figures.unchanged == 1)
+      #expect(try pictor.end() == 0)
+    }
+    let pictor = try pictor()
+    for (target, body) in zip(targets, kept) {
+      for _ in 0..<8 { #expect(try pictor.get(target).body == body) }
+    }
+    let stats = try pictor.stats()
+    #expect(stats.recompression == RecompressionFigures() && stats.imaging.succeeded == 0)
+  }
+
+  @Test func `the first response is the same with and without recompression, and 0 turns it off`() throws {
+    let target = origin.target("/b.jpg", adding: "&w=300")
+    let first = try ask(try pictor(), target).body
+    let plain = try PictorProcess(
+      in: TemporaryFolder(), ["--imaging.recompress_after", "0"])
+    for _ in 0..<50 { #expect(try plain.get(target).body == first) }
+    #expect(try plain.stats().recompression == RecompressionFigures())
+  }
+
+  @Test func `a purge forgets the smaller image, too`() throws {
+    let pictor = try pictor(PictorProcess.operated)
+    let target = origin.target("/b.jpg", adding: "&w=300")
+    let first = try ask(pictor, target)
+    try waitUntilDone(pictor, 1)
+    #expect(try pictor.operate("DELETE", target: "/admin/cache?url=\(encoded(origin.url("/b.jpg")))").status == 200)
+    let again = try pictor.get(target)
+    #expect(again.body == first.body && again["etag"] == first["etag"])
+    #expect(again["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
+  }
+
+  @Test func `a request during a recompression is answered at once, and the work is done later`() throws {
+    // Given: a PNG that takes long to recompress, on one worker
+    origin.serve(
+      "/large.png", bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 4))
+    let pictor = try pictor(["--imaging.workers", "1"])
+    let target = origin.target("/large.png", adding: "&w=1990&format=png")
+    let first = try ask(pictor, target)
+    try pictor.waitFor("it is recompressed") { $0.imaging.running == 1 }
+    // When
+    let other = try pictor.get(origin.target("/b.jpg", adding: "&w=100"))
+    // Then
+    #expect(other.status == 200)
+    #expect(try pictor.stats().recompression.smaller == 0)
+    try waitUntilDone(pictor, 1)
+    #expect(try pictor.get(target).body.count < first.body.count)
+  }
+
+  @Test func `a worker that is killed twice with a recompression leaves the image as it is`() throws {
+    origin.serve(
+      "/large.png", bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 4))
+    let pictor = try pictor(["--imaging.workers", "1"])
+    let target = origin.target("/large.png", adding: "&w=1990&format=png")
+    let first = try ask(pictor, target)
+    // When each worker that gets the job dies of SIGSEGV, as by a fault of a decoder
+    var killed: Set<pid_t> = []
+    try blockUntil("the job is given up") {
+      let stats = try pictor.stats()
+      guard stats.recompression.failed == 0 else { return true }
+      guard stats.imaging.running == 1, stats.imaging.workers == 1 else { return false }
+      for worker in pictor.workers() where killed.insert(worker).inserted { kill(worker, SIGSEGV) }
+      return false
+    }
+    // Then
+    for _ in 0..<8 {
+      let last = try pictor.get(target)
+      #expect(last.body == first.body && last["etag"] == first["etag"])
+    }
+    #expect(try pictor.get(origin.target("/b.jpg", adding: "&w=100")).status == 200)
+    let figures = try pictor.stats().recompression
+    #expect(figures.failed == 1 && figures.smaller == 0 && figures.waiting == 0)
+  }
+}
