@@ -205,7 +205,8 @@ extension WorkerSlot {
   ) -> Outcome {
     let isQuickOnly = core.bytesOfLong(id) == nil
     let message = JobMessage(
-      id: id, transform: job.transform, density: job.density, limits: configuration.limits,
+      id: id, transform: job.transform, density: job.density,
+      limits: job.hasMoreEffort ? configuration.limits.withMoreEffort : configuration.limits,
       offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job),
       verifies: job.verifies, isRecompression: job.isRecompression, isQuickOnly: isQuickOnly)
     confine(worker)
@@ -253,7 +254,9 @@ extension WorkerSlot {
             worker.socket.receive(), for: id, transform: job.transform,
             atMost: configuration.maximumResultBytes ?? .max, into: core.storage)
           switch answer {
-          case .ended(let result): return .answered(result)
+          case .ended(let result):
+            let time = (worker.processorTime ?? timeBefore) - timeBefore
+            return .answered(result.map { $0.adding(processorTime: time) })
           case .takesLong(let bytes):
             guard isQuickOnly else { throw WireError.malformed("it takes long, twice") }
             return .takesLong(bytes: bytes)
@@ -282,6 +285,12 @@ extension OverlayMessage {
 }
 
 extension ProcessedImage {
+  fileprivate func adding(processorTime: Duration) -> ProcessedImage {
+    var image = self
+    image.processorTime = processorTime
+    return image
+  }
+
   fileprivate func adding(queue: Duration) -> ProcessedImage {
     var image = self
     image.report.timings.queue = queue

@@ -40,4 +40,12 @@ public struct ImagingLimits: Hashable, Sendable {
     failOn = settings.failOn
     efforts = settings.efforts
   }
+
+  /// The limits with the highest effort of the encoder that gains from it. More effort of libaom makes no
+  /// fewer bytes at the same quality (docs/decisions/024-effort-follows-popularity.md).
+  public var withMoreEffort: ImagingLimits {
+    var limits = self
+    limits.efforts.webp = EncoderEfforts.webpRange.upperBound
+    return limits
+  }
 }

@@ -63,7 +63,8 @@ public final class ImageManager: ImageProvider {
     let store = SourceStore(disk: disk, variants: cache, validity: validity)
     let failures = NegativeCache(policy: failurePolicy, purges: purges, now: now)
     let staleness = Staleness(policy: stalePolicy, now: now)
-    let lookup = VariantLookup(cache: cache, staleness: staleness)
+    let requests = RenderRequests(policy: recompression)
+    let lookup = VariantLookup(cache: cache, staleness: staleness, requests: requests)
     let candidates = Lock(DerivationCandidates())
     let revalidator = Revalidator(
       staleness: staleness, failures: failures, counters: freshnessCounters)
@@ -99,7 +100,8 @@ public final class ImageManager: ImageProvider {
       RenderStep(processor: processor, sources: store, failures: failures, freshness: freshness),
       SmallerFallbackStep(policy: avifPolicy, cache: cache, files: files),
       KeepOriginalStep(policy: passing, files: files, counters: substitutions),
-      StoreStep(cache: cache, failures: failures, candidates: candidates, now: now),
+      StoreStep(
+        cache: cache, failures: failures, candidates: candidates, requests: requests, now: now),
     ]
     let variants = VariantService(
       steps: steps, lookup: lookup,
@@ -125,7 +127,8 @@ public final class ImageManager: ImageProvider {
     aliases = FormatAliases(cache: cache, policy: avifPolicy, files: files, now: now)
     self.revalidator = revalidator
     recompressor = Recompressor(
-      policy: recompression, cache: cache, processor: processor, storage: storage)
+      policy: recompression, cache: cache, processor: processor,
+      jobs: RecompressionJobs(requests: requests, sources: store, files: files, storage: storage))
     explainer = Explainer(
       steps: steps, cache: cache, sources: sources, sourceStore: store, failures: failures,
       staleness: staleness, variants: variants, now: now)

@@ -14,15 +14,16 @@ public struct RecompressionFigures: Codable, Hashable, Sendable {
   public var bytesBefore = 0
   /// The bytes of the variants in `smaller` after.
   public var bytesAfter = 0
-  /// The time that workers took, in seconds. Each uses one core.
-  public var seconds = 0.0
+  /// The processor time of the workers, in seconds.
+  public var processorSeconds = 0.0
 
   /// Creates figures of zero.
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case waiting, smaller, unchanged, failed, seconds
+    case waiting, smaller, unchanged, failed
     case bytesBefore = "bytes_before"
     case bytesAfter = "bytes_after"
+    case processorSeconds = "processor_seconds"
   }
 }

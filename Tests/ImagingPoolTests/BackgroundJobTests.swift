@@ -23,7 +23,9 @@ import Testing
   func `a background job starts when it leaves half of the slots idle`(slots: Int) {
     var board = board(slots: slots)
     _ = board.submitBackground(1, job: "b")
-    for slot in 0..<slots / 2 { #expect(job(board.next(slot: slot, isReady: true, now: now)) == nil) }
+    for slot in 0..<slots / 2 {
+      #expect(job(board.next(slot: slot, isReady: true, now: now)) == nil)
+    }
     #expect(job(board.next(slot: slots / 2, isReady: true, now: now)) == 1)
     #expect(board.waitingCount == 0 && board.runningBackground == 1)
     #expect(board.finish(1) == "b")
@@ -115,7 +117,9 @@ import Testing
           continue
         }
         let waiting = board.waitingCount
-        guard case .job(let id, _) = board.next(slot: slot, isReady: true, now: now) else { continue }
+        guard case .job(let id, _) = board.next(slot: slot, isReady: true, now: now) else {
+          continue
+        }
         running[slot] = id
         guard background.contains(id) else { continue }
         started += 1

@@ -104,6 +104,14 @@ import Testing
     #expect(try AnswerMessage(decoding: result.encoded()) == .result(result))
   }
 
+  @Test func `more effort is that of WebP alone`() {
+    var limits = ImagingLimits()
+    limits.efforts.avif = 3
+    var more = limits
+    more.efforts.webp = 6
+    #expect(limits.withMoreEffort == more)
+  }
+
   @Test func `a job with default fields is read back unchanged`() throws {
     let job = JobMessage(
       id: 0, transform: Transform(), density: 1, limits: ImagingLimits(), offset: 0, count: 0)

@@ -35,10 +35,13 @@ enum PNGRecompression {
   ) -> [UInt8]? {
     var best = rows
     guard var least = deflated(rows, level: trialLevel)?.count else { return nil }
-    let filterings: [PNGFiltering] = PNGFilter.allCases.map { .each($0) } + [.leastSum, .leastEntropy]
+    let filterings: [PNGFiltering] =
+      PNGFilter.allCases.map { .each($0) } + [.leastSum, .leastEntropy]
     for filtering in filterings {
       let filtered = layout.filtered(plain, by: filtering)
-      guard let count = deflated(filtered, level: trialLevel)?.count, count < least else { continue }
+      guard let count = deflated(filtered, level: trialLevel)?.count, count < least else {
+        continue
+      }
       least = count
       best = filtered
     }

@@ -1,6 +1,5 @@
 // RecompressionCounters: counts recompressed variants, what they gained and what they cost.
 
-import Model
 import Telemetry
 
 /// Counters of recompressions.
@@ -21,10 +20,8 @@ final class RecompressionCounters: Sendable {
     self.after.add(after)
   }
 
-  /// Adds the time of a worker.
-  func note(_ timings: Timings) {
-    microseconds.add(Int((timings.encode ?? .zero) / .microseconds(1)))
-  }
+  /// Adds the processor time of a worker.
+  func note(_ time: Duration) { microseconds.add(Int(time / .microseconds(1))) }
 
   /// The counts since the start.
   var figures: RecompressionFigures {
@@ -34,7 +31,7 @@ final class RecompressionCounters: Sendable {
     figures.failed = failed.value
     figures.bytesBefore = before.value
     figures.bytesAfter = after.value
-    figures.seconds = Double(microseconds.value) / 1e6
+    figures.processorSeconds = Double(microseconds.value) / 1e6
     return figures
   }
 }

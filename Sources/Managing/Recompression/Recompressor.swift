@@ -11,17 +11,17 @@ final class Recompressor: Sendable {
   private let queue = Lock(RecompressionQueue())
   private let cache: VariantCache
   private let processor: any ImageProcessor
-  private let storage: VariantStorage
+  private let jobs: RecompressionJobs
   private let counters = RecompressionCounters()
 
   init(
     policy: RecompressionPolicy, cache: VariantCache, processor: any ImageProcessor,
-    storage: VariantStorage
+    jobs: RecompressionJobs
   ) {
     self.policy = policy
     self.cache = cache
     self.processor = processor
-    self.storage = storage
+    self.jobs = jobs
   }
 
   /// Queues a variant that has become popular. Never blocks.
@@ -59,12 +59,11 @@ final class Recompressor: Sendable {
   private func perform(_ item: RecompressionQueue.Item) async -> RecompressionQueue.End {
     // A variant that is not on disk would lose its mark with a restart: passed-through sources, and what
     // requests keep from the disk.
-    guard let variant = current(item), await isOnDisk(item), let file = variant.file(storage) else {
-      return .done
-    }
+    guard let variant = current(item), await isOnDisk(item), let job = await jobs.job(for: variant)
+    else { return .done }
     let image: ProcessedImage
     do throws(ImageError) {
-      image = try await processor.process(job(for: variant, file: file))
+      image = try await processor.process(job)
     } catch {
       switch error.cause {
       case .cancelled, .overloaded, .outOfMemory: return .delayed
@@ -75,7 +74,7 @@ final class Recompressor: Sendable {
         return .done
       }
     }
-    counters.note(image.report.timings)
+    counters.note(image.processorTime)
     let isSmaller = variant.isSame(as: image) && image.body.count < variant.body.count
     // The exchange fails if the variant was purged, replaced or evicted meanwhile.
     guard cache.exchange(variant, { $0.recompressed(as: isSmaller ? image : nil) }) else {
@@ -87,15 +86,6 @@ final class Recompressor: Sendable {
       counters.unchanged.add()
     }
     return .done
-  }
-
-  private func job(for variant: Variant, file: FileRegion) -> ImageJob {
-    var transform = Transform()
-    // The format that the answer must have.
-    transform.output.format = variant.info.image?.format
-    return ImageJob(
-      file: file, transform: transform, density: 1, client: variant.key.variation,
-      isRecompression: true, isBackground: true)
   }
 
   /// The variant in memory, if it still has the same bytes.

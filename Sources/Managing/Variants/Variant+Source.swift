@@ -36,9 +36,16 @@ extension VariantInfo {
     version: UInt64, generation: Int
   ) {
     self.init(
-      .image(image), etag: "\"\(String(version, radix: 16))\"",
+      .image(image), etag: Self.etag(ofVersion: version),
       lastModified: origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
       freshness: freshness, sourceVersion: version, generation: generation)
+  }
+
+  /// Whether the bytes are those of the source.
+  var isSourceItself: Bool { etag == Self.etag(ofVersion: sourceVersion) }
+
+  private static func etag(ofVersion version: UInt64) -> String {
+    "\"\(String(version, radix: 16))\""
   }
 
   /// Describes a source that is passed through.

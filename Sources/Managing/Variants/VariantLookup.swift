@@ -14,8 +14,10 @@ struct CachedVariant {
 struct VariantLookup: Sendable {
   private let cache: VariantCache
   private let staleness: Staleness
+  private let requests: RenderRequests
 
-  init(cache: VariantCache, staleness: Staleness) {
+  init(cache: VariantCache, staleness: Staleness, requests: RenderRequests) {
+    self.requests = requests
     self.cache = cache
     self.staleness = staleness
   }
@@ -39,6 +41,7 @@ struct VariantLookup: Sendable {
 
   /// Stores a variant from disk in memory if the request's storage options allow it.
   func promote(_ variant: Variant, for request: ImageRequest) {
+    requests.note(request, of: variant)
     cache.store(variant, in: request.options.store.intersection(.memory))
   }
 

@@ -38,6 +38,8 @@ public struct ImageJob: Sendable {
   /// Whether the file is a variant, which becomes smaller without a change of its pixels. Of the transform, only the
   /// format counts.
   public let isRecompression: Bool
+  /// Whether encoders that gain from it get their highest effort instead of the configured one: WebP.
+  public let hasMoreEffort: Bool
   /// Whether the job runs only while workers are idle. It gives way to other jobs with `ImageError.cancelled`.
   public let isBackground: Bool
 
@@ -45,7 +47,8 @@ public struct ImageJob: Sendable {
   public init(
     file: FileRegion, transform: Transform, density: Int, overlay: ImageOverlay? = nil,
     priority: (any WorkPriority)? = nil, source: SourceIdentity? = nil, client: String? = nil,
-    verifies: Bool = false, isRecompression: Bool = false, isBackground: Bool = false
+    verifies: Bool = false, isRecompression: Bool = false,
+    hasMoreEffort: Bool = false, isBackground: Bool = false
   ) {
     self.file = file
     self.transform = transform
@@ -56,6 +59,7 @@ public struct ImageJob: Sendable {
     self.client = client
     self.verifies = verifies
     self.isRecompression = isRecompression
+    self.hasMoreEffort = hasMoreEffort
     self.isBackground = isBackground
   }
 }
@@ -66,6 +70,8 @@ public struct ProcessedImage: Sendable {
   public let body: Variant.Body
   /// What the worker reports of `body`.
   public var report: RenderReport
+  /// The processor time of the worker, all threads together.
+  public var processorTime = Duration.zero
 
   /// Creates a result.
   public init(body: Variant.Body, report: RenderReport) {

@@ -39,13 +39,16 @@ extension MetricFamily {
         "failed": $0.recompression.failed,
       ]
     },
-    .counters("pictor_recompressed_bytes_total", by: "time", "Bytes of variants that became smaller.") {
+    .counters(
+      "pictor_recompressed_bytes_total", by: "time", "Bytes of variants that became smaller."
+    ) {
       ["before": $0.recompression.bytesBefore, "after": $0.recompression.bytesAfter]
     },
     .fraction(
-      .counter, "pictor_recompression_seconds_total",
-      "Time of workers that recompressed variants.") {
-      $0.recompression.seconds
+      .counter, "pictor_recompression_processor_seconds_total",
+      "Processor time of workers that recompressed variants."
+    ) {
+      $0.recompression.processorSeconds
     },
     .counters("pictor_stale_responses_total", by: "reason", "Stale responses, by reason.") {
       [

@@ -20,7 +20,10 @@ import Testing
     let top = 1 << depth - 1
     let channels = CodedPNG.channels(colorType)
     let samples = (0..<size.pixels * channels).map { index in
-      min(max((index / channels % size.width) * top / size.width + Int.random(in: -1...1, using: &random), 0), top)
+      min(
+        max(
+          (index / channels % size.width) * top / size.width
+            + Int.random(in: -1...1, using: &random), 0), top)
     }
     let palette = (0..<(1 << min(depth, 8)) * 3).map { UInt8($0 * 7 & 255) }
     return CodedPNG(
@@ -42,7 +45,8 @@ import Testing
       if size.width > 60 { #expect(result.count < source.count) }
       #expect(try chunks(result) == chunks(source))
       let rows = [result, source].map { bytes in
-        try? TestImages.encode(Pixels(decoding: bytes, options: kind.1 == 16 ? nil : ""), as: ".png")
+        try? TestImages.encode(
+          Pixels(decoding: bytes, options: kind.1 == 16 ? nil : ""), as: ".png")
       }
       #expect(rows[0] == rows[1])
       #expect(try Recompressed(result).bytes == result, "no fewer the second time")
@@ -65,7 +69,8 @@ import Testing
         plain.append(0)
         let noise = UInt8.random(in: 0...255, using: &random)
         for index in 0..<pass.rowBytes {
-          plain.append(UInt8(truncatingIfNeeded: index) &+ UInt8.random(in: 0...noise, using: &random))
+          plain.append(
+            UInt8(truncatingIfNeeded: index) &+ UInt8.random(in: 0...noise, using: &random))
         }
       }
     }
@@ -107,7 +112,9 @@ import Testing
     #expect(layout(width: [0, 0, 0, 0], height: one, [8, 2, 0, 0, 0]) == nil)
     #expect(layout(width: [255, 255, 255, 255], height: one, [8, 2, 0, 0, 0]) == nil)
     #expect(layout(width: [0, 15, 0, 0], height: [0, 15, 0, 0], [16, 6, 0, 0, 0]) == nil)
-    for rest: [UInt8] in [[3, 2, 0, 0, 0], [8, 5, 0, 0, 0], [8, 2, 1, 0, 0], [8, 2, 0, 1, 0], [8, 2, 0, 0, 2]] {
+    for rest: [UInt8] in [
+      [3, 2, 0, 0, 0], [8, 5, 0, 0, 0], [8, 2, 1, 0, 0], [8, 2, 0, 1, 0], [8, 2, 0, 0, 2],
+    ] {
       #expect(layout(width: one, height: one, rest) == nil)
     }
   }

@@ -57,7 +57,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("/b.jpg", "&w=300"), ("/b.jpg", "&w=300&grayscale=1"), ("/b.jpg", "&w=300&strip=0"),
+    ("/b.jpg", "&w=600&quality=95"), ("/b.jpg", "&w=600&quality=95&grayscale=1"),
+    ("/b.jpg", "&w=600&quality=95&strip=0"),
     ("/a.png", "&w=200&format=png"), ("/alpha.png", "&w=100"),
     ("/b.jpg", "&w=100&format=png&progressive=1"),
   ])
@@ -87,14 +88,36 @@ import Testing
     }
     let figures = try pictor.stats().recompression
     #expect(figures.smaller == 1 && figures.bytesBefore == first.body.count)
-    #expect(figures.bytesAfter == last.body.count && figures.seconds > 0)
-    #expect(try pictor.get("/metrics").text.contains("pictor_recompressions_total{result=\"smaller\"} 1"))
+    #expect(figures.bytesAfter == last.body.count && figures.processorSeconds >= 0)
+    #expect(
+      try pictor.get("/metrics").text.contains("pictor_recompressions_total{result=\"smaller\"} 1"))
   }
 
-  @Test func `the work is not repeated after a restart, neither what gained nor what did not`() throws {
+  @Test func `a popular WebP is encoded again with more effort, and looks the same`() throws {
+    let target = origin.target("/b.jpg", adding: "&w=400&format=webp")
+    let pictor = try pictor()
+    let first = try ask(pictor, target)
+    try waitUntilDone(pictor, 1)
+    let last = try pictor.get(target)
+    #expect(last.body.count < first.body.count && last["etag"] != first["etag"])
+    #expect(last["cache-control"] == first["cache-control"])
+    let source = try Pixels(
+      decoding: try pictor.get(origin.target("/b.jpg", adding: "&w=400&format=png")).body)
+    let (before, after) = (try Pixels(decoding: first.body), try Pixels(decoding: last.body))
+    #expect(after.psnr(to: source) > before.psnr(to: source) - 0.5)
+    #expect(origin.requests(to: "/b.jpg") == 1)
+    // Then the same bytes as with this effort from the start
+    let other = try PictorProcess(
+      in: TemporaryFolder(), ["--imaging.webp_effort", "6", "--imaging.recompress_after", "0"])
+    #expect(try other.get(target).body == last.body)
+  }
+
+  @Test func `the work is not repeated after a restart, neither what gained nor what did not`()
+    throws
+  {
     let targets = [
-      origin.target("/b.jpg", adding: "&w=300"),
-      origin.target("/b.jpg", adding: "&w=300&progressive=1"),
+      origin.target("/b.jpg", adding: "&w=600&quality=95"),
+      origin.target("/b.jpg", adding: "&w=600&quality=95&progressive=1"),
     ]
     var kept: [[UInt8]] = []
     do {
@@ -114,8 +137,10 @@ import Testing
     #expect(stats.recompression == RecompressionFigures() && stats.imaging.succeeded == 0)
   }
 
-  @Test func `the first response is the same with and without recompression, and 0 turns it off`() throws {
-    let target = origin.target("/b.jpg", adding: "&w=300")
+  @Test func `the first response is the same with and without recompression, and 0 turns it off`()
+    throws
+  {
+    let target = origin.target("/b.jpg", adding: "&w=600&quality=95")
     let first = try ask(try pictor(), target).body
     let plain = try PictorProcess(
       in: TemporaryFolder(), ["--imaging.recompress_after", "0"])
@@ -125,19 +150,24 @@ import Testing
 
   @Test func `a purge forgets the smaller image, too`() throws {
     let pictor = try pictor(PictorProcess.operated)
-    let target = origin.target("/b.jpg", adding: "&w=300")
+    let target = origin.target("/b.jpg", adding: "&w=600&quality=95")
     let first = try ask(pictor, target)
     try waitUntilDone(pictor, 1)
-    #expect(try pictor.operate("DELETE", target: "/admin/cache?url=\(encoded(origin.url("/b.jpg")))").status == 200)
+    #expect(
+      try pictor.operate("DELETE", target: "/admin/cache?url=\(encoded(origin.url("/b.jpg")))")
+        .status == 200)
     let again = try pictor.get(target)
     #expect(again.body == first.body && again["etag"] == first["etag"])
     #expect(again["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
   }
 
-  @Test func `a request during a recompression is answered at once, and the work is done later`() throws {
+  @Test func `a request during a recompression is answered at once, and the work is done later`()
+    throws
+  {
     // Given: a PNG that takes long to recompress, on one worker
     origin.serve(
-      "/large.png", bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 4))
+      "/large.png",
+      bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 4))
     let pictor = try pictor(["--imaging.workers", "1"])
     let target = origin.target("/large.png", adding: "&w=1990&format=png")
     let first = try ask(pictor, target)
@@ -151,9 +181,11 @@ import Testing
     #expect(try pictor.get(target).body.count < first.body.count)
   }
 
-  @Test func `a worker that is killed twice with a recompression leaves the image as it is`() throws {
+  @Test func `a worker that is killed twice with a recompression leaves the image as it is`() throws
+  {
     origin.serve(
-      "/large.png", bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 4))
+      "/large.png",
+      bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 4))
     let pictor = try pictor(["--imaging.workers", "1"])
     let target = origin.target("/large.png", adding: "&w=1990&format=png")
     let first = try ask(pictor, target)

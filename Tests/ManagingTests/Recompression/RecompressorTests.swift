@@ -18,19 +18,19 @@ final class RecompressorTests: ManagedTests {
     openAll()
     processor.result.withLock { result in
       result = { job in
-        guard job.isRecompression else {
+        guard job.isBackground else {
           return TestProcessor.image(bytes: 5_000, format: format, frames: frames)
         }
         var image = TestProcessor.image(bytes: bytes, format: format, size: size)
         image.report.digest = "smaller"
-        image.report.timings.encode = .milliseconds(5)
+        image.processorTime = .milliseconds(5)
         return image
       }
     }
   }
 
   private var recompressions: [ImageJob] {
-    processor.jobs.withLock { $0.filter(\.isRecompression) }
+    processor.jobs.withLock { $0.filter(\.isBackground) }
   }
 
   /// Makes a variant popular, and waits until nothing is left to do.
@@ -69,11 +69,12 @@ final class RecompressorTests: ManagedTests {
     #expect(job.isBackground && job.transform.output.format == .jpeg && job.file.count == 5_000)
     let figures = manager.recompressionFigures
     #expect(figures.smaller == 1 && figures.bytesBefore == 5_000 && figures.bytesAfter == 4_000)
-    #expect(figures.seconds == 0.005 && figures.unchanged == 0 && figures.failed == 0)
+    #expect(figures.processorSeconds == 0.005 && figures.unchanged == 0 && figures.failed == 0)
   }
 
   @Test(arguments: [4_000, 5_000, 5_001])
-  func `a variant is recompressed once, whether or not it becomes smaller`(bytes: Int) async throws {
+  func `a variant is recompressed once, whether or not it becomes smaller`(bytes: Int) async throws
+  {
     open(bytes: bytes)
     let request = try request()
     let first = try await ask(request)
@@ -113,7 +114,8 @@ final class RecompressorTests: ManagedTests {
   }
 
   @Test(arguments: [ImageError.cancelled, .overloaded(queue: "imaging", retryAfter: 1)])
-  func `a job that gives way is repeated, a limited number of times`(error: ImageError) async throws {
+  func `a job that gives way is repeated, a limited number of times`(error: ImageError) async throws
+  {
     open()
     let request = try request()
     _ = try await manager.variant(for: request)
@@ -167,14 +169,16 @@ final class RecompressorTests: ManagedTests {
     #expect(last.body.count == 4_000 && last.info.freshness.receivedAt.seconds == 1_500)
   }
 
-  @Test func `what is not on disk, too small, animated, WebP or damaged is left alone`() async throws {
+  @Test func `what is not on disk, too small, animated, AVIF or damaged is left alone`()
+    async throws
+  {
     open()
     for url in ["http://origin/memory.jpg", "http://origin/unstorable.jpg"] {
       if url.contains("unstorable") { loader.cacheControl.withLock { $0 = "no-store" } }
       try await ask(try request(url) { $0.store = .memory })
     }
     loader.cacheControl.withLock { $0 = nil }
-    for (format, frames) in [(ImageFormat.webp, 1), (.gif, 1), (.png, 2)] {
+    for (format, frames) in [(ImageFormat.avif, 1), (.gif, 1), (.png, 2), (.webp, 2)] {
       open(format: format, frames: frames)
       try await ask(try request("http://origin/\(format)"))
     }
@@ -182,6 +186,59 @@ final class RecompressorTests: ManagedTests {
     processor.result.withLock { $0 = { _ in TestProcessor.image(bytes: 1_000, format: .jpeg) } }
     try await ask(try request("http://origin/small.jpg"))
     #expect(recompressions.isEmpty)
+  }
+
+  /// A source that is a JPEG by its first bytes.
+  private func serveJPEG() { loader.body.withLock { $0 = [0xff, 0xd8, 0xff, 0xe0] } }
+
+  @Test(arguments: [false, true])
+  func `a popular WebP is rendered again from its stored source with more effort`(
+    restarts: Bool
+  ) async throws {
+    open(format: .webp)
+    processor.result.withLock { result in
+      result = { TestProcessor.image(bytes: $0.hasMoreEffort ? 4_000 : 5_000, format: .webp) }
+    }
+    serveJPEG()
+    let request = try request(scale: 0.5)
+    let first = try await manager.variant(for: request).variant
+    // As after a restart, the request is known again from a disk hit.
+    if restarts { memory.remove(request.key) }
+    try await ask(request)
+    let job = try #require(recompressions.first)
+    #expect(recompressions.count == 1 && job.hasMoreEffort && !job.isRecompression)
+    #expect(job.transform == request.transform && job.file.count == 4)
+    let last = try #require(manager.cachedVariant(for: request.key))
+    #expect(last.body.count == 4_000 && last.info.freshness == first.info.freshness)
+    #expect(loader.started.value == 1, "nothing is downloaded for it")
+  }
+
+  @Test(arguments: ["the source is gone", "the source is WebP", "watermark", "bytes", "effort"])
+  func `a WebP stays as it is without a source that tells more`(reason: String) async throws {
+    open(format: .webp)
+    serveJPEG()
+    var transform = Transform()
+    if reason == "bytes" { transform.output.maxBytes = 9_000 }
+    if reason == "watermark" {
+      transform.watermark = Watermark(source: try SourceURL(parsing: "http://marks/logo.png"))
+    }
+    if reason == "the source is WebP" {
+      loader.body.withLock { $0 = Array("RIFF\0\0\0\0WEBPVP8 ".utf8) }
+    }
+    var settings = ImagingSettings()
+    if reason == "effort" { settings.efforts.webp = 6 }
+    let manager = ImageManager(
+      memory: memory, disk: disk, loader: loader, processor: processor,
+      freshnessPolicy: freshness, purges: purges,
+      recompression: RecompressionPolicy(settings), now: { [clock] in clock.now })
+    let request = ImageRequest(
+      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    _ = try await manager.variant(for: request)
+    if reason == "the source is gone" { await disk.remove(request.key.source) }
+    for _ in 0..<Self.hits { _ = manager.cachedVariant(for: request.key) }
+    try await eventually { manager.recompressionFigures.waiting == 0 }
+    #expect(recompressions.isEmpty)
+    #expect(manager.cachedVariant(for: request.key)?.body.count == 5_000)
   }
 
   @Test func `nothing is recompressed if the setting is 0`() async throws {

@@ -8,15 +8,18 @@ struct StoreStep: MissStep {
   private let cache: VariantCache
   private let failures: NegativeCache
   private let candidates: Lock<DerivationCandidates>
+  private let requests: RenderRequests
   private let now: @Sendable () -> UnixTime
 
   init(
     cache: VariantCache, failures: NegativeCache, candidates: Lock<DerivationCandidates>,
+    requests: RenderRequests,
     now: @escaping @Sendable () -> UnixTime
   ) {
     self.cache = cache
     self.failures = failures
     self.candidates = candidates
+    self.requests = requests
     self.now = now
   }
 
@@ -53,6 +56,7 @@ struct StoreStep: MissStep {
     case .renewed: tier = miss.inMemory == nil ? .disk : .memory
     case .rendered, .substituted: break
     }
+    requests.note(miss.request, of: variant)
     let isStored = await cache.replace(
       miss.onDisk, with: variant, in: tiers,
       for: options.demand(isRepeated: miss.hasEntry))

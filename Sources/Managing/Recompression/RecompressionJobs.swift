@@ -1,0 +1,53 @@
+// RecompressionJobs: makes the background jobs that recompress variants.
+
+import Model
+import Platform
+
+/// Makes the job for a popular variant: from its own bytes, or from its stored source.
+struct RecompressionJobs: Sendable {
+  private let requests: RenderRequests
+  private let sources: SourceStore
+  private let files: FileReader
+  private let storage: VariantStorage
+
+  init(
+    requests: RenderRequests, sources: SourceStore, files: FileReader, storage: VariantStorage
+  ) {
+    self.requests = requests
+    self.sources = sources
+    self.files = files
+    self.storage = storage
+  }
+
+  /// Returns the job for a variant; `nil` if there is no room for its bytes, or if its source is not at
+  /// hand any more. Downloads nothing.
+  func job(for variant: Variant) async -> ImageJob? {
+    guard let format = variant.info.image?.format else { return nil }
+    guard ImageFormat.recompressible.contains(format) else { return await rendering(variant) }
+    guard let file = variant.file(storage) else { return nil }
+    var transform = Transform()
+    // The format that the answer must have.
+    transform.output.format = format
+    return ImageJob(
+      file: file, transform: transform, density: 1, client: variant.key.variation,
+      isRecompression: true, isBackground: true)
+  }
+
+  /// Returns the job that renders a lossy image again with more effort. A source in the same format may
+  /// have lent it its own pixels, which an encoder would only lose.
+  private func rendering(_ variant: Variant) async -> ImageJob? {
+    guard let request = requests.take(variant.key),
+      let source = await sources.source(for: variant.key.source),
+      variant.isRendered(from: source),
+      let beginning = await files.beginning(of: source.file, upTo: FormatSigns.limit),
+      let format = beginning.withUnsafeBytes({ FormatSigns.format(of: $0) }),
+      format != variant.info.image?.format
+    else { return nil }
+    // A job that gives way asks again.
+    requests.note(request, of: variant)
+    return ImageJob(
+      file: source.file, transform: request.transform, density: request.source.density,
+      source: SourceIdentity(key: source.key, version: source.version),
+      client: variant.key.variation, hasMoreEffort: true, isBackground: true)
+  }
+}

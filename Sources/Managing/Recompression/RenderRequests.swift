@@ -1,0 +1,29 @@
+// RenderRequests: remembers how variants were rendered, for those that are rendered again.
+
+import Model
+import Platform
+
+/// The requests of variants in memory that are rendered again once they are popular. Bounded: the oldest is
+/// forgotten, and its variant stays as it is.
+final class RenderRequests: Sendable {
+  /// The maximum number of requests; each takes about a kilobyte.
+  static let limit = 2_048
+
+  private let policy: RecompressionPolicy
+  private let table = Lock(BoundedTable<CacheKey, ImageRequest>(limit: limit))
+
+  init(policy: RecompressionPolicy) { self.policy = policy }
+
+  /// Remembers the request of a variant that is rendered again, and of no other.
+  func note(_ request: ImageRequest, of variant: Variant) {
+    let transform = request.transform
+    guard policy.needsSource(variant), !variant.info.isRecompressed,
+      // A watermark is another source, and `maxbytes` fills its limit with any effort.
+      transform.watermark == nil, transform.output.maxBytes == nil
+    else { return }
+    table.withLock { $0.setNewest(request, for: variant.key) }
+  }
+
+  /// Returns the request of a variant, and forgets it.
+  func take(_ key: CacheKey) -> ImageRequest? { table.withLock { $0.removeValue(forKey: key) } }
+}
