@@ -111,6 +111,7 @@ static inline int pictor_jpeg_write(struct pictor_jpeg *jpeg, int is_progressive
 static inline int pictor_jpeg_rewrite(struct pictor_jpeg *jpeg, int is_progressive) {
   if (setjmp(jpeg->place) != 0) return -1;
   jpeg->result.optimize_coding = TRUE;
+  jpeg->result.write_JFIF_header = jpeg->source.saw_JFIF_marker;
   if (is_progressive) jpeg_simple_progression(&jpeg->result);
   jpeg_mem_dest(&jpeg->result, &jpeg->bytes, &jpeg->count);
   jpeg_write_coefficients(&jpeg->result, jpeg->read);

@@ -40,8 +40,8 @@ public struct JobCost: Hashable, Sendable {
     let pixels = Double(size.pixels)
     isOfSource = false
     seconds = pixels * (format == .jpeg ? 60 : 1_500) / 1e9
-    // The coefficients of three components with all samples; four copies of the rows.
-    bytes = Int(min(8e6 + pixels * (format == .jpeg ? 8 : 20), 1e15))
+    // The coefficients of three components with all samples; up to six copies of the rows.
+    bytes = Int(min(8e6 + pixels * (format == .jpeg ? 8 : 24), 1e15))
   }
 
   /// Adds the estimate for encoding.

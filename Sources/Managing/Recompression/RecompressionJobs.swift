@@ -33,18 +33,19 @@ struct RecompressionJobs: Sendable {
       isRecompression: true, isBackground: true)
   }
 
+  /// Forgets how to render a variant that is done.
+  func forget(_ key: CacheKey) { requests.forget(key) }
+
   /// Returns the job that renders a lossy image again with more effort. A source in the same format may
   /// have lent it its own pixels, which an encoder would only lose.
   private func rendering(_ variant: Variant) async -> ImageJob? {
-    guard let request = requests.take(variant.key),
+    guard let request = requests.request(of: variant.key),
       let source = await sources.source(for: variant.key.source),
       variant.isRendered(from: source),
       let beginning = await files.beginning(of: source.file, upTo: FormatSigns.limit),
       let format = beginning.withUnsafeBytes({ FormatSigns.format(of: $0) }),
       format != variant.info.image?.format
     else { return nil }
-    // A job that gives way asks again.
-    requests.note(request, of: variant)
     return ImageJob(
       file: source.file, transform: request.transform, density: request.source.density,
       source: SourceIdentity(key: source.key, version: source.version),

@@ -51,6 +51,7 @@ final class Recompressor: Sendable {
     _ item: RecompressionQueue.Item, _ end: RecompressionQueue.End
   ) -> RecompressionQueue.Item? {
     let (next, isDropped) = queue.withLock { $0.end(item, end) }
+    if end == .done { jobs.forget(item.key) }
     if isDropped, let variant = current(item) { policy.count(variant) }
     return next
   }

@@ -24,6 +24,9 @@ final class RenderRequests: Sendable {
     table.withLock { $0.setNewest(request, for: variant.key) }
   }
 
-  /// Returns the request of a variant, and forgets it.
-  func take(_ key: CacheKey) -> ImageRequest? { table.withLock { $0.removeValue(forKey: key) } }
+  /// Returns the request of a variant; `nil` if it is not remembered.
+  func request(of key: CacheKey) -> ImageRequest? { table.withLock { $0[key] } }
+
+  /// Forgets the request of a variant that is not rendered again any more.
+  func forget(_ key: CacheKey) { table.withLock { $0[key] = nil } }
 }
