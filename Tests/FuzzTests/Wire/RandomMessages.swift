@@ -43,7 +43,7 @@ extension SeededGenerator {
     return JobMessage(
       id: next(), transform: transform(), density: edge(1...3), limits: limits,
       offset: edge(0...Int.max / 2), count: edge(0...Int.max / 2), overlay: maybe { $0.overlay() },
-      verifies: isOne(of: 2), isQuickOnly: isOne(of: 2))
+      verifies: isOne(of: 2), isRecompression: isOne(of: 2), isQuickOnly: isOne(of: 2))
   }
 
   private mutating func overlay() -> OverlayMessage {

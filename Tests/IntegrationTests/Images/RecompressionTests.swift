@@ -167,9 +167,9 @@ import Testing
     // Given: a PNG that takes long to recompress, on one worker
     origin.serve(
       "/large.png",
-      bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 4))
+      bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 2))
     let pictor = try pictor(["--imaging.workers", "1"])
-    let target = origin.target("/large.png", adding: "&w=1990&format=png")
+    let target = origin.target("/large.png", adding: "&w=990&format=png")
     let first = try ask(pictor, target)
     try pictor.waitFor("it is recompressed") { $0.imaging.running == 1 }
     // When
@@ -185,9 +185,9 @@ import Testing
   {
     origin.serve(
       "/large.png",
-      bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 4))
+      bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 2))
     let pictor = try pictor(["--imaging.workers", "1"])
-    let target = origin.target("/large.png", adding: "&w=1990&format=png")
+    let target = origin.target("/large.png", adding: "&w=990&format=png")
     let first = try ask(pictor, target)
     // When each worker that gets the job dies of SIGSEGV, as by a fault of a decoder
     var killed: Set<pid_t> = []
