@@ -175,7 +175,8 @@ struct JobScheduler<Job> {
   /// Sets the number of jobs at a time, without expensive ones. Returns the slots to wake.
   mutating func setWidth(_ count: Int) -> [Int] {
     width = min(max(count, 1), slots.count)
-    guard hasWidth, waiting.count > 0 else { return [] }
+    // A slot that was woken for a job waits again if the number fell before it took the job.
+    guard mayTakeQuick, waiting.count > 0 else { return [] }
     defer { idle = [] }
     return idle
   }
@@ -186,6 +187,9 @@ struct JobScheduler<Job> {
     guard width < slots.count else { return true }
     return runningQuick + waiting.count(of: .next) < width
   }
+
+  /// Whether a slot may take a job that is not expensive.
+  private var mayTakeQuick: Bool { width == slots.count || runningQuick < width }
 
   /// The number of running jobs that are not known to be expensive.
   private var runningQuick: Int { running.values.reduce(0) { $0 + ($1.bytes == nil ? 1 : 0) } }
@@ -217,7 +221,7 @@ struct JobScheduler<Job> {
 
   private mutating func takeFirst() -> (id: UInt64, job: Job, bytes: Int?)? {
     let mayTakeLong = waiting.bytesOfFirstLater().map { hasRoom(forLong: $0) } ?? false
-    let mayTakeQuick = width == slots.count || runningQuick < width
+    let mayTakeQuick = mayTakeQuick
     let isTurn = mayTakeLong && (passed >= Self.maximumPassed || !mayTakeQuick)
     let first = isTurn ? waiting.popLater() : nil
     let taken = first ?? (mayTakeQuick ? waiting.popFirst(laterToo: mayTakeLong) : nil)

@@ -160,7 +160,7 @@ private struct BoardAndModel {
   /// More or fewer jobs may run at a time.
   mutating func setWidth(_ count: Int) {
     width = min(max(count, 1), Self.slots)
-    let woken = hasWidth && !waiting.isEmpty ? idle : []
+    let woken = mayTakeQuick && !waiting.isEmpty ? idle : []
     if !woken.isEmpty { idle = [] }
     expect(board.setWidth(count) == woken, "idle slots are woken for what waits")
   }
@@ -170,6 +170,8 @@ private struct BoardAndModel {
   private var hasWidth: Bool {
     runningQuick + waiting.filter { $0.rank == 3 }.count < width || width == Self.slots
   }
+
+  private var mayTakeQuick: Bool { runningQuick < width || width == Self.slots }
 
   private func hasRoom(forLong bytes: Int) -> Bool {
     let others = running.values.compactMap(\.bytes)
@@ -181,7 +183,7 @@ private struct BoardAndModel {
   private func turn() -> Int? {
     let firstLong = waiting.first { $0.rank < 0 }
     let mayTakeLong = firstLong.map { hasRoom(forLong: $0.bytes) } ?? false
-    let mayTakeQuick = runningQuick < width || width == Self.slots
+    let mayTakeQuick = mayTakeQuick
     if mayTakeLong, passed >= 8 || !mayTakeQuick { return waiting.firstIndex { $0.rank < 0 } }
     let ranks = waiting.map(\.rank).filter { $0 >= 0 ? mayTakeQuick : mayTakeLong }
     guard let highest = ranks.max() else { return nil }

@@ -68,6 +68,20 @@ import Testing
     board.expectJob(4, slot: 2, now: now)
   }
 
+  @Test func `a job whose slot came when cores were fewer runs as soon as they are more`() {
+    // Given
+    var board = board(slots: 3, limit: 9)
+    for slot in 0..<3 { board.expectWait(slot: slot, now: now) }
+    board.expectAdmitted(1, job: "a", wake: 2)
+    board.expectAdmitted(2, job: "b", wake: 1)
+    board.expectJob(1, slot: 2, now: now)
+    #expect(board.setWidth(1) == [])
+    board.expectWait(slot: 1, now: now)
+    // Then
+    #expect(board.setWidth(2) == [0, 1])
+    board.expectJob(2, slot: 1, now: now)
+  }
+
   @Test func `a long job yields to quick jobs, and one slot stays free of long jobs`() {
     // Given three jobs that take long, and one that is quick
     var board = board(slots: 2, limit: 9)

@@ -20,7 +20,8 @@ final class TLSSession {
   /// The length of the record that GnuTLS has encrypted and not sent; 0 for none.
   private var unsent = 0
   private var isEnded = false
-  /// Whether the client has ended its side of the socket. GnuTLS does not tell this behind a part of a record.
+  /// Whether the client has ended its side of the socket. GnuTLS is not told: it would send nothing any more to a client
+  /// that ends without close_notify, and the requests before the end have answers.
   private var hasPeerEnded = false
   /// Whether the last pull found no bytes. GnuTLS also returns GNUTLS_E_AGAIN after a message without content, such as
   /// KeyUpdate, behind which bytes may wait that no event tells of.
@@ -95,13 +96,16 @@ final class TLSSession {
         Int(GNUTLS_E_WARNING_ALERT_RECEIVED):
         messages += 1
         if messages > Self.maximumMessages { return fail() }
-      case 0, Int(GNUTLS_E_PREMATURE_TERMINATION), Int(GNUTLS_E_AGAIN):
+      case 0, Int(GNUTLS_E_AGAIN):
         guard count > 0 else { return 0 }
         // Makes the socket readable once more, so that libmicrohttpd sees the end behind these bytes.
         pictor_end_receiving(descriptor)
         return count
       default:
-        // Damaged records and attempts to negotiate again.
+        // Damaged records and attempts to negotiate again. The client is told why (RFC 8446, section 6.2).
+        if status != Int(GNUTLS_E_FATAL_ALERT_RECEIVED), unsent == 0 {
+          _ = gnutls_alert_send_appropriate(session, CInt(clamping: status))
+        }
         if count == 0 { return fail() }
         _ = fail()
         pictor_end_receiving(descriptor)
@@ -173,12 +177,13 @@ final class TLSSession {
     return false
   }
 
-  /// recv(2) for GnuTLS, by the call that the program does not replace.
+  /// recv(2) for GnuTLS, by the call that the program does not replace. The end looks like no bytes.
   private func pull(_ bytes: UnsafeMutableRawPointer, _ size: Int) -> Int {
     let count = recvfrom(descriptor, bytes, size, 0, nil, nil)
     isDrained = count < 0
-    if count == 0, size > 0 { hasPeerEnded = true }
-    return count
+    guard count == 0, size > 0 else { return count }
+    hasPeerEnded = true
+    return pictor_received_nothing()
   }
 
   private func fail() -> Int {

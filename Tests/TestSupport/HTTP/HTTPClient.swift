@@ -45,10 +45,10 @@ public enum HTTPClientError: Error, Hashable {
 /// Requests follow each other on the same connection. Use `send` and `readAnswer` for pipelining,
 /// partial requests and unread responses. Use a client from one thread at a time.
 public final class HTTPClient {
-  private let socket: CInt
+  let socket: CInt
   private var isOpen = true
   private var buffer: [UInt8] = []
-  private var tls: TLSClient?
+  public private(set) var tls: TLSClient?
 
   /// Connects to the server.
   ///

@@ -65,6 +65,9 @@ public final class TLSClient {
     return String(decoding: name.prefix(length).map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 
+  /// The last alert of the server (RFC 8446, section 6.2); `nil` before any.
+  public private(set) var alert: Int?
+
   /// Replaces the sending keys (RFC 8446, section 4.6.3).
   public func updateKey() { gnutls_session_key_update(session, 0) }
 
@@ -81,6 +84,9 @@ public final class TLSClient {
       status = gnutls_record_recv(session, &bytes, bytes.count)
       // After a session ticket, without an error of the socket.
     } while status == Int(GNUTLS_E_AGAIN) && errno == 0
+    if status == Int(GNUTLS_E_FATAL_ALERT_RECEIVED) {
+      alert = Int(gnutls_alert_get(session).rawValue)
+    }
     return status == Int(GNUTLS_E_PREMATURE_TERMINATION) ? 0 : result(status)
   }
 
