@@ -69,7 +69,6 @@ import Testing
   }
 
   @Test func `a job whose slot came when cores were fewer runs as soon as they are more`() {
-    // Given
     var board = board(slots: 3, limit: 9)
     for slot in 0..<3 { board.expectWait(slot: slot, now: now) }
     board.expectAdmitted(1, job: "a", wake: 2)

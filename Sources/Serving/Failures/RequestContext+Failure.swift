@@ -6,8 +6,8 @@ import Platform
 import Telemetry
 
 extension RequestContext {
-  /// The most seconds for which clients may store a fallback image or a redirect to the source. The
-  /// image may come back at any time.
+  /// The most seconds for which clients may store a fallback image, the JSON in its place, or a
+  /// redirect to the source. The image may come back at any time.
   private static let longestLifetime = 60
 
   /// Responds to a request whose work has failed: with a redirect to the source or a fallback image
@@ -26,7 +26,8 @@ extension RequestContext {
         let delivery = fallback.deliveryAtOnce(by: handler.provider)
       else {
         handler.figures.fallbacks.add("unavailable")
-        return refuse(error)
+        // The fallback may come back at any time, too.
+        return refuse(error, limit: Self.longestLifetime)
       }
       return respond(
         with: FallbackDelivery(name: fallback.name, delivery: delivery, error: error))

@@ -61,21 +61,24 @@ extension RequestContext {
     respond(with: response, error: nil)
   }
 
-  /// Responds with an error.
-  func refuse(_ error: ImageError) -> MHD_Result {
+  /// Responds with an error. Clients may store one that is remembered, for at most `limit` seconds.
+  func refuse(_ error: ImageError, limit: Int = .max) -> MHD_Result {
     count(error)
     let body = ErrorBody(
       error, id: client.requestID.description, explains: handler.configuration.explainsErrors,
       hint: client.target?.hint(for: error))
-    return respond(with: JSONResponse(bytes: body.json, status: error.status), error: error)
+    return respond(
+      with: JSONResponse(bytes: body.json, status: error.status), error: error, limit: limit)
   }
 
   /// Responds with JSON; `error` is what it describes, if that is an error.
-  private func respond(with json: JSONResponse, error: ImageError?) -> MHD_Result {
+  private func respond(
+    with json: JSONResponse, error: ImageError?, limit: Int = .max
+  ) -> MHD_Result {
     let closes = json.closes ?? handler.closesConnections
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
     head.add("Content-Type", value: json.contentType.description)
-    let vary = addCaching(of: error, to: &head)
+    let vary = addCaching(of: error, to: &head, limit: limit)
     if case .methodNotAllowed(_, let allowed) = error { head.add("Allow", value: allowed) }
     if let challenge = error?.challenge { head.add("WWW-Authenticate", value: challenge) }
     if let seconds = error?.retryAfter { head.add("Retry-After", value: "\(seconds)") }

@@ -155,6 +155,18 @@ import Testing
     #expect(provider.asked.value == 2)
   }
 
+  @Test func `the JSON in place of a fallback is stored as short as the fallback`() async throws {
+    let error = ImageError.remembered(
+      .sourceNotFound(status: 404), seconds: 500, clientSeconds: 400, isRepeated: true)
+    try await withFallback(provider(error, fallback: .sourceTimeout(detail: ""))) { _, client in
+      let failed = try client.get(imageTarget + "&fallback=gone")
+      #expect(failed["Content-Type"] == "application/json")
+      #expect(failed["Cache-Control"] == "public, max-age=60")
+      let plain = try client.get(imageTarget + "&fallback=none")
+      #expect(plain["Cache-Control"] == "public, max-age=400, s-maxage=500")
+    }
+  }
+
   @Test func `a request that meets its deadline gets a fallback that is at hand`() async throws {
     let provider = TestProvider { _ throws(ImageError) in
       try? await Task.sleep(for: .seconds(60))

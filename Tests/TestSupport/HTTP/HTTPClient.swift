@@ -48,6 +48,7 @@ public final class HTTPClient {
   let socket: CInt
   private var isOpen = true
   private var buffer: [UInt8] = []
+  /// The session; `nil` without TLS.
   public private(set) var tls: TLSClient?
 
   /// Connects to the server.
