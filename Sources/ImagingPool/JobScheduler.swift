@@ -72,7 +72,8 @@ struct JobScheduler<Job> {
   let limit: Int
   /// The maximum memory of all expensive jobs together, in bytes. One of them may have more.
   let memory: Int
-  /// The maximum number of jobs at a time, not counting expensive ones: the cores that workers have. At least 1.
+  /// The maximum number of jobs at a time, not counting expensive and background ones: the cores that workers have. At
+  /// least 1.
   private(set) var width: Int
   private(set) var slots: [Slot]
   private var waiting = JobQueue<Job>()
@@ -191,8 +192,10 @@ struct JobScheduler<Job> {
   /// Whether a slot may take a job that is not expensive.
   private var mayTakeQuick: Bool { width == slots.count || runningQuick < width }
 
-  /// The number of running jobs that are not known to be expensive.
-  private var runningQuick: Int { running.values.reduce(0) { $0 + ($1.bytes == nil ? 1 : 0) } }
+  /// The number of running jobs that are not known to be expensive. A background job takes no other's place.
+  private var runningQuick: Int {
+    running.values.reduce(0) { $0 + ($1.bytes == nil && !$1.isBackground ? 1 : 0) }
+  }
 
   /// Records that a slot runs.
   mutating func enter() { staffed += 1 }

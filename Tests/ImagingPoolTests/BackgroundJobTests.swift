@@ -48,6 +48,28 @@ import Testing
     #expect(job(board.next(slot: 3, isReady: true, now: now)) == 2)
   }
 
+  @Test func `with cores for one job, a background job takes no place of another`() {
+    // Given
+    var board = board(slots: 2)
+    for slot in 0..<2 { _ = board.next(slot: slot, isReady: true, now: now) }
+    #expect(board.setWidth(1) == [])
+    _ = board.submitBackground(1, job: "background")
+    #expect(job(board.next(slot: 1, isReady: true, now: now)) == 1)
+    // When
+    guard case .next(wake: 0) = board.submit(2, job: "a", priority: .low) else {
+      Issue.record("it waits")
+      return
+    }
+    // Then
+    #expect(job(board.next(slot: 0, isReady: true, now: now)) == 2)
+    // One more waits for that one, and has the background job cancelled.
+    guard case .waits = board.submit(3, job: "b", priority: .low) else {
+      Issue.record("two run at a time")
+      return
+    }
+    #expect(board.backgroundInTheWay == 1)
+  }
+
   @Test func `other jobs go first, and the running background job is in their way`() {
     var board = board(slots: 1)
     _ = board.submitBackground(1, job: "background")
