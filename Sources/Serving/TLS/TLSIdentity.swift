@@ -95,6 +95,9 @@ public final class TLSIdentity: @unchecked Sendable {
     _ chainText: [UInt8], _ keyText: [UInt8], of credentials: gnutls_certificate_credentials_t,
     certificate: String, key: String
   ) throws(TLSError) -> Int {
+    guard isWhole(chainText) else {
+      throw .unusable(path: certificate, reason: "it is cut off, or still being written")
+    }
     var chain = [gnutls_x509_crt_t?](repeating: nil, count: Int(longestChain))
     var count = longestChain
     var status = withDatum(chainText) {
@@ -123,6 +126,24 @@ public final class TLSIdentity: @unchecked Sendable {
     }
     guard status >= 0 else { throw .unusable(path: certificate, reason: text(status)) }
     return Int(gnutls_x509_crt_get_expiration_time(first))
+  }
+
+  /// Whether each part of a PEM file has its end (RFC 7468, section 3). GnuTLS takes the certificates in front of a part
+  /// without one for the whole chain.
+  private static func isWhole(_ text: [UInt8]) -> Bool {
+    let (begin, end) = ("-----BEGIN ".utf8, "-----END ".utf8)
+    let lines = text.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
+    let marks = lines.filter { $0.starts(with: begin) || $0.starts(with: end) }
+    // A last line without its end may be a part of a mark.
+    if text.last != UInt8(ascii: "\n"), let last = lines.last, last.first == UInt8(ascii: "-") {
+      guard last == marks.last else { return false }
+    }
+    return marks.count.isMultiple(of: 2)
+      && marks.enumerated().allSatisfy { place, mark in
+        let last = mark.lastIndex { $0 != UInt8(ascii: " ") } ?? mark.startIndex
+        return mark.starts(with: place.isMultiple(of: 2) ? begin : end)
+          && mark[...last].dropFirst(10).suffix(5).elementsEqual("-----".utf8)
+      }
   }
 
   private static func withDatum(

@@ -60,4 +60,28 @@ struct TLSIdentityTests {
       _ = try TLSIdentity(certificate: files.folder.path, key: files.key)
     }
   }
+
+  @Test func `a chain whose file is cut off is refused`() throws {
+    // Given
+    let one = TestCertificate("one")
+    let files = try CertificateFiles(one)
+    let own = one.certificate
+    var chain = own + TestCertificate("two").certificate
+    while chain.last == "\n" { chain.removeLast() }
+    for cut in [1, 5, 24, 30, 100, chain.utf8.count - own.utf8.count - 6] {
+      // When
+      try files.folder.write("certificate.pem", bytes: Array(chain.utf8.dropLast(cut)))
+      // Then
+      #expect("\(cut)") {
+        _ = try files.load()
+      } throws: {
+        "\($0)".contains("it is cut off") && ($0 as? TLSError)?.isAboutKey == false
+      }
+    }
+    let onWindows = chain.replacing("\n", with: "\r\n") + "  \r\n"
+    for text in [own, chain, onWindows, "----- one\n" + chain] {
+      try files.folder.write("certificate.pem", bytes: Array(text.utf8))
+      #expect(throws: Never.self) { _ = try files.load() }
+    }
+  }
 }
