@@ -260,10 +260,7 @@ final class PoolCore: Sendable {
   func finish(
     _ id: UInt64, with result: Result<ProcessedImage, ImageError>, took duration: Duration
   ) {
-    let (job, alone, other) = board.withLock {
-      ($0.finish(id, took: duration), $0.alone, $0.slotForWaiting())
-    }
-    wake(other)
+    let (job, alone) = board.withLock { ($0.finish(id, took: duration), $0.alone) }
     if let job { answer(job, with: result) }
     if let source = job?.job.source, case .failure(let error) = result, error.isOfSource {
       refuseWaiting(of: source, error)

@@ -120,8 +120,7 @@ private struct BoardAndModel {
   mutating func workOn(_ slot: Int, isReady: Bool) {
     guard !left.contains(slot) else { return }
     if let (id, isWanted, _) = running.removeValue(forKey: slot) {
-      expect(board.finish(id) == (isWanted ? id : nil), "a job is handed back once")
-      return wakeForWaiting()
+      return expect(board.finish(id) == (isWanted ? id : nil), "a job is handed back once")
     }
     idle.removeAll { $0 == slot }
     let next = board.next(slot: slot, isReady: isReady, now: now)
@@ -147,7 +146,7 @@ private struct BoardAndModel {
     }
   }
 
-  /// A slot that takes or ends a job wakes another one for a job that may run.
+  /// A slot that takes a job wakes another one for a job that may run.
   private mutating func wakeForWaiting() {
     let first = waiting.first { $0.rank < 0 }
     let mayRun =
