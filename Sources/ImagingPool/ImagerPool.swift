@@ -87,6 +87,11 @@ public final class ImagerPool: ImageProcessor {
   ///   - `cancelled`
   public func process(_ job: ImageJob) async throws(ImageError) -> ProcessedImage {
     guard let core = core.load() else { throw .internal(detail: "imaging has not been started") }
+    // A quick job could end before it is cancelled.
+    guard !Task.isCancelled else {
+      core.cancelled.add()
+      throw .cancelled
+    }
     let id = core.nextID()
     let result = await withTaskCancellationHandler {
       await withCheckedContinuation { caller in

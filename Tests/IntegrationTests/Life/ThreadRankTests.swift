@@ -120,7 +120,7 @@ import Testing
   private func waitForWorkers(of pictor: PictorProcess, _ origin: Origin, niceness: CInt) throws {
     // Each thread of a server without a group counts beside the groups.
     let server = contents(of: "/proc/\(pictor.id)/autogroup").split { " \n".contains($0) }.last
-    let group = min((server.flatMap { CInt($0) } ?? getpriority(process, id_t(pictor.id))) + 5, 19)
+    let group = min((server.flatMap { CInt($0) } ?? getpriority(process, id_t(pictor.id))) + 2, 19)
     var round = 1_000
     var found = ""
     // Workers of other tests take turns in changing theirs.
