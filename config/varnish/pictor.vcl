@@ -71,6 +71,9 @@ sub vcl_recv {
   if (req.url !~ "^/(image|info)\?") {
     return (synth(404));
   }
+  # Pictor believes a trusted proxy's decision on which requests are traced (tracing.sample).
+  unset req.http.traceparent;
+  unset req.http.tracestate;
   # The order of parameters has no meaning, also in signed URLs.
   set req.url = std.querysort(req.url);
   # Pictor asks whether Accept names a format. So there are eight classes of it, and Vary keeps a copy for each.

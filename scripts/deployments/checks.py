@@ -123,10 +123,13 @@ def check_shares(report, it):
     report.check("an error has its status", it.proxy.ask(target(it.urls[0], w=0)).status, 400)
     long = target(it.urls[0] + "?" + "x" * 7900, w=40)
     report.check("a target of 8,000 bytes reaches Pictor", it.proxy.ask(long).status, 200)
-    it.proxy.ask(target(it.origin.url("901"), w=40), client="127.0.0.2", X_Forwarded_For="198.51.100.1")
-    clients = await_that("the log has the client's request", lambda: {
-        line["client"] for pictor in it.pictors for line in pictor.requests() if "901.png" in line.get("url", "")})
-    report.check("the log has the client's address, not what it claims", clients, {"127.0.0.2"})
+    it.proxy.ask(target(it.origin.url("901"), w=40), client="127.0.0.2", X_Forwarded_For="198.51.100.1",
+                 traceparent=f"00-{'ab' * 16}-{'cd' * 8}-01", tracestate="a=b")
+    lines = await_that("the log has the client's request", lambda: [
+        line for pictor in it.pictors for line in pictor.requests() if "901.png" in line.get("url", "")])
+    report.check("the log has the client's address, not what it claims", {line["client"] for line in lines},
+                 {"127.0.0.2"})
+    report.check("the client's trace is not passed on", {line.get("trace_id") for line in lines}, {None})
     return first
 
 
