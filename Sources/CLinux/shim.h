@@ -60,9 +60,10 @@ int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions
 #endif
 ssize_t preadv2(int descriptor, const struct iovec *parts, int count, off_t offset, int flags);
 
-/// openat2(2) for reading below a folder, with RESOLVE_CACHED: EAGAIN if the path is not in the directory cache.
+/// openat2(2) for reading below a folder, with RESOLVE_CACHED: EAGAIN if the path is not in the directory cache. With
+/// O_NOATIME, because an access time may wait for the disk: EPERM for a file of another owner.
 static inline int pictor_linux_open_cached(int folder, const char *path) {
-  struct open_how how = {.flags = O_RDONLY | O_CLOEXEC, .resolve = RESOLVE_CACHED};
+  struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOATIME, .resolve = RESOLVE_CACHED};
   return (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
 }
 
@@ -98,8 +99,8 @@ static inline int pictor_linux_stamp_of(int descriptor, struct pictor_linux_stam
   stamp->device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor;
   stamp->inode = status.stx_ino;
   stamp->size = status.stx_size;
-  stamp->modified = status.stx_mtime.tv_sec * 1000000000LL + status.stx_mtime.tv_nsec;
-  stamp->changed = status.stx_ctime.tv_sec * 1000000000LL + status.stx_ctime.tv_nsec;
+  stamp->modified = (int64_t)((uint64_t)status.stx_mtime.tv_sec * 1000000000ULL + status.stx_mtime.tv_nsec);
+  stamp->changed = (int64_t)((uint64_t)status.stx_ctime.tv_sec * 1000000000ULL + status.stx_ctime.tv_nsec);
   stamp->links = status.stx_nlink;
   return 0;
 }

@@ -237,10 +237,11 @@ final class PoolCore: Sendable {
 
   /// Returns whether a slot continues an expensive job; otherwise the job is queued again.
   func takesLong(_ id: UInt64, bytes: Int) -> Bool {
-    let (continues, other) = board.withLock {
-      ($0.takesLong(id, bytes: bytes), $0.slotForWaiting())
+    let (continues, other, inTheWay) = board.withLock {
+      ($0.takesLong(id, bytes: bytes), $0.slotForWaiting(), $0.backgroundInTheWay)
     }
     wake(other)
+    if let inTheWay { cancel(inTheWay) }
     return continues
   }
 

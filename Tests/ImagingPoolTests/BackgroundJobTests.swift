@@ -86,6 +86,26 @@ import Testing
     #expect(board.backgroundInTheWay == nil, "it is answered once")
   }
 
+  @Test func `an expensive background job is in the way of a job that waits for memory`() {
+    // Given
+    var board = board(slots: 2)
+    for slot in 0..<2 { _ = board.next(slot: slot, isReady: true, now: now) }
+    _ = board.submitBackground(1, job: "background")
+    #expect(job(board.next(slot: 1, isReady: true, now: now)) == 1)
+    let continues = board.takesLong(1, bytes: 7)
+    #expect(continues)
+    _ = board.submit(2, job: "client", priority: .normal)
+    #expect(job(board.next(slot: 0, isReady: true, now: now)) == 2)
+    #expect(board.backgroundInTheWay == nil)
+    // When
+    let isQueued = !board.takesLong(2, bytes: 7)
+    // Then
+    #expect(isQueued && board.backgroundInTheWay == 1)
+    #expect(board.cancel(1)?.wake == 1)
+    #expect(board.finish(1) == nil)
+    #expect(job(board.next(slot: 1, isReady: true, now: now)) == 2)
+  }
+
   @Test func `an expensive background job goes on alone and waits for others`() {
     var board = board(slots: 1)
     _ = board.submitBackground(1, job: "a")

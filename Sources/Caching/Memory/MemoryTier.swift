@@ -112,16 +112,19 @@ public final class MemoryTier: MemoryCache {
     var gone: [MemoryEntry] = []
     let isKept = state.withLock { state in
       if let old, shard(of: old.key).peek(old.key)?.variant !== old { return false }
+      // The tier is above its limit only just after `setLimit`, whose thread is evicting. Do not
+      // evict here: this may be an event loop.
+      let fits =
+        isInMemory && countLimit > 0 && entry.cost <= configuredLimit / Self.largestShare
+        && entry.cost <= state.limit && state.queue.cost <= state.limit
+      // The old variant is as good.
+      if old != nil, !fits { return false }
       let replaced = takeOut(variant.key, from: &state)
       if let replaced {
         gone.append(replaced.entry)
         entry.uses = replaced.entry.uses
       }
-      // The tier is above its limit only just after `setLimit`, whose thread is evicting. Do not
-      // evict here: this may be an event loop.
-      guard isInMemory, countLimit > 0, entry.cost <= configuredLimit / Self.largestShare,
-        entry.cost <= state.limit, state.queue.cost <= state.limit
-      else { return false }
+      guard fits else { return false }
       while state.queue.cost > state.limit - entry.cost || state.queue.count >= countLimit {
         guard let victim = evict(from: &state) else { return false }
         gone.append(victim)

@@ -65,7 +65,7 @@ extension WorkerSlot {
       // Whatever the outcome, and before the caller learns it.
       pending.account?.charge(sentAt.duration(to: .now))
       switch outcome {
-      case .answered(let result) where isHeld && result.mayLackMemory:
+      case .answered(let result) where isHeld && result.mayLackMemory && !pending.job.isBackground:
         let ending = endedEarly(id)
         guard ending == nil, takesWholeMemory(id) else {
           core.update(slot: index) { $0.isBusy = false }
@@ -93,13 +93,16 @@ extension WorkerSlot {
       case .died:
         core.lost.add()
         let end = lose(worker, reason: "it ended with a job", hasEnded: true)
-        if isHeld, end?.cause != .killed {
+        if isHeld, end?.cause != .killed, !pending.job.isBackground {
           if let ending = endedEarly(id) { return .failure(ending) }
           guard takesWholeMemory(id) else { return nil }
           continue
         }
         switch deaths.add(end, isFresh: isFresh) {
         case .again: continue
+        // No client waits for a background job, so none may wait for its sake either.
+        case .againAlone where pending.job.isBackground:
+          return .failure(.outOfMemory(detail: "a background job had no room beside others"))
         case .againAlone: if let failure = waitForRoom(id) { return .failure(failure) }
         case .giveUp(let failure): return .failure(failure)
         }

@@ -105,9 +105,11 @@ struct JobScheduler<Job> {
     running.first { $1.isBackground && $1.job != nil }?.key
   }
 
-  /// The background job that is to be cancelled, because another job waits for a slot.
+  /// The background job that is to be cancelled, because another job waits for a slot or for its memory.
   var backgroundInTheWay: UInt64? {
-    waiting.count > 0 && idle.isEmpty ? runningBackground : nil
+    guard waiting.count > 0, let id = runningBackground else { return nil }
+    let hasMemory = running[id]?.bytes != nil && waiting.count(of: .later) > 0
+    return idle.isEmpty || hasMemory ? id : nil
   }
 
   /// Removes and returns the waiting background jobs.

@@ -28,6 +28,8 @@ public struct RecompressionPolicy: Sendable {
     }
     return (ImageFormat.recompressible.contains(image.format) || needsSource(variant))
       && image.frames == 1 && bytes.count >= Self.minimumBytes && !variant.info.isRecompressed
+      // A source's own bytes may have more than its pixels behind them, such as a gain map.
+      && !variant.info.isSourceItself
       && !variant.info.isDamaged && variant.info.freshness.isStorable
   }
 

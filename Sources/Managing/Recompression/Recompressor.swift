@@ -67,7 +67,7 @@ final class Recompressor: Sendable {
       image = try await processor.process(job)
     } catch {
       switch error.cause {
-      case .cancelled, .overloaded, .outOfMemory: return .delayed
+      case .cancelled, .overloaded: return .delayed
       case .draining, .revoked: return .done
       default:
         counters.failed.add()

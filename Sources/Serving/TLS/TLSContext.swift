@@ -68,9 +68,10 @@ final class TLSContext: @unchecked Sendable {
     .map { String(UInt32(MHD_VERSION) >> $0 & 0xff, radix: 16) }.joined(separator: ".")
 
   /// Lets a session give out and accept tickets. Returns whether it can.
-  func enableTickets(for session: gnutls_session_t, _ identity: TLSIdentity) -> Bool {
+  func enableTickets(for session: gnutls_session_t) -> Bool {
     ticketKey.withLock { key in
-      key.renew(for: identity, at: .now)
+      // Not the session's, which may be the one before: the key would change to and fro.
+      key.renew(for: certificates.current, at: .now)
       // GnuTLS copies the key.
       return key.withDatum { gnutls_session_ticket_enable_server(session, &$0) == 0 }
     }

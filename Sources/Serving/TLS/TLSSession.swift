@@ -67,7 +67,7 @@ final class TLSSession {
     gnutls_priority_set(session, context.priorities) == 0
       && gnutls_credentials_set(
         session, GNUTLS_CRD_CERTIFICATE, UnsafeMutableRawPointer(identity.credentials)) == 0
-      && context.enableTickets(for: session, identity)
+      && context.enableTickets(for: session)
       && pictor_tls_offer(session, Self.protocolName, UInt32(Self.protocolName.utf8.count)) == 0
   }
 

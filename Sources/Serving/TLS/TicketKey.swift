@@ -2,8 +2,9 @@
 
 import CGnuTLS
 
-/// The key of session tickets. It is replaced with the certificate and after a day, and never stored: who learns it can
-/// read the sessions that were resumed with it, and no others (RFC 8446, section 8.1).
+/// The key of session tickets. It is replaced with the certificate and after a day, and never stored. A thief of the key
+/// can read sessions with its tickets: over TLS 1.2 all of them (RFC 5077), over TLS 1.3 early data, which is not
+/// accepted (RFC 8446, section 8.1).
 ///
 /// A ticket of an earlier key costs its client a full handshake.
 struct TicketKey {

@@ -55,6 +55,9 @@ import Testing
     #expect(tier.exchange(first, for: smaller) && tier.peek(first.key) === smaller)
     #expect(!tier.exchange(first, for: Sample.variant(1, bytes: [1])))
     #expect(tier.peek(first.key) === smaller && tier.figures.bytes == MemoryTier.cost(of: smaller))
+    // One that has no room leaves the old one.
+    #expect(!tier.exchange(smaller, for: Sample.variant(1, bytes: Sample.bytes(70_000))))
+    #expect(tier.peek(first.key) === smaller)
   }
 
   @Test func `one variant takes at most a sixteenth of the limit`() {

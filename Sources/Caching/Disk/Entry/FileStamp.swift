@@ -6,9 +6,10 @@ import Model
 /// The identity of a file and the times of its last changes: device, inode, size, modification and
 /// change time (statx(2)).
 ///
-/// A write through the file system changes the stamp. The modification time of an entry's file holds
-/// its age in place of nanoseconds (`EntryTimes`), so even a write within the same tick of a coarse
-/// clock changes it. A program that sets the old modification time again changes the change time.
+/// A write through the file system changes the stamp, also within the tick of the kernel's clock in
+/// which the file was written: the modification time of an entry's file holds its age in place of
+/// nanoseconds (`EntryTimes`). Only a second write within one tick leaves the stamp as it is. A program
+/// that sets the old modification time again changes the change time.
 /// Bytes that change on the medium below the file system leave the stamp as it is.
 struct FileStamp {
   /// The size of the file in bytes.

@@ -106,10 +106,10 @@ extension DiskStore {
         guard lstat(path, &status) == 0, status.st_ino == inode else { return false }
       }
       let isGone = unlink(path) == 0
+      let error = SystemError()
       // Before its room counts as free.
       openEntries.drop(digest)
-      guard isGone || errno == ENOENT || errno == ENOTDIR else {
-        let error = SystemError()
+      guard isGone || error.code == ENOENT || error.code == ENOTDIR else {
         // The tombstone is absent for look-ups and keeps its space until a clean can remove the
         // file.
         shard.table.withLock { table in

@@ -32,7 +32,7 @@ final class OpenEntry: Sendable {
 /// a new entry replaces the last one. A file is kept at its second read within a while, so files that
 /// are read once push out none.
 ///
-/// An open file keeps its room on disk after it is unlinked. So whoever unlinks or replaces a file
+/// An open file keeps its room on disk after it is unlinked. So code that unlinks or replaces a file
 /// calls `drop` before its room counts as free. A read in progress may hold the file a little longer.
 final class OpenEntries: Sendable {
   /// Tells a look-up from one before a later `drop`.
