@@ -278,7 +278,7 @@ public struct Stats: Codable, Hashable, Sendable {
   public var process: ProcessFigures
   /// Figures of the log.
   public var log: LogFigures
-  /// Figures of the export of spans; `nil` if there is none.
+  /// Figures of the export of spans; `nil` if no spans are exported.
   public var tracing: TracingFigures?
 
   /// Creates the statistics.

@@ -199,7 +199,7 @@ enum Program {
     var check = Recurrence(every: certificateCheck)
     while true {
       let signal = signals.next(within: check.seconds())
-      // Whatever signal came: signals in quick succession must not put the check off.
+      // Before the signal is handled: signals in quick succession must not put the check off.
       if check.isDue() { service.reloadCertificate(always: false, log: log) }
       switch signal {
       case nil: continue

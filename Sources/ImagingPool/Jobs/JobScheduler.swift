@@ -203,8 +203,8 @@ struct JobScheduler<Job> {
     return others.count < (slots.count + 1) / 2 && bytes <= memory - others.reduce(0, +)
   }
 
-  /// Takes an idle slot that must be woken because a waiting job may run; `nil` if there is none. A large job that ends
-  /// may leave room for several.
+  /// Takes an idle slot that must be woken because a waiting job may run; `nil` if no job may run or no slot is idle. A
+  /// large job that ends may leave room for several.
   mutating func slotForWaiting() -> Int? {
     guard alone == nil, !idle.isEmpty else { return nil }
     let quick = waiting.count - waiting.count(of: .next) - waiting.count(of: .later)

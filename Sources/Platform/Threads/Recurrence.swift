@@ -1,6 +1,6 @@
 // Recurrence: when a thread that waits for other events as well performs something again.
 
-/// A moment that comes again and again, whatever wakes the thread that waits for it.
+/// A moment that recurs with a pause in between. Other events that wake its thread do not put it off.
 public struct Recurrence: Sendable {
   private let pause: Duration
   private var next: ContinuousClock.Instant

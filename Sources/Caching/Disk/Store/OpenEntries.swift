@@ -58,7 +58,7 @@ final class OpenEntries: Sendable {
   /// The maximum number of open files.
   var limit: Int { parts.count * setsPerPart * Self.ways }
 
-  /// Creates a table of at most `limit` files. Fewer than 64 are none.
+  /// Creates a table of at most `limit` files. A limit below 64 keeps no file open.
   init(limit: Int) {
     setsPerPart = max(limit, 0) / (Self.partCount * Self.ways)
     let places = setsPerPart * Self.ways
