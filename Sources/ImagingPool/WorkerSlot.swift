@@ -18,7 +18,7 @@ final class WorkerSlot: @unchecked Sendable {
   var current: WorkerProcess?
   /// A starting worker that will replace the current one.
   var successor: WorkerProcess?
-  private var backoff = RespawnBackoff()
+  var backoff = RespawnBackoff()
   /// Killed processes that are not reaped yet.
   private var ending: [pid_t] = []
 
@@ -77,7 +77,8 @@ final class WorkerSlot: @unchecked Sendable {
     let error = ImagerStartError(executable: configuration.executable, reason: reason)
     core.log.error("\(error)")
     core.started(.failure(error))
-    if current == nil { core.update(slot: index) { $0.fault = "\(error)" } }
+    guard current == nil, backoff.isExhausted else { return }
+    core.update(slot: index) { $0.fault = "\(error)" }
   }
 
   /// Waits for a job, a deadline, or an event of a worker.

@@ -305,21 +305,6 @@ import Testing
     #expect(list.popFirst()?.id == 0)
     #expect(list.popFirst() == nil)
   }
-
-  @Test func `failed starts back off exponentially until one succeeds`() {
-    var backoff = RespawnBackoff()
-    #expect(backoff.allows(now))
-    var waits: [Duration] = []
-    for _ in 0..<20 {
-      backoff.failed(at: now)
-      waits.append(now.duration(to: backoff.notBefore ?? now))
-    }
-    #expect(waits.prefix(3) == [.milliseconds(100), .milliseconds(200), .milliseconds(400)])
-    #expect(waits.last == .seconds(5))
-    #expect(!backoff.allows(now) && backoff.allows(now + .seconds(5)))
-    backoff.succeeded()
-    #expect(backoff.allows(now))
-  }
 }
 
 extension JobScheduler where Job == String {

@@ -1,4 +1,4 @@
-// WorkerReplacementTests: when a worker is replaced, and what ends with it.
+// WorkerReplacementTests: when a worker is replaced, what ends with it, and jobs while none starts.
 
 import FoundationEssentials
 import Glibc
@@ -77,6 +77,88 @@ import Testing
     let whole = try PoolSupport.file(of: [UInt8](repeating: 0, count: 5_000) + png)
     let region = FileRegion(owning: dup(whole.descriptor), offset: 5_000, count: png.count)
     #expect(!RiskyFormats.contain(region))
+  }
+
+  /// Returns settings for a worker whose start fails once for each file named `fail-…` in the folder, and always while
+  /// it has a file named `broken`.
+  private func configuration(in folder: TemporaryFolder) throws -> ImagerPoolConfiguration {
+    let script = """
+      #!/bin/sh
+      [ -e '\(folder.path)/broken' ] && exit 1
+      for file in '\(folder.path)'/fail-*; do [ -e "$file" ] && rm "$file" && exit 1; done
+      exec '\(PoolSupport.executable)' "$@"
+
+      """
+    try folder.write("worker", bytes: Array(script.utf8))
+    chmod(folder.path + "/worker", 0o755)
+    var configuration = PoolSupport.configuration()
+    configuration.executable = folder.path + "/worker"
+    return configuration
+  }
+
+  @Test(arguments: [true, false])
+  func `a job waits for a worker whose start fails`(isIdle: Bool) async throws {
+    // Given: a worker that dies with a job or without one, and two starts that fail
+    let folder = try TemporaryFolder()
+    var configuration = try configuration(in: folder)
+    let first = FirstWorker()
+    if !isIdle { configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGKILL) } } }
+    try await PoolSupport.withPool(configuration) { pool in
+      for number in 1...2 { try folder.write("fail-\(number)", bytes: []) }
+      if isIdle {
+        let pid = try #require(pool.pids.first)
+        kill(pid, SIGKILL)
+        try await eventually("it is lost") { pool.pids.isEmpty }
+      }
+      // When
+      let image = try await pool.process(PoolSupport.job(width: 20))
+      // Then
+      #expect(image.rendered?.size.width == 20)
+      #expect(pool.figures.failed.isEmpty)
+      #expect(TemporaryFolder.files(below: folder.path) == [folder.path + "/worker"])
+    }
+  }
+
+  @Test func `jobs fail while no worker starts, and succeed when one does again`() async throws {
+    let folder = try TemporaryFolder()
+    try await PoolSupport.withPool(configuration(in: folder)) { pool in
+      // Given
+      try folder.write("broken", bytes: [])
+      let pid = try #require(pool.pids.first)
+      kill(pid, SIGKILL)
+      try await eventually("it is lost") { pool.pids.isEmpty }
+      // When
+      var failure: ImageError?
+      do { _ = try await pool.process(PoolSupport.job()) } catch { failure = error as? ImageError }
+      // Then
+      guard case .internal(let detail) = failure else {
+        Issue.record("\(String(describing: failure))")
+        return
+      }
+      #expect(detail.contains("exit status 1"))
+      // When
+      TemporaryFolder.remove(folder.path + "/broken")
+      // Then
+      try await eventually("a worker starts") { pool.pids.count == 1 }
+      _ = try await pool.process(PoolSupport.job())
+    }
+  }
+
+  @Test func `failed starts back off exponentially until one succeeds`() {
+    let now = ContinuousClock.now
+    var backoff = RespawnBackoff()
+    #expect(backoff.allows(now))
+    var waits: [Duration] = []
+    for failures in 1...20 {
+      backoff.failed(at: now)
+      #expect(backoff.isExhausted == (failures >= 4))
+      waits.append(now.duration(to: backoff.notBefore ?? now))
+    }
+    #expect(waits.prefix(3) == [.milliseconds(100), .milliseconds(200), .milliseconds(400)])
+    #expect(waits.last == .seconds(5))
+    #expect(!backoff.allows(now) && backoff.allows(now + .seconds(5)))
+    backoff.succeeded()
+    #expect(backoff.allows(now) && !backoff.isExhausted)
   }
 
   @Test func `what a worker has started ends with it`() async throws {

@@ -182,14 +182,16 @@ extension WorkerSlot {
     }
   }
 
-  /// Starts a worker for a job whose worker died. Returns `nil` if none starts or if the job was
-  /// cancelled.
+  /// Starts a worker for a job whose worker died, again if it does not start. Returns `nil` if several in a row do not
+  /// start, or if the job was cancelled.
   private func replacement(for id: UInt64) -> WorkerProcess? {
-    if successor == nil { start() }
-    while current == nil, let worker = successor, endedEarly(id) == nil {
+    while current == nil, endedEarly(id) == nil {
+      if successor == nil, backoff.allows(.now) { start() }
+      guard successor != nil || !backoff.isExhausted else { return nil }
       let ready = Poll.wait(
-        for: [signal.descriptor, worker.socket.descriptor],
-        until: [successorDeadline, core.stopAt].compactMap(\.self).min())
+        for: [signal.descriptor, successor?.socket.descriptor ?? -1],
+        until: [successor == nil ? backoff.notBefore : successorDeadline, core.stopAt]
+          .compactMap(\.self).min())
       if ready[0] { signal.reset() }
       lookAtSuccessor()
     }

@@ -187,8 +187,9 @@ public final class Server: Sendable {
   /// and open connections can still get `/stats`. The operators' listener still accepts.
   public func drain() {
     guard let parts = running.withLock({ $0 }) else { return }
-    parts.clients.drain()
+    // First: once clients cannot connect, every listener says that the server drains.
     parts.operators?.refuseWork()
+    parts.clients.drain()
   }
 
   /// Drains, and waits for running requests until the grace period ends. Then answers the rest with
