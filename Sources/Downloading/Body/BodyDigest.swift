@@ -3,12 +3,13 @@
 import CDeflate
 import CGLib
 
-/// An incremental digest: GLib's checksums, libdeflate's CRC-32, or a CRC-32C of our own.
+/// An incremental digest: GLib's checksums, libdeflate's CRC-32, or a CRC-32C or CRC-64 of our own.
 struct BodyDigest: ~Copyable {
   private enum State {
     case checksum(OpaquePointer)
     case crc32(UInt32)
     case crc32c(UInt32)
+    case crc64(UInt64)
   }
 
   private var state: State
@@ -28,6 +29,7 @@ struct BodyDigest: ~Copyable {
     case .sha512: state = checksum(G_CHECKSUM_SHA512)
     case .crc32: state = .crc32(0)
     case .crc32c: state = .crc32c(.max)
+    case .crc64nvme: state = .crc64(.max)
     }
   }
 
@@ -46,6 +48,11 @@ struct BodyDigest: ~Copyable {
         for byte in bytes { value = table[Int((value ^ UInt32(byte)) & 0xff)] ^ (value >> 8) }
       }
       state = .crc32c(value)
+    case .crc64(var value):
+      Self.wideTable.withUnsafeBufferPointer { table in
+        for byte in bytes { value = table[Int((value ^ UInt64(byte)) & 0xff)] ^ (value >> 8) }
+      }
+      state = .crc64(value)
     }
   }
 
@@ -60,10 +67,11 @@ struct BodyDigest: ~Copyable {
       }
     case .crc32(let value): return Self.bytes(value)
     case .crc32c(let value): return Self.bytes(~value)
+    case .crc64(let value): return Self.bytes(~value)
     }
   }
 
-  private static func bytes(_ value: UInt32) -> [UInt8] {
+  private static func bytes(_ value: some FixedWidthInteger) -> [UInt8] {
     withUnsafeBytes(of: value.bigEndian) { Array($0) }
   }
 
@@ -71,6 +79,13 @@ struct BodyDigest: ~Copyable {
   private static let table: [UInt32] = (0..<256).map { number in
     (0..<8).reduce(UInt32(number)) { value, _ in
       value & 1 == 0 ? value >> 1 : value >> 1 ^ 0x82f6_3b78
+    }
+  }
+
+  /// The polynomial of CRC-64/NVME, reflected; the check value of "123456789" is AE8B14860A799888.
+  private static let wideTable: [UInt64] = (0..<256).map { number in
+    (0..<8).reduce(UInt64(number)) { value, _ in
+      value & 1 == 0 ? value >> 1 : value >> 1 ^ 0x9a6c_9329_ac4b_c9b5
     }
   }
 }

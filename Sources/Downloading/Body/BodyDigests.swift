@@ -11,7 +11,7 @@ import Model
 struct BodyDigests: Hashable, Sendable {
   /// The digest algorithms.
   enum Algorithm: String, Hashable, CaseIterable, Sendable {
-    case md5, sha1, sha256, sha512, crc32, crc32c
+    case md5, sha1, sha256, sha512, crc32, crc32c, crc64nvme
 
     /// Length of a digest in bytes.
     var length: Int {
@@ -21,6 +21,7 @@ struct BodyDigests: Hashable, Sendable {
       case .sha256: 32
       case .sha512: 64
       case .crc32, .crc32c: 4
+      case .crc64nvme: 8
       }
     }
 
@@ -52,8 +53,14 @@ struct BodyDigests: Hashable, Sendable {
 
   private static let limit = 16
 
+  /// Whether the origin announced digests in trailer fields, which follow the body.
+  private(set) var isAnnounced = false
+
   /// Whether the origin sent no usable digest.
   var isEmpty: Bool { claims.isEmpty }
+
+  /// Whether the body may have to be verified. Known with the head of the response.
+  var isExpected: Bool { !isEmpty || isAnnounced }
 
   /// Parses a response field if it contains a digest; `name` is in lower case.
   mutating func receive(name: String, _ value: String) {
@@ -61,6 +68,10 @@ struct BodyDigests: Hashable, Sendable {
     case "content-digest", "repr-digest":
       for member in value.split(separator: ",") { receive(member: member, of: name) }
     case "content-md5": add(.md5, base64: value, field: name)
+    // RFC 9110, section 6.6.2; RFC 9530, section 2
+    case "trailer":
+      let names = value.split(separator: ",").map { Self.trimmed($0).lowercased() }
+      if names.contains(where: Self.isDigest) { isAnnounced = true }
     case "x-amz-checksum-type":
       isComposite = value.uppercased() == "COMPOSITE"
       if isComposite { claims.removeAll { $0.field.hasPrefix(Self.amazon) } }
@@ -73,6 +84,11 @@ struct BodyDigests: Hashable, Sendable {
   }
 
   private static let amazon = "x-amz-checksum-"
+
+  /// Whether a field of this name, in lower case, is a digest.
+  private static func isDigest(_ name: String) -> Bool {
+    ["content-digest", "repr-digest", "content-md5"].contains(name) || name.hasPrefix(amazon)
+  }
 
   /// Parses `sha-256=:base64:`, optionally with parameters (RFC 8941, section 3.2).
   private mutating func receive(member: Substring, of field: String) {

@@ -36,8 +36,9 @@ enum TransferFailure {
       return .invalidURL(url.text, reason: "it cannot be fetched")
     // Not CURLE_OUT_OF_MEMORY: curl 7.88 reports it for a header line above 100 kB. Not CURLE_WRITE_ERROR: callbacks
     // report by themselves why they end a transfer, and curl 7.88 uses it for bytes after the end of a gzip transfer coding.
-    case CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_BAD_FUNCTION_ARGUMENT,
-      CURLE_UNKNOWN_OPTION, CURLE_ABORTED_BY_CALLBACK:
+    // After the head, curl 7.88 reports a trailer without a colon as a bad argument.
+    case CURLE_BAD_FUNCTION_ARGUMENT where !afterHead,
+      CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_UNKNOWN_OPTION, CURLE_ABORTED_BY_CALLBACK:
       return .internal(detail: detail)
     default:
       return afterHead ? .sourceIncomplete(detail: detail) : .sourceUnreachable(detail: detail)

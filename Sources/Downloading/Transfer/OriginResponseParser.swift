@@ -3,7 +3,7 @@
 import Model
 
 /// Parses the head of a response. Ignores interim responses (1xx) and trailers, but counts their
-/// bytes.
+/// bytes. Of trailers only announced digests count.
 struct OriginResponseParser {
   /// The effect of a line.
   enum Event: Hashable {
@@ -27,7 +27,7 @@ struct OriginResponseParser {
   var hasInvalidLength: Bool { !hasTransferEncoding && isLengthInvalid }
   /// The length of the decoded body, if known. `Content-Length` is that of the coded one.
   var bodyLength: Int? { contentEncoding == nil ? contentLength : nil }
-  /// The body's digests. Those of a coded body cover the coded bytes.
+  /// The body's digests, complete after the last line. Those of a coded body cover the coded bytes.
   private(set) var digests = BodyDigests()
   /// `Content-Encoding` in lower case, without `identity`; several joined by commas.
   private(set) var contentEncoding: String?
@@ -64,9 +64,14 @@ struct OriginResponseParser {
   mutating func receive(_ line: UnsafeRawBufferPointer) -> Event {
     bytes += line.count
     guard bytes <= limit else { return .tooLarge }
-    // Lines after the head are trailers, which are ignored.
-    guard part != .body else { return .more }
     let text = line.prefix { $0 != 0x0d && $0 != 0x0a }
+    // Lines after the head are trailers.
+    guard part != .body else {
+      if digests.isAnnounced, let (name, value) = Self.field(in: text), name != "trailer" {
+        digests.receive(name: name, String(decoding: value, as: UTF8.self))
+      }
+      return .more
+    }
     if part == .statusLine {
       origin = OriginResponse(status: 0)
       contentEncoding = nil
@@ -95,14 +100,22 @@ struct OriginResponseParser {
     return Int(String(decoding: words[1], as: UTF8.self)) ?? 0
   }
 
-  private mutating func receiveField(_ line: Slice<UnsafeRawBufferPointer>) {
-    // A line that starts with a blank continues the previous one (obs-fold, RFC 9112, section 5.2).
-    // It is ignored, because the fields kept here are short.
+  /// Returns the name in lower case and the value; `nil` for a line that is no field.
+  ///
+  /// A line that starts with a blank continues the previous one (obs-fold, RFC 9112, section 5.2). It is ignored,
+  /// because the fields kept here are short.
+  private static func field(
+    in line: Slice<UnsafeRawBufferPointer>
+  ) -> (name: String, value: Slice<UnsafeRawBufferPointer>)? {
     guard let colon = line.firstIndex(of: 0x3a), line.first != 0x20, line.first != 0x09 else {
-      return
+      return nil
     }
     let name = String(decoding: line[..<colon], as: UTF8.self).lowercased()
-    let value = Self.trimmed(line[line.index(after: colon)...])
+    return (name, trimmed(line[line.index(after: colon)...]))
+  }
+
+  private mutating func receiveField(_ line: Slice<UnsafeRawBufferPointer>) {
+    guard let (name, value) = Self.field(in: line) else { return }
     // Checked before other values are ignored: curl uses the leading digits of an invalid length.
     if name == "content-length" { return receiveLength(value) }
     // Control characters are refused (RFC 9110, section 5.5), because the value may be sent later.

@@ -230,12 +230,12 @@ final class Transfer {
     let limit = rules.configuration.maximumBytes
     var coded: CodedBody?
     if let coding {
-      let lease = head.digests.isEmpty ? nil : try room.emptyLease()
+      let lease = head.digests.isExpected ? try room.emptyLease() : nil
       coded = try CodedBody(coding, limit: limit, keepingOn: lease)
     }
     let body = IncomingBody(
       expecting: head.bodyLength, limit: limit, coded: coded,
-      withholdsLast: !head.digests.isEmpty, pausing: easy.pointer)
+      withholdsLast: head.digests.isExpected, pausing: easy.pointer)
     self.body = body
     // With little memory left, readers get the complete body later: it can be sent from a file.
     let length = head.bodyLength ?? limit

@@ -54,6 +54,14 @@ public struct Pipeline: Sendable {
     overlay: OverlaySource? = nil, verifies: Bool = false,
     admits: @escaping (JobCost) -> Bool = { _ in true }
   ) throws(ImageError) -> EncodedImage {
+    if let lean = PNGText.removed(from: source) {
+      let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: lean.count, alignment: 16)
+      defer { copy.deallocate() }
+      copy.copyBytes(from: lean)
+      return try process(
+        UnsafeRawBufferPointer(copy), transform: transform, density: density, limits: limits,
+        overlay: overlay, verifies: verifies, admits: admits)
+    }
     defer { VipsLibrary.tidyUp() }
     var job = Job(
       source: source, transform: transform, density: density, limits: limits, overlay: overlay,

@@ -62,8 +62,12 @@ enum ContainerLengths {
     }
   }
 
-  /// Checks the chunks: length, name, content, checksum (PNG 1.2, 3.2).
+  /// Checks the chunks: length, name, content, checksum (PNG 1.2, 3.2). Texts that inflate to too much were removed from
+  /// a source; in an icon and in a watermark they are a fault.
   private static func checkPNG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
+    guard !PNGText.isExcessive(source) else {
+      throw .broken("text that inflates to more than \(PNGText.maximum) bytes")
+    }
     var bytes = ByteReader(source, at: 8)
     while let length = try? bytes.number(4), let name = try? bytes.name() {
       guard name != "IEND" else { return }

@@ -74,12 +74,13 @@ public struct OriginReply: Sendable {
 
   /// Returns a complete body in chunks of `size` bytes.
   public static func chunked(
-    _ body: [UInt8], size: Int, trailers: [String] = []
+    _ body: [UInt8], size: Int, headers: [String] = [], trailers: [String] = []
   ) -> OriginReply {
     let starts = stride(from: 0, to: body.count, by: size)
     let chunks = starts.flatMap { chunk(Array(body[$0..<min($0 + size, body.count)])) }
     let end = ("0\r\n" + trailers.map { $0 + "\r\n" }.joined() + "\r\n").utf8
-    return OriginReply([.send(chunkedHead), .send(chunks + end)])
+    let head = head(200, headers: headers + ["Transfer-Encoding: chunked"])
+    return OriginReply([.send(head), .send(chunks + end)])
   }
 
   /// Returns a body that is ended by closing the connection.

@@ -18,7 +18,7 @@ extension TestImages {
   }
 
   /// So many zeros as a zlib stream (RFC 1950 and 1951): one of them, then copies of 258, 13 bits each.
-  private static func zeros(_ count: Int) -> [UInt8] {
+  public static func zeros(_ count: Int) -> [UInt8] {
     var bits = BitWriter()
     // The last block, with the fixed codes; the literal 0.
     bits.put(0b011, width: 3)
