@@ -57,6 +57,9 @@ struct RequestFraming {
       false
     }
   }
+  /// Whether the request behind `ended` others was checked, at least as far as its head. `false` if its bytes reached
+  /// libmicrohttpd in another way, as a version that does not call recv(2) would do.
+  func hasChecked(requestAfter ended: Int) -> Bool { wholeRequests > ended || !isBeforeBody }
   /// Whether a request line has begun and has not ended.
   var isInLine: Bool { state == .method || state == .target || state == .version }
 

@@ -197,6 +197,10 @@ final class RequestHandler: Sendable {
   ) -> MHD_Result {
     switch client.stage {
     case .received:
+      guard client.framing.hasChecked(requestAfter: client.endedRequests) else {
+        log.error("a connection is closed: libmicrohttpd read a request past the framing check")
+        return .NO
+      }
       client.stage = .headed
       client.startedAt = Clock.nanoseconds()
       client.requestID = Self.requestID(on: connection)

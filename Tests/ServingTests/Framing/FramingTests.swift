@@ -188,4 +188,29 @@ import Testing
       }
     }
   }
+
+  @Test func `a request whose bytes did not pass the check is none that was checked`() {
+    var framing = RequestFraming()
+    func take(_ text: String) {
+      Array(text.utf8).withUnsafeBytes { #expect(framing.take($0) == .accepted) }
+    }
+    // No byte, a part of the head, the head and a part of the body, all of it
+    #expect(!framing.hasChecked(requestAfter: 0))
+    take("POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n")
+    #expect(!framing.hasChecked(requestAfter: 0))
+    take("\r\n1")
+    #expect(framing.hasChecked(requestAfter: 0))
+    take("23")
+    #expect(framing.hasChecked(requestAfter: 0))
+    #expect(!framing.hasChecked(requestAfter: 1))
+    // A pipelined one, and a chunked one
+    take(
+      "GET /a HTTP/1.1\r\nHost: a\r\n\r\nPOST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    #expect(framing.hasChecked(requestAfter: 1) && framing.hasChecked(requestAfter: 2))
+    take("1\r\na\r\n0\r\nA: b")
+    #expect(framing.hasChecked(requestAfter: 2))
+    take("\r\n\r\n")
+    #expect(framing.hasChecked(requestAfter: 2) && !framing.hasChecked(requestAfter: 3))
+  }
 }
