@@ -17,14 +17,15 @@ import Testing
   /// Returns an answer with an image; `nil`: with a description.
   private func result(
     id: UInt64 = 1, count: Int, as format: ImageFormat? = .png,
-    size: PixelSize = PixelSize(width: 1, height: 1)
+    size: PixelSize = PixelSize(width: 1, height: 1), scaledDownFrom larger: PixelSize? = nil
   ) -> [UInt8] {
     AnswerMessage.result(
       ResultMessage(
         id: id,
         report: RenderReport(
-          content: format.map { .image(RenderedImage(format: $0, size: size, density: 1)) }
-            ?? .sourceDescription,
+          content: format.map {
+            .image(RenderedImage(format: $0, size: size, density: 1, scaledDownFrom: larger))
+          } ?? .sourceDescription,
           digest: String(repeating: "0", count: 32)),
         byteCount: count)
     ).encoded()
@@ -168,6 +169,43 @@ import Testing
         $0.fit = .outside
       })
     #expect(try !failure(result(count: 9, as: .png, size: large)) { $0.limitBytes = 40 * 30 * 4 })
+  }
+
+  @Test(arguments: [
+    (Fit.contain, false, true), (.contain, true, true), (.fill, true, true), (.cover, true, true),
+    (.fill, false, false), (.cover, false, false), (.inside, true, false), (.outside, true, false),
+  ])
+  func `a result of a size that no source can have is an internal error`(
+    fit: Fit, enlarge: Bool, isExact: Bool
+  ) throws {
+    // Given: a box of 20 by 15 points at two pixels a point
+    var transform = Transform()
+    transform.width = 20
+    transform.height = 15
+    transform.scale = 2
+    transform.fit = fit
+    transform.enlarge = enlarge
+    let file = try sealed()
+    func isAccepted(_ width: Int, _ height: Int, scaledDownFrom larger: PixelSize? = nil) throws
+      -> Bool
+    {
+      let message = result(
+        count: 9, size: PixelSize(width: width, height: height), scaledDownFrom: larger)
+      let answer = try withExtendedLifetime(file) {
+        try self.answer(message, passing: file.descriptor, to: transform)
+      }
+      return (try? answer.get()) != nil
+    }
+    // Then
+    let box = PixelSize(width: 40, height: 30)
+    #expect(try isAccepted(40, 30))
+    #expect(try isAccepted(1, 1) == !isExact)
+    #expect(try isAccepted(40, 29) == !isExact)
+    #expect(try isAccepted(20, 15, scaledDownFrom: box))
+    #expect(try isAccepted(20, 15, scaledDownFrom: PixelSize(width: 40, height: 31)) == !isExact)
+    // A limit of bytes is no fault.
+    transform.limitBytes = 20 * 15 * 4
+    #expect(try isAccepted(20, 15, scaledDownFrom: box))
   }
 
   @Test func `a result with a wrong or missing file is refused`() throws {

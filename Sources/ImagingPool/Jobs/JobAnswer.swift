@@ -83,6 +83,9 @@ extension RenderReport {
     if let format = transform.output.format, format != image.format {
       return "\(image.format.rawValue) instead of \(format.rawValue)"
     }
+    if let exact = transform.sizing.sizeOfAnySource, exact != image.scaledDownFrom ?? image.size {
+      return "\(image.size) instead of \(exact)"
+    }
     return transform.sizing.allows(image.size) ? nil : "\(image.size) does not fit"
   }
 }
@@ -93,6 +96,18 @@ extension Sizing {
     // Divides instead of multiplying, because the product of untrusted sides could overflow.
     guard size.height <= limitBytes / 4 / size.width else { return false }
     return fit == .outside || size.width <= pixels(width) && size.height <= pixels(height)
+  }
+
+  /// The size of the result if it is the same for every source, without the limits; otherwise `nil`.
+  fileprivate var sizeOfAnySource: PixelSize? {
+    guard width != nil, height != nil,
+      fit == .contain || enlarge && (fit == .cover || fit == .fill)
+    else { return nil }
+    let most = Int.max / 8
+    let geometry = Geometry(
+      of: PixelSize(width: 1, height: 1), isVector: true, sizing: self, density: 1, frames: 1,
+      limits: Geometry.Limits(sourcePixels: most, resultPixels: most))
+    return geometry.scaledDownFrom ?? geometry.canvas
   }
 
   /// Returns the maximum pixels of a side. Rounds up, because the pipeline may round to the nearest
