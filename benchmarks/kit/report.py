@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
-from . import charts
+from . import charts, overview
 from .load import version as wrk_version
 from .processes import output_of
 from .servers import BENCHMARKS, ROOT
@@ -103,7 +103,7 @@ def write(bench, claims: list[Claim]) -> None:
         rebuilt = Claim(**{key: value for key, value in entry.items() if key not in ("run", "marks")},
                         marks=[Mark(**mark) for mark in entry["marks"]])
         blocks[name] = f"{image}{rebuilt.markdown()}\n\n{entry['run']}"
-    fill_page(blocks)
+    fill_page(blocks | {"overview": table(*overview.table(kept))})
     print(f"\nbench: written to {store.relative_to(ROOT)} and {PAGE.relative_to(ROOT)}")
 
 
