@@ -21,6 +21,7 @@ final class DownloadCounters: Sendable {
   private let silent = Atomic<Int>(0)
   private let waitingForMemory = Atomic<Int>(0)
   private let slow = Atomic<Int>(0)
+  private let aboveShare = Atomic<Int>(0)
   private let names = Lock(NameFigures())
   private let circuitsOpen = Atomic<Int>(0)
   private let isPaused = Atomic<Bool>(false)
@@ -51,6 +52,7 @@ final class DownloadCounters: Sendable {
     waiting.store(queue.waitingCount, ordering: .relaxed)
     silent.store(queue.silentCount, ordering: .relaxed)
     slow.store(queue.slowCount, ordering: .relaxed)
+    aboveShare.store(queue.surplusCount, ordering: .relaxed)
     isPaused.store(queue.isPaused, ordering: .relaxed)
     circuitsOpen.store(breaker.openCount, ordering: .relaxed)
   }
@@ -71,6 +73,8 @@ final class DownloadCounters: Sendable {
     figures.paused = isPaused.load(ordering: .relaxed)
     figures.limit = configuration.limit
     figures.limitPerHost = configuration.limitPerHost
+    figures.limitPerClient = configuration.share
+    figures.aboveShare = aboveShare.load(ordering: .relaxed)
     figures.bytes = bytes.value
     figures.names = names.withLock { $0 }
     figures.latency = latency.figures

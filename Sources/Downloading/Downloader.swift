@@ -102,6 +102,11 @@ public final class Downloader: ImageLoader, DownloadOperations {
       mailbox.post(.raise(id))
     }
     priority.raise(to: present ?? .normal)
+    let clients = request.priority?.observeClients { [mailbox] client in
+      priority.add([client])
+      mailbox.post(.join(id, client))
+    }
+    priority.add(clients ?? [.unlimited])
     let result = await withTaskCancellationHandler {
       await Reply.of { reply in
         let load = PendingDownload(

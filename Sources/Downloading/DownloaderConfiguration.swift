@@ -82,6 +82,11 @@ public struct DownloaderConfiguration: Sendable {
       settings.maximumBytesInFlight ?? plan.bodies(ofAtMost: settings.maximumBytes)
   }
 
+  /// Transfers of one client at once while others wait, at least 1.
+  var share: Int {
+    settings.limitPerClient > 0 ? settings.limitPerClient : max(settings.limit / 4, 1)
+  }
+
   /// Returns the trace that the origin of a hop is told, if it may know one. A pattern has to cover each
   /// way of reading the path, as on the allow list.
   func tells(_ trace: TraceContext?, to target: DownloadTarget) -> TraceContext? {

@@ -68,6 +68,10 @@ public struct DownloadFigures: Codable, Hashable, Sendable {
   public var limit = 0
   /// The maximum number of running downloads from one host.
   public var limitPerHost = 0
+  /// The share of running downloads of one client.
+  public var limitPerClient = 0
+  /// Running downloads above the shares of their clients. Those of other clients start as if these did not run.
+  public var aboveShare = 0
   /// Body bytes received.
   public var bytes = 0
   /// Retries after failures.
@@ -91,6 +95,8 @@ public struct DownloadFigures: Codable, Hashable, Sendable {
     case waitingForMemory = "waiting_for_memory"
     case circuitsOpen = "circuits_open"
     case limitPerHost = "limit_per_host"
+    case limitPerClient = "limit_per_client"
+    case aboveShare = "above_share"
   }
 }
 

@@ -10,6 +10,7 @@ import Testing
 @Suite(.onOwnThreads) struct ImagingAccountTests {
   /// Adds up what is charged.
   private final class Bill: ImagingAccount {
+    let client = LoadClient.unlimited
     private let total = Lock(Duration.zero)
     var time: Duration { total.withLock { $0 } }
     func charge(_ time: Duration) { total.withLock { $0 += time } }

@@ -48,6 +48,11 @@ extension Configuration {
       "download.limit_per_host", at: \.download.limitPerHost,
       purpose: "transfers at once from one host and port (SDWebImage's 6)", in: 1...10_000),
     .integer(
+      "download.limit_per_client", at: \.download.limitPerClient,
+      purpose:
+        "transfers at once of one client while others wait, except trusted proxies and loopback; 0: a "
+        + "quarter of download.limit", in: 0...10_000),
+    .integer(
       "download.queue_limit", at: \.download.queueLimit,
       purpose: "downloads that may wait for a place; beyond it, 503", in: 0...1_000_000),
     .duration(

@@ -11,6 +11,8 @@ final class Mailbox: Sendable {
     case cancel(DownloadQueue.ID)
     /// Reports a raised priority; no effect if the load has ended.
     case raise(DownloadQueue.ID)
+    /// Reports another client of a load; no effect if the load no longer waits.
+    case join(DownloadQueue.ID, LoadClient)
     /// Reports the result of a digest verification; no effect if the load has ended.
     case verified(DownloadQueue.ID, mismatch: String?)
     /// Reports that memory for bodies was returned.

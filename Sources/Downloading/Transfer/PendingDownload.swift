@@ -45,15 +45,24 @@ struct PendingDownload: Sendable {
   func answer(_ result: Result<LoadResult, ImageError>) { reply.give(result) }
 }
 
-/// A load's priority: raised on any thread, read on the transfer thread. Being shared, a raise that
-/// arrives before its load is not lost.
+/// A load's priority and clients: they grow on any thread, and are read on the transfer thread. Being
+/// shared, a change that arrives before its load is not lost.
 final class SharedPriority: Sendable {
-  private let state = Lock(LoadPriority.low)
+  private struct State {
+    var value = LoadPriority.low
+    var clients: Set<LoadClient> = []
+  }
 
-  var value: LoadPriority { state.withLock { $0 } }
+  private let state = Lock(State())
+
+  var value: LoadPriority { state.withLock { $0.value } }
+  var clients: Set<LoadClient> { state.withLock { $0.clients } }
 
   /// Raises the priority; never lowers it.
-  func raise(to value: LoadPriority) { state.withLock { $0 = max($0, value) } }
+  func raise(to value: LoadPriority) { state.withLock { $0.value = max($0.value, value) } }
+
+  /// Adds clients that the load is for.
+  func add(_ clients: Set<LoadClient>) { state.withLock { $0.clients.formUnion(clients) } }
 }
 
 /// A reply from the transfer thread to an awaiting task.

@@ -68,6 +68,7 @@ final class TransferLoop {
     let configuration = rules.configuration
     queue = DownloadQueue(
       limit: configuration.limit, limitPerHost: configuration.limitPerHost,
+      share: configuration.share,
       silentLimit: configuration.silentLimit, queueLimit: configuration.queueLimit,
       queueTimeout: configuration.queueTimeout,
       order: configuration.order)
@@ -118,6 +119,7 @@ final class TransferLoop {
     case .cancel(let id): finish(id, with: .failure(.cancelled))
     case .raise(let id):
       if let load = loads[id] { queue.raise(id, to: load.priority.value) }
+    case .join(let id, let client): apply(queue.join(id, client: client))
     case .verified(let id, let mismatch): verified(id, mismatch: mismatch)
     case .memoryReturned: room.grant()
     case .resolved(let name, let answer): apply(names.resolved(name, answer, now: clock.now))
@@ -134,8 +136,10 @@ final class TransferLoop {
     guard !breaker.refuses(load.id, to: host, now: clock.now) else {
       return end(load.id, with: .failure(Self.circuitOpen))
     }
-    let priority = load.priority.value
-    apply(queue.add(load.id, host: host, priority: priority, now: load.arrived))
+    apply(
+      queue.add(
+        load.id, host: host, clients: Array(load.priority.clients), priority: load.priority.value,
+        now: load.arrived))
   }
 
   static let circuitOpen = ImageError.sourceUnreachable(

@@ -12,12 +12,16 @@ struct FlightBody: Sendable {
 
 /// A participant in a coalesced flight: a request, or a flight that waits for another flight.
 ///
+/// A flight works for the clients of all its participants, those that have left included.
+///
 /// The priority of a flight is the maximum of its participants' priorities. It never falls, even
 /// when that participant leaves (in SDWebImage 5, a joining request can lower it).
 final class FlightParticipant: WorkPriority {
   private struct State {
     var priority: LoadPriority
     var observers: [@Sendable (LoadPriority) -> Void] = []
+    var clients: Set<LoadClient>
+    var clientObservers: [@Sendable (LoadClient) -> Void] = []
     var waiting: [Int: FlightParticipant] = [:]
     var body: FlightBody?
     var hasJoined = false
@@ -29,28 +33,29 @@ final class FlightParticipant: WorkPriority {
   private let onBody: (@Sendable (FlightBody) -> Void)?
   private let onClose: (@Sendable () -> Void)?
 
-  /// Creates the participant of one request.
+  /// Creates the participant of one request, which the current task works for (`ImagingAccounts`).
   ///
   /// - Parameter onBody: called on the loader's thread when a body begins to arrive; must not
   ///   block.
   convenience init(
     _ priority: LoadPriority, onBody: (@Sendable (FlightBody) -> Void)? = nil
   ) {
-    self.init(priority, isRequest: true, onBody: onBody)
+    let client = ImagingAccounts.current?.client ?? .background
+    self.init(priority, clients: [client], isRequest: true, onBody: onBody)
   }
 
   /// Creates a flight's own participant, with the lowest priority and no waiting participants.
   ///
   /// - Parameter onClose: called once, on any thread, when the flight accepts no more participants.
   static func ofFlight(onClose: (@Sendable () -> Void)? = nil) -> FlightParticipant {
-    FlightParticipant(.low, isRequest: false, onClose: onClose)
+    FlightParticipant(.low, clients: [], isRequest: false, onClose: onClose)
   }
 
   private init(
-    _ priority: LoadPriority, isRequest: Bool, onBody: (@Sendable (FlightBody) -> Void)? = nil,
-    onClose: (@Sendable () -> Void)? = nil
+    _ priority: LoadPriority, clients: Set<LoadClient>, isRequest: Bool,
+    onBody: (@Sendable (FlightBody) -> Void)? = nil, onClose: (@Sendable () -> Void)? = nil
   ) {
-    state = Lock(State(priority: priority))
+    state = Lock(State(priority: priority, clients: clients))
     self.isRequest = isRequest
     self.onBody = onBody
     self.onClose = onClose
@@ -66,6 +71,8 @@ final class FlightParticipant: WorkPriority {
     if isClosed { participant.close() }
     if let body { participant.announce(body) }
     raise(to: participant.observe { [weak self] in self?.raise(to: $0) })
+    let clients = participant.observeClients { [weak self] in self?.add($0) }
+    for client in clients { add(client) }
   }
 
   /// Removes a waiting participant. The priority stays as it is.
@@ -88,6 +95,23 @@ final class FlightParticipant: WorkPriority {
     state.withLock { state in
       state.observers.append(observer)
       return state.priority
+    }
+  }
+
+  /// Adds a client that the flight works for.
+  private func add(_ client: LoadClient) {
+    let observers = state.withLock { state in
+      state.clients.insert(client).inserted ? state.clientObservers : []
+    }
+    for observer in observers { observer(client) }
+  }
+
+  func observeClients(
+    _ observer: @escaping @Sendable (LoadClient) -> Void
+  ) -> Set<LoadClient> {
+    state.withLock { state in
+      state.clientObservers.append(observer)
+      return state.clients
     }
   }
 

@@ -235,13 +235,19 @@ public struct Download: Sendable {
   }
 }
 
-/// The priority of shared work: the highest of its participants' priorities. May rise while the
-/// work waits.
+/// The priority of shared work: the highest of its participants' priorities, and whom it works for. Both
+/// may grow while the work waits.
 public protocol WorkPriority: AnyObject, Sendable {
   /// Calls `observer` for each raise, on any thread; must not block.
   ///
   /// - Returns: the current priority.
   func observe(_ observer: @escaping @Sendable (LoadPriority) -> Void) -> LoadPriority
+  /// Calls `observer` for each further client that the work is for, on any thread; must not block.
+  ///
+  /// - Returns: the present clients, those that have left included; empty before the first participant.
+  func observeClients(
+    _ observer: @escaping @Sendable (LoadClient) -> Void
+  ) -> Set<LoadClient>
   /// The number of requests that wait for the work.
   var waiters: Int { get }
 }
@@ -267,7 +273,7 @@ public struct LoadRequest: Sendable {
   public let url: SourceURL
   /// The validators of the cached source, for a conditional request (RFC 9110, section 13).
   public let validators: Validators?
-  /// The priority in the queue; `nil`: always normal.
+  /// The priority in the queue and the clients; `nil`: always normal, without a client's share.
   public let priority: (any WorkPriority)?
   /// Forwarded header fields of the client, sent only to the origin of `url`.
   public let forwarded: [HeaderField]

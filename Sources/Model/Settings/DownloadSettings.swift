@@ -39,6 +39,9 @@ public struct DownloadSettings: Hashable, Sendable {
   /// Maximum number of concurrent transfers per host and port, at least 1. Browsers and SDWebImage
   /// use 6.
   public var limitPerHost = 6
+  /// Concurrent transfers of one client while others wait, at most 10,000; 0: a quarter of `limit`. Clients are counted
+  /// as for `server.active_requests_per_client`.
+  public var limitPerClient = 0
   /// Maximum number of waiting downloads; further ones are refused.
   public var queueLimit = 1_024
   /// Maximum time a download waits for a slot, 100 ms to 1 h.

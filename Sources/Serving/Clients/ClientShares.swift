@@ -34,7 +34,7 @@ final class ClientShares: Sendable {
   func begin(_ address: IPAddress?, at now: Int) throws(ImageError) -> ClientShare? {
     guard let client = clients.network(of: address) else { return nil }
     try refuse(accounts.withLock { $0.begin(client, at: now) })
-    return ClientShare(client: client, shares: self)
+    return ClientShare(network: client, shares: self)
   }
 
   private func refuse(_ error: ImageError?) throws(ImageError) {
@@ -50,16 +50,19 @@ final class ClientShares: Sendable {
 
 /// The share of a request that waits for an image.
 struct ClientShare: ImagingAccount {
-  fileprivate let client: IPAddress
+  fileprivate let network: IPAddress
   fileprivate let shares: ClientShares
 
+  /// Whose share of downloads its loads take.
+  var client: LoadClient { .network(network) }
+
   /// Ends the request. Called once.
-  func end() { shares.change { $0.end(client) } }
+  func end() { shares.change { $0.end(network) } }
 
   /// Charges imaging time, also after the request has ended.
   func charge(_ time: Duration) {
     let seconds = time / .seconds(1)
-    shares.change { $0.charge(client, seconds: seconds, at: Clock.coarseMilliseconds()) }
+    shares.change { $0.charge(network, seconds: seconds, at: Clock.coarseMilliseconds()) }
   }
 }
 

@@ -62,11 +62,11 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
       })
   }
 
-  /// Does the work, and charges its imaging time to the client.
+  /// Does the work as that of the client: imaging time and downloads count as the client's.
   private func charged(_ work: @escaping RequestWork) async throws(ImageError) -> Outcome {
-    guard let share else { return try await work() }
+    let account: any ImagingAccount = share ?? UnlimitedAccount()
     // `withValue` does not keep the type of an error.
-    return try await ImagingAccounts.$current.withValue(share) {
+    return try await ImagingAccounts.$current.withValue(account) {
       () async -> Result<Outcome, ImageError> in
       do throws(ImageError) {
         return .success(try await work())

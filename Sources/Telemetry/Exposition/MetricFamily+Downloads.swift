@@ -39,6 +39,12 @@ extension MetricFamily {
     .gauge("pictor_downloads_per_host_limit", "The most downloads that may run per host.") {
       $0.downloads.limitPerHost
     },
+    .gauge("pictor_downloads_per_client_limit", "The share of running downloads of a client.") {
+      $0.downloads.limitPerClient
+    },
+    .gauge("pictor_downloads_above_share", "Running downloads above their clients' shares.") {
+      $0.downloads.aboveShare
+    },
     .gauge("pictor_downloads_paused", "Whether an operator paused downloads: 1, else 0.") {
       $0.downloads.paused ? 1 : 0
     },

@@ -8,13 +8,12 @@ import Testing
 
 /// Makes a small queue for tests.
 func makeQueue(
-  limit: Int = 3, perHost: Int = 2, silent: Int = 4, waiting: Int = 10,
+  limit: Int = 3, perHost: Int = 2, share: Int = 1, silent: Int = 4, waiting: Int = 10,
   order: DownloadOrder = .fifo
 ) -> DownloadQueue {
   DownloadQueue(
-    limit: limit, limitPerHost: perHost, silentLimit: silent, queueLimit: waiting,
-    queueTimeout: .seconds(15),
-    order: order)
+    limit: limit, limitPerHost: perHost, share: share, silentLimit: silent, queueLimit: waiting,
+    queueTimeout: .seconds(15), order: order)
 }
 
 @Suite(.onOwnThreads) struct DownloadQueueTests {

@@ -79,6 +79,43 @@ import Testing
     for client in waiting { #expect(try client.readAnswer().status == 200) }
   }
 
+  @Test func `one client's drips on many hosts take no place of another client's misses`() throws {
+    // Given hosts that drip 40 KiB/s, so none is slow, and more downloads of one client than may run
+    let hosts = try (0..<4).map { _ in try Origin() }
+    let image = try TestImages.jpeg(width: 300, height: 200)
+    let piece = [UInt8](repeating: 0, count: 1_024)
+    for host in hosts {
+      host.route("/drip") { _ in
+        let head = OriginReply.head(200, headers: ["Content-Length: 8000000"])
+        return OriginReply([.send(head + image)] + [.drip(piece, milliseconds: 25)])
+      }
+    }
+    origin.serve("/joined.jpg", bytes: image)
+    let pictor = try PictorProcess(
+      in: folder,
+      [
+        "--server.trusted_proxies", "127.0.0.0/8", "--download.limit", "16",
+        "--download.timeout", "10m", "--server.request_timeout", "10m",
+      ])
+    var targets = hosts.flatMap { host in (0..<6).map { host.target("/drip?\($0)") } }
+    targets.append(origin.target("/joined.jpg"))
+    let held = try targets.map { target in
+      let client = try pictor.connect()
+      try client.send(HTTPClient.text("GET", target: target, headers: greedy))
+      return client
+    }
+    try pictor.waitFor("all are there") { $0.downloads.running + $0.downloads.waiting == 25 }
+    // Then another client's miss is answered, and what it joins of the waiting ones
+    let wait = 60
+    #expect(
+      try pictor.connect(timeout: wait).get(origin.target("/a.jpg"), headers: modest).status == 200)
+    #expect(
+      try pictor.connect(timeout: wait).get(origin.target("/joined.jpg"), headers: modest).status
+        == 200)
+    #expect(try pictor.stats().downloads.limitPerClient == 4)
+    withExtendedLifetime(held) {}
+  }
+
   @Test func `imaging time is charged to the client whose image is rendered`() throws {
     // Given less time than any image takes
     let pictor = try PictorProcess(

@@ -1,4 +1,4 @@
-// FlightAccountTests: who is charged for the imaging time of a flight.
+// FlightAccountTests: who is charged for the imaging time of a flight, and whose download it is.
 
 import Model
 import Platform
@@ -10,6 +10,8 @@ import Testing
 @Suite(.onOwnThreads) final class FlightAccountTests: ManagedTests {
   /// Counts the charges.
   private final class Bill: ImagingAccount {
+    let client: LoadClient
+    init(_ address: UInt32 = 1) { client = .network(.v4(address)) }
     let count = Lock(0)
     func charge(_ time: Duration) { count.withLock { $0 += 1 } }
   }
@@ -39,6 +41,35 @@ import Testing
     // Then
     _ = try await (began.value, joined.value)
     #expect(first.count.withLock { $0 } == 1 && second.count.withLock { $0 } == 0)
+  }
+
+  @Test func `a download is that of all clients who wait for it, also by another variant`()
+    async throws
+  {
+    // Given a download that one client began
+    let clients = Lock<Set<LoadClient>>([])
+    let (first, second, third) = (Bill(1), Bill(2), Bill(3))
+    let began = try ImagingAccounts.$current.withValue(first) { asking(try request()) }
+    try await eventually { self.loader.started.value == 1 }
+    let priority = try #require(loader.requests.withLock { $0.first?.priority })
+    let present = priority.observeClients { client in
+      clients.withLock { _ = $0.insert(client) }
+    }
+    #expect(present == [first.client])
+    // When others join the variant and the source
+    let joined = try ImagingAccounts.$current.withValue(second) { asking(try request()) }
+    try await eventually { clients.withLock { $0 } == [second.client] }
+    let other = try ImagingAccounts.$current.withValue(third) { asking(try request(scale: 0.5)) }
+    let unlimited = try ImagingAccounts.$current.withValue(UnlimitedAccount()) {
+      asking(try request())
+    }
+    // Then
+    try await eventually {
+      clients.withLock { $0 } == [second.client, third.client, .unlimited]
+    }
+    #expect(loader.started.value == 1)
+    openAll()
+    for task in [began, joined, other, unlimited] { _ = try await task.value }
   }
 
   @Test func `work that no request waits for is charged to none`() async throws {

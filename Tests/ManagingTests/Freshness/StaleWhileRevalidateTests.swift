@@ -56,6 +56,8 @@ final class StaleWhileRevalidateTests: StaleTests {
     #expect(processor.started.value == 1)
     #expect(loader.requests.withLock { $0.last?.validators?.etag } == "\"v1\"")
     #expect(loader.requests.withLock { $0.last?.priority?.observe { _ in } } == .low)
+    #expect(
+      loader.requests.withLock { $0.last?.priority?.observeClients { _ in } } == [.background])
     #expect(manager.freshnessFigures.staleWhileRevalidate == 1)
     #expect(manager.freshnessFigures.revalidations == 1)
     #expect(manager.freshnessFigures.revalidationsFailed == 0)
@@ -118,9 +120,14 @@ final class StaleWhileRevalidateTests: StaleTests {
     _ = manager.deliveryAtOnce(for: request)
     try await eventually { [loader] in loader.started.value == 2 }
     pass(seconds: 10)
-    let waiting = Task { [manager] in try await manager.variant(for: request) }
+    let waiting = ImagingAccounts.$current.withValue(UnlimitedAccount()) {
+      Task { [manager] in try await manager.variant(for: request) }
+    }
     try await eventually { [manager] in manager.figures.waiting >= 4 }
-    // A client waits now, so the priority was raised.
+    // A client waits now, so the priority was raised, and the download is that client's, too.
+    #expect(
+      loader.requests.withLock { $0.last?.priority?.observeClients { _ in } }
+        == [.background, .unlimited])
     #expect(loader.requests.withLock { $0.last?.priority?.observe { _ in } } == .normal)
     loader.gate.open()
     let answer = try await waiting.value

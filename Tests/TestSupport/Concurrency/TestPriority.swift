@@ -1,13 +1,15 @@
-// TestPriority: the priority of work, raised by a test.
+// TestPriority: the priority and the clients of work, changed by a test.
 
 import Model
 import Platform
 
-/// A priority that a test raises.
+/// A priority that a test raises, with the clients of the work.
 public final class TestPriority: WorkPriority {
   private struct State {
     var value: LoadPriority
     var observers: [@Sendable (LoadPriority) -> Void] = []
+    var clients: Set<LoadClient>
+    var clientObservers: [@Sendable (LoadClient) -> Void] = []
   }
 
   /// One.
@@ -21,8 +23,12 @@ public final class TestPriority: WorkPriority {
   /// - Parameters:
   ///   - value: The priority at first.
   ///   - raisedWhileObserved: The priority that each new observer hears of before `observe` returns.
-  public init(_ value: LoadPriority, raisedWhileObserved: LoadPriority? = nil) {
-    state = Lock(State(value: value))
+  ///   - clients: The clients at first.
+  public init(
+    _ value: LoadPriority, raisedWhileObserved: LoadPriority? = nil,
+    clients: Set<LoadClient> = [.unlimited]
+  ) {
+    state = Lock(State(value: value, clients: clients))
     self.raisedWhileObserved = raisedWhileObserved
   }
 
@@ -36,6 +42,25 @@ public final class TestPriority: WorkPriority {
       state.observers.append(observer)
       return state.value
     }
+  }
+
+  /// Adds an observer of clients. Returns the present ones.
+  public func observeClients(
+    _ observer: @escaping @Sendable (LoadClient) -> Void
+  ) -> Set<LoadClient> {
+    state.withLock { state in
+      state.clientObservers.append(observer)
+      return state.clients
+    }
+  }
+
+  /// Adds a client and notifies all observers.
+  public func add(_ client: LoadClient) {
+    let observers = state.withLock { state in
+      state.clients.insert(client)
+      return state.clientObservers
+    }
+    for observer in observers { observer(client) }
   }
 
   /// Sets the priority and notifies all observers, also of a lower one, because raises may overtake each other.

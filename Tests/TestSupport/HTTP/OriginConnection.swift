@@ -111,6 +111,11 @@ struct OriginConnection {
         try send([byte])
         try waitForClient(milliseconds: milliseconds)
       }
+    case .drip(let bytes, let milliseconds):
+      while true {
+        try send(bytes)
+        try waitForClient(milliseconds: milliseconds)
+      }
     case .silence:
       while true { try waitForClient(milliseconds: 1_000) }
     case .close:

@@ -13,6 +13,8 @@ public struct OriginReply: Sendable {
     case sendForever([UInt8])
     /// Sends bytes one at a time with a pause between them.
     case trickle([UInt8], milliseconds: Int)
+    /// Sends the same bytes repeatedly with a pause between them, until the client disconnects.
+    case drip([UInt8], milliseconds: Int)
     /// Sends no data until the client disconnects.
     case silence
     /// Closes the connection gracefully.

@@ -1,0 +1,287 @@
+// DownloadQueue: decides which downloads run, wait or are refused. Has no side effects.
+
+import Model
+import Platform
+
+/// Grants slots to loads, limited in total, per host and per client. Waiting loads start by priority,
+/// within one priority by the clients' turns (`ClientPlaces`), then by `DownloadOrder`.
+///
+/// - A load whose host is full is skipped, so a slow host fills only its own slots.
+/// - A stalled load, silent or slow, no longer counts against the total limit, up to `silentLimit`
+///   loads. Beyond that, a stalled load ends when a waiting load could have its place: the slowest one
+///   of the client with the most of them.
+/// - A client that has its share starts further loads while the total limit has room and no other load
+///   waits. These no longer count against the total limit for clients below their shares, up to
+///   `silentLimit` loads together with stalled ones. So a client that was alone delays no other.
+/// - A load for several clients waits for the first of them that has a place.
+/// - The host of a silent load starts no further load until it responds, unless it was sending to
+///   another load when this one became silent, or had just responded to one. A slow load still counts against its host's limit, so
+///   a slow host gets no more connections than others.
+/// - A host that responded to a load is not blamed when that load becomes silent later, usually
+///   after a redirect.
+///
+/// Starting a load takes time linear in the number of pairs of a host and a client with waiting loads,
+/// not in the number of loads (`WaitingLoads`).
+struct DownloadQueue {
+  typealias ID = Int
+
+  /// The actions for the caller, in order.
+  enum Action: Hashable {
+    /// Begin the transfer; it holds its slot until `remove`.
+    case start(ID)
+    /// Refuse: the queue is full.
+    case refuse(ID)
+    /// Refuse: the load has waited too long.
+    case expire(ID)
+    /// End a running load that is stalled: a waiting load gets its place. It is already removed.
+    case giveUp(ID)
+  }
+
+  /// A host with running loads.
+  private struct Host {
+    var running = 0
+    /// Running loads that no host has responded to.
+    var unanswered = 0
+    /// Whether a load was silent and the host has not responded since. Then at least one running
+    /// load is unanswered.
+    var isSilent = false
+  }
+
+  /// A running load.
+  private struct Run {
+    let host: String
+    /// The client whose place it has.
+    let client: LoadClient
+    /// The load's number in order of start.
+    let number: Int
+  }
+
+  private let limit: Int
+  private let limitPerHost: Int
+  private let silentLimit: Int
+  private let queueLimit: Int
+  private let queueTimeout: Duration
+  private var hosts: [String: Host] = [:]
+  private var waiting: WaitingLoads
+  private var clients: ClientPlaces
+  private var running: [ID: Run] = [:]
+  /// Running loads that are silent.
+  private var silent: Set<ID> = []
+  /// The rate of each running load that is slow, in KiB/s. None is silent, too.
+  private var slow: [ID: Int] = [:]
+  /// Running loads that any host has responded to.
+  private var answered: Set<ID> = []
+  /// The host that responded to a running load last. A silent load has none.
+  private var senders: [ID: String] = [:]
+  private var starts = 0
+  /// Whether no load starts (SDWebImageDownloader's `suspended`).
+  private(set) var isPaused = false
+
+  init(
+    limit: Int, limitPerHost: Int, share: Int, silentLimit: Int, queueLimit: Int,
+    queueTimeout: Duration, order: DownloadOrder = .fifo
+  ) {
+    self.limit = max(limit, 1)
+    self.limitPerHost = max(limitPerHost, 1)
+    self.silentLimit = max(silentLimit, 0)
+    self.queueLimit = max(queueLimit, 0)
+    self.queueTimeout = queueTimeout
+    waiting = WaitingLoads(order: order)
+    clients = ClientPlaces(share: share)
+  }
+
+  var runningCount: Int { running.count }
+  /// The number of silent running loads.
+  var silentCount: Int { silent.count }
+  /// The number of slow running loads.
+  var slowCount: Int { slow.count }
+  var waitingCount: Int { waiting.count }
+  /// The number of running loads above the shares of their clients, without stalled ones.
+  var surplusCount: Int { clients.surplus }
+  /// The earliest deadline of a waiting load.
+  var nextDeadline: ContinuousClock.Instant? { waiting.firstDeadline?.deadline }
+
+  /// Writes the state of `host` into an outlook.
+  func describe(_ host: String, in outlook: inout LoadOutlook) {
+    outlook.isPaused = isPaused
+    outlook.limitPerHost = limitPerHost
+    outlook.running = hosts[host]?.running ?? 0
+    outlook.waiting = waiting.count(of: host)
+  }
+
+  /// Adds a load of `host` (and port) for `clients`; without any, it works in the background.
+  mutating func add(
+    _ id: ID, host: String, clients: [LoadClient] = [.unlimited], priority: LoadPriority,
+    now: ContinuousClock.Instant
+  ) -> [Action] {
+    waiting.add(
+      id, host: host, clients: clients.isEmpty ? [.background] : clients, priority: priority,
+      deadline: now + queueTimeout)
+    // No other waiting load can start, because free slots are granted at once.
+    let actions = startWaiting()
+    guard waitingCount > queueLimit else { return actions }
+    waiting.remove(id)
+    return actions + [.refuse(id)]
+  }
+
+  /// Raises the priority of a waiting load; never lowers it. The load keeps its order of arrival.
+  mutating func raise(_ id: ID, to priority: LoadPriority) { waiting.raise(id, to: priority) }
+
+  /// Adds a client that a waiting load is for. A running load keeps the place that it has.
+  mutating func join(_ id: ID, client: LoadClient) -> [Action] {
+    waiting.join(id, client: client)
+    return startWaiting()
+  }
+
+  /// Removes a running or waiting load; ignores an unknown one.
+  mutating func remove(_ id: ID) -> [Action] {
+    guard running[id] != nil else {
+      waiting.remove(id)
+      return []
+    }
+    release(id)
+    return startWaiting()
+  }
+
+  private mutating func release(_ id: ID) {
+    guard let run = running.removeValue(forKey: id) else { return }
+    let host = run.host
+    hosts[host]?.running -= 1
+    let isStalled = silent.remove(id) != nil || slow.removeValue(forKey: id) != nil
+    clients.end(run.client, isStalled: isStalled)
+    senders[id] = nil
+    if answered.remove(id) == nil { hosts[host]?.unanswered -= 1 }
+    forgive(host)
+    if hosts[host]?.running == 0 { hosts[host] = nil }
+  }
+
+  /// Marks a running load as silent. `isAlive` tells whether its host has responded to another load a moment ago.
+  mutating func silence(_ id: ID, isAlive: Bool) -> [Action] {
+    guard let run = running[id], silent.insert(id).inserted else { return [] }
+    let host = run.host
+    if slow.removeValue(forKey: id) == nil { clients.stall(run.client) }
+    senders[id] = nil
+    if !answered.contains(id), !isAlive, !isSending(host) { hosts[host]?.isSilent = true }
+    return startWaiting()
+  }
+
+  /// Whether a host sends to a running load fast enough.
+  private func isSending(_ host: String) -> Bool {
+    senders.contains { id, sender in sender == host && slow[id] == nil }
+  }
+
+  /// Marks a running load as slow; `rate` in KiB/s. A silent load stays silent until it responds.
+  mutating func slow(_ id: ID, rate: Int) -> [Action] {
+    guard let client = running[id]?.client, !silent.contains(id) else { return [] }
+    if slow.updateValue(rate, forKey: id) == nil { clients.stall(client) }
+    return startWaiting()
+  }
+
+  /// Records that a running load is no longer slow. The number of loads that count may exceed `limit`
+  /// for a while.
+  mutating func recover(_ id: ID) {
+    guard let client = running[id]?.client, slow.removeValue(forKey: id) != nil else { return }
+    clients.recover(client)
+  }
+
+  /// Records a response of `speaker` to a running load: of its own host or a redirect's. `speaker`
+  /// is no longer silent, and the load no longer stalled. The number of loads may exceed `limit` for
+  /// a while.
+  mutating func answer(_ id: ID, from speaker: String) -> [Action] {
+    guard let run = running[id] else { return [] }
+    let host = run.host
+    if silent.remove(id) != nil || slow.removeValue(forKey: id) != nil {
+      clients.recover(run.client)
+    }
+    senders[id] = speaker
+    if answered.insert(id).inserted { hosts[host]?.unanswered -= 1 }
+    hosts[speaker]?.isSilent = false
+    forgive(host)
+    return startWaiting()
+  }
+
+  /// Clears a host's silence if no running load waits for its first response. The next load finds
+  /// out whether the host responds again.
+  private mutating func forgive(_ host: String) {
+    if hosts[host]?.unanswered == 0 { hosts[host]?.isSilent = false }
+  }
+
+  /// Removes the loads that wait for `host` and returns them in order of arrival. No other load can
+  /// start because of it.
+  mutating func removeWaiting(for host: String) -> [ID] {
+    waiting.removeAll(of: host)
+  }
+
+  /// Refuses loads that have waited too long. A pause does not extend their wait.
+  mutating func expire(now: ContinuousClock.Instant) -> [Action] {
+    var actions: [Action] = []
+    while let (id, deadline) = waiting.firstDeadline, deadline <= now {
+      waiting.remove(id)
+      actions.append(.expire(id))
+    }
+    return actions
+  }
+
+  /// Starts no load until `resume`. Running loads continue.
+  mutating func pause() { isPaused = true }
+
+  /// Ends a pause.
+  mutating func resume() -> [Action] {
+    isPaused = false
+    return startWaiting()
+  }
+
+  /// Running loads that are not stalled.
+  private var active: Int { running.count - silent.count - slow.count }
+
+  /// Ends a stalled load if too many are running: of the client with the most stalled ones the
+  /// slowest. Of equally slow loads, the one that began first ends, so that each has had as much time as
+  /// possible.
+  private mutating func makePlace() -> [Action] {
+    guard running.count >= limit + silentLimit else { return [] }
+    let paces = silent.map { (id: $0, rate: 0) } + slow.map { (id: $0.key, rate: $0.value) }
+    let first = paces.min { order(of: $0.id, rate: $0.rate) < order(of: $1.id, rate: $1.rate) }
+    guard let first else { return [] }
+    release(first.id)
+    return [.giveUp(first.id)]
+  }
+
+  /// Orders stalled loads: the lowest ends first.
+  private func order(of id: ID, rate: Int) -> (Int, Int, Int) {
+    guard let run = running[id] else { return (.max, .max, .max) }
+    return (-clients.burden(of: run.client), rate, run.number)
+  }
+
+  private mutating func startWaiting() -> [Action] {
+    var actions: [Action] = []
+    while let (id, host, client) = next() {
+      waiting.remove(id)
+      actions += makePlace()
+      actions.append(start(id, of: host, for: client))
+    }
+    return actions
+  }
+
+  /// Returns the waiting load that starts next, if necessary in the place of a stalled one
+  /// (`makePlace`); `nil` if none may start.
+  private func next() -> (id: ID, host: String, client: LoadClient)? {
+    let hasRoom = running.count < limit + silentLimit || running.count > active
+    guard !isPaused, !waiting.isEmpty, hasRoom, active - clients.surplus < limit else { return nil }
+    return waiting.next { lane in
+      if let host = hosts[lane.host], host.running >= limitPerHost || host.isSilent { return nil }
+      let isAboveShare = !clients.isWithinShare(lane.client)
+      guard active - (isAboveShare ? 0 : clients.surplus) < limit else { return nil }
+      return WaitingLoads.Standing(
+        isAboveShare: isAboveShare, turn: clients.turn(of: lane.client))
+    }
+  }
+
+  private mutating func start(_ id: ID, of host: String, for client: LoadClient) -> Action {
+    starts += 1
+    running[id] = Run(host: host, client: client, number: starts)
+    clients.start(client)
+    hosts[host, default: Host()].running += 1
+    hosts[host]?.unanswered += 1
+    return .start(id)
+  }
+}
