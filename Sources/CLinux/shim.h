@@ -262,14 +262,24 @@ static inline int pictor_linux_is_first_call_of_thread(void) {
 /// malloc_trim(3): gives free memory back to the system.
 static inline void pictor_linux_trim_memory(void) { malloc_trim(0); }
 
-/// prlimit(2): the soft limit of another process's private memory, at most its hard limit. 1 if it is below that, 0 if it
-/// is the same, -1 with errno for an error.
-static inline int pictor_linux_limit_data(pid_t pid, rlim_t value) {
+/// prlimit(2): a soft limit of another process, at most its hard limit. 1 if it is below that, 0 if it is the same, -1 with
+/// errno for an error.
+static inline int pictor_linux_lower_limit(pid_t pid, int resource, rlim_t value) {
   struct rlimit limit;
-  if (prlimit(pid, RLIMIT_DATA, NULL, &limit) != 0) return -1;
+  if (prlimit(pid, resource, NULL, &limit) != 0) return -1;
   int is_lower = value < limit.rlim_max;
   limit.rlim_cur = is_lower ? value : limit.rlim_max;
-  return prlimit(pid, RLIMIT_DATA, &limit, NULL) == 0 ? is_lower : -1;
+  return prlimit(pid, resource, &limit, NULL) == 0 ? is_lower : -1;
+}
+
+/// pictor_linux_lower_limit for the private memory of a process.
+static inline int pictor_linux_limit_data(pid_t pid, rlim_t value) {
+  return pictor_linux_lower_limit(pid, RLIMIT_DATA, value);
+}
+
+/// pictor_linux_lower_limit for the files that a process writes, memory files included.
+static inline int pictor_linux_limit_files(pid_t pid, rlim_t value) {
+  return pictor_linux_lower_limit(pid, RLIMIT_FSIZE, value);
 }
 
 /// setrlimit(2), hard and soft limit alike. A hard limit that is lower already stays: raising it takes a privilege.

@@ -32,9 +32,9 @@ public struct ImagerPoolConfiguration: Sendable {
   /// What a job may take beyond the memory that it was admitted with, in bytes: the stacks of six threads. Each counts
   /// 8 MiB against the limit and takes a few KiB.
   package var memorySlack = 48 << 20
-  /// Maximum size of a result in bytes (RLIMIT_FSIZE). `nil` means no limit. Results do not count
-  /// as private memory.
-  public var maximumResultBytes: Int? = 512 << 20
+  /// Maximum size of a result in bytes (RLIMIT_FSIZE). `nil` means no limit. A result is a memory file, which does not
+  /// count as private memory.
+  public var maximumResultBytes: Int?
   /// The limits for decoding.
   public var limits: ImagingLimits
   /// Called with a worker's process id just before a job is sent to it. For tests, which stop or
@@ -62,6 +62,7 @@ public struct ImagerPoolConfiguration: Sendable {
     maximumWorkerMemory = settings.workerMemory ?? plan.workerMemory
     retireAboveResidentBytes = settings.retireAbove ?? plan.retireAbove
     limits = ImagingLimits(settings)
+    maximumResultBytes = min(512 << 20, Self.resultBytes(ofMemory: maximumWorkerMemory ?? .max))
     limits.maximumBytes = maximumWorkerMemory ?? .max
     let jobMemory = plan.jobs(beside: parts, workers: workers)
     let quickBytes = jobMemory / 2 / workers
@@ -70,6 +71,10 @@ public struct ImagerPoolConfiguration: Sendable {
     expensiveJobMemory = isPlenty ? .max : jobMemory / 2
     limits.maximumQuickBytes = isPlenty ? .max : quickBytes
   }
+
+  /// Returns the most that a result may have of the memory that its job was admitted with, in bytes: half. A worker writes
+  /// it when the encoded bytes are all that is left of the job, and has both for a moment.
+  static func resultBytes(ofMemory bytes: Int) -> Int { bytes / 2 }
 
   /// A setting of `settings`.
   public subscript<Value>(dynamicMember path: WritableKeyPath<ImagingSettings, Value>) -> Value {

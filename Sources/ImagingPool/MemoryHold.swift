@@ -4,14 +4,16 @@ import Model
 import Platform
 
 extension WorkerSlot {
-  /// Lowers the worker's memory limit to what the job was admitted with, or lifts it for a job that was admitted with the
-  /// whole memory of a worker. A machine that refuses this has estimates and no limit for them.
+  /// Lowers the worker's limits of memory and of its result to what the job was admitted with, or lifts them for a job that
+  /// was admitted with the whole memory of a worker. A machine that refuses this has estimates and no limit for them.
   ///
   /// - Returns: whether the worker has less than its whole memory for the job.
   func hold(_ worker: WorkerProcess, for id: UInt64, _ job: ImageJob) -> Bool {
     let bytes = admittedBytes(id).flatMap { job.mayMakeGIF ? nil : $0 }
     do throws(SystemError) {
-      try worker.holdMemory(to: bytes)
+      try worker.holdMemory(
+        to: bytes.map { $0 + configuration.memorySlack },
+        resultBytes: ImagerPoolConfiguration.resultBytes(ofMemory: bytes ?? 0))
     } catch {
       core.log.debug("a worker's memory limit stays", fields: ["reason": .string("\(error)")])
     }
@@ -25,7 +27,7 @@ extension WorkerSlot {
     guard let whole = configuration.maximumWorkerMemory else { return nil }
     let part = configuration.limits.maximumQuickBytes
     let admitted = max(core.bytesOfLong(id) ?? 0, part)
-    return admitted < whole ? admitted + configuration.memorySlack : nil
+    return admitted < whole ? admitted : nil
   }
 
   /// Admits a job that needs more memory than estimated with the whole memory of a worker.

@@ -112,25 +112,35 @@ final class WorkerProcess {
 
   private var residentBytes: Int { pages(at: 1).map { $0 * Int(getpagesize()) } ?? 0 }
 
-  /// Lowers the limit of its private memory (RLIMIT_DATA) to `bytes` more than it has now, or raises it again to the hard
-  /// limit if `bytes` is `nil`. A sealed worker cannot change it.
+  /// Lowers the limit of its private memory (RLIMIT_DATA) to `bytes` more than it has now, and that of a result
+  /// (RLIMIT_FSIZE) to `resultBytes`. With `nil` it raises both again to the hard limits. A sealed worker cannot change
+  /// them.
   ///
-  /// After an error, the limit is the one before.
-  func holdMemory(to bytes: Int?) throws(SystemError) {
+  /// After an error, a limit is the one before.
+  func holdMemory(to bytes: Int?, resultBytes: Int) throws(SystemError) {
     guard let bytes else {
-      if isHeld { try setMemoryLimit(.max) }
+      if isHeld {
+        try setResultLimit(.max)
+        try setMemoryLimit(.max)
+      }
       return
     }
     // proc_pid_statm(5): the sixth number is private memory and the stack.
     guard let present = pages(at: 5) else { throw SystemError(ENODATA) }
     // Never 0, which Linux takes for no limit (mm/mmap.c, may_expand_vm).
     try setMemoryLimit(UInt(present * Int(getpagesize()) + max(bytes, 0)))
+    // After the other limit, so that `isHeld` is true for as long as this one is lower.
+    try setResultLimit(UInt(max(resultBytes, 0)))
   }
 
   private func setMemoryLimit(_ bytes: UInt) throws(SystemError) {
     let isLower = pictor_linux_limit_data(pid, bytes)
     guard isLower >= 0 else { throw SystemError() }
     isHeld = isLower > 0
+  }
+
+  private func setResultLimit(_ bytes: UInt) throws(SystemError) {
+    guard pictor_linux_limit_files(pid, bytes) >= 0 else { throw SystemError() }
   }
 
   /// A number of pages in `/proc/PID/statm`; `nil` if unknown.

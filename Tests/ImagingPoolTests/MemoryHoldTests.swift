@@ -51,10 +51,13 @@ struct MemoryHoldTests {
     return digest
   }
 
-  /// Returns the limits of a process's private memory, the soft one first (proc_pid_limits(5)).
-  private static func memoryLimits(of pid: pid_t) -> [Int] {
+  /// Returns the limits of a process's private memory, the soft one first.
+  private static func memoryLimits(of pid: pid_t) -> [Int] { limits("Max data size", of: pid) }
+
+  /// Returns the limits of a process of this name, the soft one first (proc_pid_limits(5)).
+  private static func limits(_ name: String, of pid: pid_t) -> [Int] {
     let lines = try? PoolSupport.lines(of: "/proc/\(pid)/limits")
-    let line = lines?.first { $0.hasPrefix("Max data size") }
+    let line = lines?.first { $0.hasPrefix(name) }
     return line?.split { $0 == " " }.compactMap { Int($0) } ?? []
   }
 
@@ -76,6 +79,82 @@ struct MemoryHoldTests {
     #expect(found.allSatisfy { $0[1] == Self.whole })
     #expect(20 << 20..<100 << 20 ~= found[0][0] && found[1][0] - found[0][0] > 20 << 20)
     #expect(found[1][0] < 300 << 20)
+  }
+
+  @Test func `a result may have half of what its job was admitted with`() async throws {
+    // Given: the limits of files when a worker gets a job that is not expensive, and when it is; then those of a GIF
+    var configuration = Self.configuration(part: 4 << 20)
+    let limits = Lock<[[Int]]>([])
+    configuration.willSend = { pid in
+      let found = Self.limits("Max file size", of: pid)
+      limits.withLock { $0.append(found) }
+    }
+    try await PoolSupport.withPool(configuration) { pool in
+      _ = try await pool.process(Self.job(Self.scene(".avif[effort=0]")))
+      _ = try await pool.process(Self.job(Self.scene(".png"), as: .gif))
+    }
+    // Then
+    let found = limits.withLock { $0 }
+    try #require(found.count >= 3 && found.allSatisfy { $0.count == 2 })
+    #expect(found.allSatisfy { $0[1] == 512 << 20 })
+    #expect(found[0][0] == 2 << 20)
+    #expect(5 << 20..<150 << 20 ~= found[1][0])
+    #expect(found[2][0] == 512 << 20)
+  }
+
+  @Test(arguments: ImageFormat.outputs)
+  func `results of noise are below half of their estimates`(format: ImageFormat) async throws {
+    // Given: pixels that no encoder makes smaller, with alpha, in the best quality
+    var transform = Transform()
+    transform.format = format
+    transform.quality = 100
+    var random = SeededGenerator(seed: 20_261_125)
+    let pixels = Pixels(width: 700, height: 900, bands: 4) { _, _ in
+      (0..<4).map { _ in UInt8.random(in: 0...255, using: &random) }
+    }
+    let noise = try TestImages.encode(pixels, as: ".png[compression=0]")
+    let job = ImageJob(file: try .sealed(noise), transform: transform, density: 1)
+    // And: what its result may have, by the part and then by the estimate
+    var configuration = Self.configuration(part: 1)
+    let limits = Lock<[Int]>([])
+    configuration.willSend = { pid in
+      let found = Self.limits("Max file size", of: pid).first ?? 0
+      limits.withLock { $0.append(found) }
+    }
+    // Then
+    try await PoolSupport.withPool(configuration) { pool in
+      let result = try await pool.process(job)
+      let found = limits.withLock { $0 }
+      try #require(found.count >= 2)
+      #expect(result.body.count <= found[1], "\(result.body.count) of \(found)")
+    }
+  }
+
+  @Test func `a result above its limit is made again with the whole memory, and then fails`()
+    async throws
+  {
+    var configuration = Self.configuration(part: 4 << 20)
+    configuration.maximumResultBytes = 10_000
+    try await PoolSupport.withPool(configuration) { pool in
+      await #expect {
+        try await pool.process(Self.job(Self.scene(".png"), as: .png))
+      } throws: {
+        ($0 as? ImageError)?.code == "internal"
+      }
+      #expect(pool.figures.underestimated == 1 && pool.figures.workersLost == 0)
+      #expect(pool.memoryFigures.bytes == 0)
+    }
+  }
+
+  @Test(arguments: [256 << 20, 512 << 20, 1 << 30, 64 << 30], [1, 2, 8])
+  func `results of all workers fit into the memory of their jobs`(room: Int, cores: Int) throws {
+    let plan = MemoryPlan(room: room, cores: cores)
+    let configuration = ImagerPoolConfiguration(
+      executable: "/", plan: plan, parts: plan.memoryTier + plan.responses)
+    let most = try #require(configuration.maximumResultBytes)
+    let whole = try #require(configuration.maximumWorkerMemory)
+    // A job with the whole memory of a worker has its result twice for a moment.
+    #expect(2 * most <= whole && most <= 512 << 20)
   }
 
   @Test func `where a worker may take all its memory, its limit stays`() async throws {
