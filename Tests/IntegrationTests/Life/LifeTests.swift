@@ -32,6 +32,25 @@ import Testing
     #expect(lines.last?.contains("\"stopped\"") == true)
   }
 
+  @Test func `when the server is killed, its workers end, also one that cannot notice`() throws {
+    // Given: two workers, one of them stopped, so that it does not see its connection close
+    let pictor = try PictorProcess(in: folder, ["--imaging.workers", "2"])
+    let workers = pictor.workers()
+    try #require(workers.count == 2)
+    kill(workers[0], SIGSTOP)
+    // When
+    #expect(try pictor.end(SIGKILL) == -SIGKILL)
+    // Then: what is left of a process is a zombie at most, which its new parent reaps
+    for worker in workers {
+      try blockUntil("worker \(worker) ends") {
+        let state = contents(of: "/proc/\(worker)/stat").split(separator: ")").last?.first {
+          $0 != " "
+        }
+        return state == nil || state == "Z" || state == "X"
+      }
+    }
+  }
+
   @Test func `variants and sources survive a restart`() throws {
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 300, height: 200))
     var pictor = try PictorProcess(in: folder)
