@@ -91,7 +91,7 @@ extension Configuration {
     .size(
       "server.minimum_rate", at: \.server.minimumRate,
       purpose:
-        "bytes a second that a client must read, and half of it in each window of 30s; long "
+        "bytes a second that a client must read, on average: it may be 30s behind, later 2m; long "
         + "responses have 30s and their length by this rate; 0: only server.answer_timeout"),
     .duration(
       "server.shutdown_delay", at: \.server.shutdownDelay,

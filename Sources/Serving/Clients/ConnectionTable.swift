@@ -178,7 +178,7 @@ final class ConnectionTable: Sendable {
     }
   }
 
-  /// Whether the client of a connection has read less of a response than `leastPace` in a whole window.
+  /// Whether the client of a connection has long read less of a response than `leastPace` asks for.
   private func isTooSlow(
     _ connection: ConnectionWatch, in state: inout State, at now: Int
   ) -> Bool {
@@ -193,12 +193,11 @@ final class ConnectionTable: Sendable {
     // Each response has its own deadline.
     guard var pace = state.paces[id], pace.response == deadline else {
       state.paces[id] = ReadingPace(
-        response: deadline, at: now, received: SocketProgress.received(connection.descriptor))
+        response: deadline, leastPace, at: now, SocketProgress(of: connection.descriptor))
       return false
     }
     guard pace.isDue(leastPace, at: now) else { return false }
-    let progress = SocketProgress(of: connection.descriptor)
-    let isTooSlow = pace.end(leastPace, at: now, progress)
+    let isTooSlow = pace.look(leastPace, at: now, SocketProgress(of: connection.descriptor))
     state.paces[id] = isTooSlow ? nil : pace
     return isTooSlow
   }

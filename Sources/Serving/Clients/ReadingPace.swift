@@ -1,52 +1,78 @@
-// ReadingPace: how fast a client reads a response, window by window.
+// ReadingPace: whether a client reads a response fast enough.
 
 import Glibc
 
-/// The part of a response that a client has received since the window began. Without sockets and clocks.
+/// An account of what a client has received of a response, beside what it should have. Without sockets and clocks.
+///
+/// Received bytes are paid in, and time is charged at the minimum rate. A client whose account is overdrawn reads too
+/// slowly. The account carries over, so a client below the rate is found however its bytes are spread, and one above it
+/// may receive them in steps (docs/decisions/026-reading-pace.md).
 struct ReadingPace: Hashable {
   /// How fast clients have to read.
   struct Rule: Hashable, Sendable {
-    /// Milliseconds of a window.
+    /// Milliseconds over which the rate is averaged: what a new account is worth.
     let window: Int
-    /// Bytes that a client receives in a window, at least.
-    let bytes: Int
+    /// Bytes per second, at least 1.
+    let rate: Int
+
+    /// Windows that an account is worth at most.
+    static let maximumWindows = 4
+    /// Looks at an account in each window.
+    private static let looks = 6
 
     /// Creates a rule; `nil` without a rate.
     ///
-    /// A window asks for half of what the rate allows in it: bytes are acknowledged in steps of the client's buffer, and
-    /// a window may end just before a burst.
-    ///
-    /// - Parameter rate: bytes per second.
+    /// - Parameters:
+    ///   - window: milliseconds, at least 1.
+    ///   - rate: bytes per second. A rate above 1 TiB/s counts as that.
     init?(window: Int, rate: Int) {
       guard rate > 0 else { return nil }
       self.window = window
-      bytes = window * min(rate, 1 << 40) / 2_000
+      self.rate = min(rate, 1 << 40)
     }
+
+    /// Milliseconds between two looks at an account.
+    var interval: Int { max(window / Self.looks, 1) }
+    /// The most milliseconds that an account is worth.
+    var longest: Int { window * Self.maximumWindows }
+
+    /// Returns the bytes that a client receives in a time at least; of times above `longest`, those of `longest`.
+    func bytes(in milliseconds: Int) -> Int { rate * min(max(milliseconds, 0), longest) / 1_000 }
   }
 
   /// Identifies the response: its deadline.
   let response: Int
-  private var since: Int
-  private var before: Int?
+  private var balance: Int
+  private var seenAt: Int
+  private var seen: SocketProgress
 
-  /// Begins the first window. `received` is what the client has received on the connection so far; `nil` if unknown.
-  init(response: Int, at now: Int, received: Int?) {
+  /// Opens an account with one window and what the connection has received: an account is opened up to a second after
+  /// its response begins, when a fast client may have filled its receive buffer.
+  ///
+  /// - Parameter now: monotonic milliseconds.
+  init(response: Int, _ rule: Rule, at now: Int, _ progress: SocketProgress) {
     self.response = response
-    since = now
-    before = received
+    balance = min(
+      rule.bytes(in: rule.window) + (progress.received ?? 0), rule.bytes(in: rule.longest))
+    seenAt = now
+    seen = progress
   }
 
-  /// Whether the window is over.
-  func isDue(_ rule: Rule, at now: Int) -> Bool { now - since >= rule.window }
+  /// Whether it is time for the next look.
+  func isDue(_ rule: Rule, at now: Int) -> Bool { now - seenAt >= rule.interval }
 
-  /// Ends a window and begins the next one. Returns whether the client received too little, though there was more.
-  mutating func end(_ rule: Rule, at now: Int, _ progress: SocketProgress) -> Bool {
-    defer {
-      since = now
-      before = progress.received
-    }
-    guard let before, let received = progress.received else { return false }
-    return progress.isPending && received - before < rule.bytes
+  /// Pays in what was received since the last look, and charges the time. Returns whether the account is overdrawn.
+  ///
+  /// Time is charged if the client kept bytes back at both looks: otherwise the server had nothing more to send.
+  mutating func look(_ rule: Rule, at now: Int, _ progress: SocketProgress) -> Bool {
+    let (before, passed) = (seen, now - seenAt)
+    seen = progress
+    seenAt = now
+    guard let earlier = before.received, let received = progress.received else { return false }
+    let isCharged = before.isPending && progress.isPending
+    balance += max(received - earlier, 0) - (isCharged ? rule.bytes(in: passed) : 0)
+    balance = min(balance, rule.bytes(in: rule.longest))
+    return isCharged && balance < 0
   }
 }
 
@@ -72,7 +98,7 @@ struct SocketProgress: Hashable {
   }
 
   /// Returns the bytes that the peer has acknowledged; `nil` if the kernel does not tell.
-  static func received(_ descriptor: CInt) -> Int? {
+  private static func received(_ descriptor: CInt) -> Int? {
     // glibc's `tcp_info` ends before `tcpi_bytes_acked`, which Linux 4.1 added (include/uapi/linux/tcp.h).
     let offset = 120
     return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { info in
