@@ -70,7 +70,7 @@ let package = Package(
     .target(name: "FastJPEG", dependencies: ["Model"], swiftSettings: always),
     .target(
       name: "ImagingPipeline",
-      dependencies: ["Model", "Platform", "ImagingWire", "FastJPEG", "CVips", "CDeflate", "CJPEG"],
+      dependencies: ["Model", "Platform", "ImagingWire", "FastJPEG", "CVips", "CDeflate", "CJPEG", "CVectors"],
       swiftSettings: always),
     .executableTarget(
       name: "pictor",
@@ -105,6 +105,8 @@ let package = Package(
     .target(
       name: "CPage", exclude: ["files"], cSettings: [.unsafeFlags(["-std=c2x"])]),
     .systemLibrary(name: "CLinux"),
+    // No library either: vector instructions.
+    .systemLibrary(name: "CVectors"),
     library("CMicrohttpd", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
     library("CGnuTLS", pkgConfig: "gnutls", package: "libgnutls28-dev"),
     library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),

@@ -10,8 +10,9 @@ import Glibc
 struct LanczosAxis {
   /// The fraction bits of a weight; the weights of a window add up to exactly 1.
   static let weightBits = 14
-  /// The number of weights per window is a multiple of this value; unused weights are 0.
-  static let tapsMultiple = 4
+  /// The number of weights per window is a multiple of this value, because two pixels are summed up at a time;
+  /// unused weights are 0.
+  static let tapsMultiple = 2
 
   /// The number of weights per window, including zeros at the end; a multiple of `tapsMultiple`.
   let taps: Int

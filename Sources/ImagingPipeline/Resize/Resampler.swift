@@ -1,5 +1,6 @@
 // Resampler: reduces images with Lanczos3 in integer arithmetic, row by row, on the calling thread.
 
+import CVectors
 import CVips
 import Model
 
@@ -12,16 +13,27 @@ struct Resampler: ~Copyable {
   private let target: PixelSize
   private let across: LanczosAxis
   private let down: LanczosAxis
-  /// The number of values in a row of `rows` and `sums`. Rows are a whole number of vectors, with
-  /// room to read 4 values after the last pixel.
+  /// The number of values in a row of `rows`. Rows are a whole number of `chunk`s, with room to read
+  /// 4 values after the pixel that follows the last one.
   private let stride: Int
   /// The last `down.taps` source rows; row y is stored at index y modulo `down.taps`. Owned; freed
   /// by `deinit`.
   private let rows: UnsafeMutablePointer<Int16>
-  /// The vertical sums of the current row. Owned; freed by `deinit`.
-  private let sums: UnsafeMutablePointer<Int32>
+  /// The rows of the current window, two at a time. Owned; freed by `deinit`.
+  private let pairs: UnsafeMutablePointer<RowPair>
   /// The vertically reduced row, in the format of `rows`. Owned; freed by `deinit`.
   private let line: UnsafeMutablePointer<Int16>
+
+  /// The values that are summed up vertically at a time; their sums stay in registers.
+  private static let chunk = 16
+
+  /// Two rows of a window.
+  private struct RowPair {
+    let upper: UnsafeRawPointer
+    let lower: UnsafeRawPointer
+    /// The weights of both rows in turn.
+    let weights: SIMD8<Int16>
+  }
 
   /// Prepares a reduction.
   ///
@@ -45,18 +57,17 @@ struct Resampler: ~Copyable {
     down = LanczosAxis(
       source: input.size.height, start: window.y / rows, span: window.height / rows,
       target: target.height)
-    stride = (input.size.width * bands + 4 + 15) / 16 * 16
+    stride = ((input.size.width + 1) * bands + 4 + Self.chunk - 1) / Self.chunk * Self.chunk
     self.rows = .allocate(capacity: stride * down.taps)
     self.rows.initialize(repeating: 0, count: stride * down.taps)
-    sums = .allocate(capacity: stride)
-    sums.initialize(repeating: 0, count: stride)
+    pairs = .allocate(capacity: down.taps / 2)
     line = .allocate(capacity: stride)
     line.initialize(repeating: 0, count: stride)
   }
 
   deinit {
     rows.deallocate()
-    sums.deallocate()
+    pairs.deallocate()
     line.deallocate()
   }
 
@@ -84,37 +95,65 @@ struct Resampler: ~Copyable {
 
   // MARK: Vertical
 
-  /// Computes the weighted sum of a window's rows into `sums`.
+  /// Computes the weighted sums of a window's rows into `line`.
   private func reduceDown(_ y: Int) {
-    let count = input.size.width * bands
-    sums.update(repeating: 1 << (LanczosAxis.weightBits - 1), count: count)
-    for tap in Swift.stride(from: 0, to: down.counts[y], by: LanczosAxis.tapsMultiple) {
-      // The number of weights is a multiple of four; excess rows have the weight 0.
-      func row(_ more: Int) -> UnsafePointer<Int16> {
-        UnsafePointer(rows + (down.first[y] + tap + more) % down.taps * stride)
+    // The number of weights is even; an excess row has the weight 0.
+    let count = (down.counts[y] + 1) / 2
+    down.weights.withUnsafeBytes { weights in
+      for index in 0..<count {
+        func row(_ more: Int) -> UnsafeRawPointer {
+          UnsafeRawPointer(rows + (down.first[y] + 2 * index + more) % down.taps * stride)
+        }
+        let offset = (y * down.taps + 2 * index) * 2
+        (pairs + index).initialize(
+          to: RowPair(
+            upper: row(0), lower: row(1), weights: Self.pair(of: weights.baseAddress! + offset)))
       }
-      func weight(_ more: Int) -> Int32 { Int32(down.weights[y * down.taps + tap + more]) }
-      Self.add(
-        to: sums, count: count, row(0), weight(0), row(1), weight(1), row(2), weight(2), row(3),
-        weight(3))
     }
-    for index in 0..<count {
-      line[index] = Int16(truncatingIfNeeded: sums[index] &>> LanczosAxis.weightBits)
+    let line = UnsafeMutableRawPointer(line)
+    for start in Swift.stride(from: 0, to: input.size.width * bands, by: Self.chunk) {
+      addUp(pairs: count, from: start &* 2, to: line + start &* 2)
     }
   }
 
-  /// Adds four rows at a time, which compiles to vector multiply-and-add.
-  @inline(never)
-  private static func add(
-    to sums: UnsafeMutablePointer<Int32>, count: Int,
-    _ row0: UnsafePointer<Int16>, _ weight0: Int32, _ row1: UnsafePointer<Int16>, _ weight1: Int32,
-    _ row2: UnsafePointer<Int16>, _ weight2: Int32, _ row3: UnsafePointer<Int16>, _ weight3: Int32
-  ) {
+  /// Sums up `chunk` values of each row of the window.
+  ///
+  /// - Parameter offset: The first value, in bytes from the start of a row.
+  @inline(__always)
+  private func addUp(pairs count: Int, from offset: Int, to line: UnsafeMutableRawPointer) {
+    typealias Values = SIMD8<Int16>
+    let half = SIMD4<Int32>(repeating: 1 << (LanczosAxis.weightBits - 1))
+    var sums = (half, half, half, half)
     for index in 0..<count {
-      let low = Int32(row0[index]) &* weight0 &+ Int32(row1[index]) &* weight1
-      let high = Int32(row2[index]) &* weight2 &+ Int32(row3[index]) &* weight3
-      sums[index] &+= low &+ high
+      let pair = pairs[index]
+      let (upper, lower) = (pair.upper + offset, pair.lower + offset)
+      let left = (upper.loadUnaligned(as: Values.self), lower.loadUnaligned(as: Values.self))
+      let right = (
+        upper.loadUnaligned(fromByteOffset: 16, as: Values.self),
+        lower.loadUnaligned(fromByteOffset: 16, as: Values.self)
+      )
+      sums.0 &+= pictor_vectors_multiply_add(
+        pictor_vectors_interleave_low(left.0, left.1), pair.weights)
+      sums.1 &+= pictor_vectors_multiply_add(
+        pictor_vectors_interleave_high(left.0, left.1), pair.weights)
+      sums.2 &+= pictor_vectors_multiply_add(
+        pictor_vectors_interleave_low(right.0, right.1), pair.weights)
+      sums.3 &+= pictor_vectors_multiply_add(
+        pictor_vectors_interleave_high(right.0, right.1), pair.weights)
     }
+    func store(_ low: SIMD4<Int32>, _ high: SIMD4<Int32>, at place: Int) {
+      let values = SIMD8(lowHalf: low, highHalf: high) &>> Int32(LanczosAxis.weightBits)
+      line.storeBytes(of: Values(truncatingIfNeeded: values), toByteOffset: place, as: Values.self)
+    }
+    store(sums.0, sums.1, at: 0)
+    store(sums.2, sums.3, at: 16)
+  }
+
+  /// Returns two adjacent weights in turn.
+  @inline(__always)
+  private static func pair(of weights: UnsafeRawPointer) -> SIMD8<Int16> {
+    unsafeBitCast(
+      SIMD4<Int32>(repeating: weights.loadUnaligned(as: Int32.self)), to: SIMD8<Int16>.self)
   }
 
   // MARK: Horizontal
@@ -125,16 +164,19 @@ struct Resampler: ~Copyable {
     let taps = across.taps
     let hasAlpha = hasAlpha
     let out = UnsafeMutableRawPointer(result)
-    across.weights.withUnsafeBufferPointer { weights in
+    across.weights.withUnsafeBytes { weights in
       for x in 0..<target.width {
-        let pixels = UnsafeRawPointer(line + across.first[x] * bands)
+        let pixels = UnsafeRawPointer(line + across.first[x] &* bands)
+        let weights = weights.baseAddress! + x &* taps &* 2
         var sum = SIMD4<Int32>(repeating: 1 << (LanczosAxis.weightBits - 1))
-        for tap in 0..<across.counts[x] {
-          // Always reads four values: excess values are not stored, and the buffer has room after
-          // the last pixel.
-          let pixel = pixels.loadUnaligned(fromByteOffset: tap &* bands &* 2, as: SIMD4<Int16>.self)
-          let weight = Int32(weights[x &* taps &+ tap])
-          sum &+= SIMD4<Int32>(truncatingIfNeeded: pixel) &* weight
+        // Two pixels at a time; an excess pixel has the weight 0. Always reads four values of each:
+        // excess values are not stored, and the buffer has room after the last pixel.
+        for tap in Swift.stride(from: 0, to: across.counts[x], by: 2) {
+          let place = pixels + tap &* bands &* 2
+          sum &+= pictor_vectors_multiply_add(
+            pictor_vectors_interleave_low(
+              Self.four(place), Self.four(place + bands &* 2)),
+            Self.pair(of: weights + tap &* 2))
         }
         var value = sum &>> Int32(LanczosAxis.weightBits)
         if hasAlpha { value = Self.unweighted(value, alpha: bands - 1) }
@@ -145,6 +187,12 @@ struct Resampler: ~Copyable {
         out.storeBytes(of: bytes, toByteOffset: x &* bands, as: SIMD4<UInt8>.self)
       }
     }
+  }
+
+  /// Loads four values into the lower half.
+  @inline(__always)
+  private static func four(_ place: UnsafeRawPointer) -> SIMD8<Int16> {
+    SIMD8(lowHalf: place.loadUnaligned(as: SIMD4<Int16>.self), highHalf: .zero)
   }
 
   /// Divides the colours of a pixel by its alpha; a transparent pixel becomes zero.
