@@ -15,12 +15,13 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write them to benchmarks/results and docs/performance.md")
     parser.add_argument("--seconds", type=float, default=5, help="length of each measurement")
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each, in turn")
+    parser.add_argument("--renders", type=int, default=600, help="images of the trace's 10,000 that are rendered")
     options = parser.parse_args()
     chosen = options.only.split(",") if options.only else list(CASES)
     if unknown := [name for name in chosen if name not in CASES]:
         parser.error(f"no case {unknown[0]}; there are {', '.join(CASES)}")
 
-    bench = Bench(options.seconds, options.rounds, rests=options.write)
+    bench = Bench(options.seconds, options.rounds, rests=options.write, renders=options.renders)
     print(report.heading(bench), flush=True)
     images.make(bench.images)
     claims = []

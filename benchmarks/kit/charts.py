@@ -1,4 +1,4 @@
-"""The images of the report: horizontal bars, one colour a server, as SVG."""
+"""The images of the report, as SVG: horizontal bars, one colour a server, or curves."""
 
 from pathlib import Path
 
@@ -28,6 +28,30 @@ def draw(claim, path: Path) -> None:
         axis.spines[["top", "right", "bottom"]].set_visible(False)
         axis.xaxis.set_visible(False)
         axis.set_xlim(right=max(bars.values()) * 1.15)
+    figure.text(0.01, 0.0, claim.unit, fontsize=8, color="#555555")
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    plot.close(figure)
+
+
+def draw_curves(claim, path: Path) -> None:
+    """Draws a claim's curves, a panel a group; bytes are on a logarithmic scale."""
+    path.parent.mkdir(exist_ok=True)
+    across = 2
+    down = -(-len(claim.curves) // across)
+    figure, axes = plot.subplots(down, across, figsize=(7.6, 3 * down), squeeze=False, gridspec_kw={"hspace": 0.4, "wspace": 0.25})
+    for axis, (group, curves) in zip(axes.flat, claim.curves.items()):
+        for number, (label, points) in enumerate(curves.items()):
+            xs, ys = zip(*points)
+            axis.plot(xs, ys, label=label, color=COLOURS[number % 5], marker="o", markersize=2.5, linewidth=1.2)
+        axis.set_xscale("log")
+        axis.set_title(group, loc="left", fontsize=9)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.tick_params(labelsize=7, which="both")
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
+        axis.xaxis.set_minor_formatter(lambda value, _: "")
+        axis.legend(fontsize=7, frameon=False)
+    for axis in list(axes.flat)[len(claim.curves):]:
+        axis.set_visible(False)
     figure.text(0.01, 0.0, claim.unit, fontsize=8, color="#555555")
     figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
     plot.close(figure)

@@ -97,3 +97,13 @@ def make_photos(folder: Path) -> None:
         save("jpegsave", "progressive.jpg", 2400, 1600, "--Q", 85, "--interlace")
         save("webpsave", "1800.webp", 1800, 1200, "--Q", 80)
         save("heifsave", "1800.avif", 1800, 1200, "--Q", 60, "--compression", "av1", "--effort", 1)
+
+
+#: Twelve photographs for curves: skies, foliage, stone, fur, flowers. Debian's packages lomiri-wallpapers and
+#: mate-backgrounds.
+BACKGROUNDS = Path("/usr/share/backgrounds")
+VARIED = [BACKGROUNDS / f"{name}.jpg" for name in (
+    "Bridge_by_Sander_Klootwijk", "Dragonfly_by_Bolly", "Kleiber_by_Lukas_Baubkus", "Picture_0B_by_freespace",
+    "aitzgorri_by_Aitzol_Berasategi", "friends_by_Aitzol_Berasategi", "life_by_Aitzol_Berasategi",
+    "picosdeeuropa_by_Aitzol_Berasategi", "sunset_by_Aitzol_Berasategi", "mate/nature/LadyBird", "mate/nature/Storm",
+    "mate/nature/TwoWings")]

@@ -47,6 +47,8 @@ class Claim:
     #: Bars of the image, by group, then by bar; `unit` stands below them.
     bars: dict[str, dict[str, float]] = field(default_factory=dict)
     unit: str = ""
+    #: Curves of the image, in place of bars: points by panel, then by curve.
+    curves: dict[str, dict[str, list[tuple[float, float]]]] = field(default_factory=dict)
 
     def markdown(self) -> str:
         parts = [self.how, "", table(self.columns, self.rows)]
@@ -98,8 +100,10 @@ def write(bench, claims: list[Claim]) -> None:
     for claim in claims:
         if claim.bars:
             charts.draw(claim, IMAGES / f"{claim.name}.svg")
+        if claim.curves:
+            charts.draw_curves(claim, IMAGES / f"{claim.name}.svg")
     for name, entry in kept.items():
-        image = f"![{entry['title']}](performance/{name}.svg)\n\n" if entry["bars"] else ""
+        image = f"![{entry['title']}](performance/{name}.svg)\n\n" if entry["bars"] or entry.get("curves") else ""
         rebuilt = Claim(**{key: value for key, value in entry.items() if key not in ("run", "marks")},
                         marks=[Mark(**mark) for mark in entry["marks"]])
         blocks[name] = f"{image}{rebuilt.markdown()}\n\n{entry['run']}"

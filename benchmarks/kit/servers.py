@@ -24,9 +24,9 @@ class Bench:
     #: (fs/ext4/ialloc.c, `recently_deleted`: 60, and 300 for inodes not yet written).
     REST = 300
 
-    def __init__(self, seconds: float, rounds: int, build: Path | None = None, rests: bool = False):
+    def __init__(self, seconds: float, rounds: int, build: Path | None = None, rests: bool = False, renders: int = 600):
         self.work = BENCHMARKS / ".work"
-        self.seconds, self.rounds = seconds, rounds
+        self.seconds, self.rounds, self.renders = seconds, rounds, renders
         self.build = build or ROOT / ".build" / "release"
         if self.work.exists():
             shutil.rmtree(self.work)
@@ -77,11 +77,14 @@ class Bench:
         self._ready(server, FLOOR, "/")
         return server
 
-    def thumbor(self, path: str) -> Process:
-        """thumbor with a process a core, keeping nothing, so that each request is a miss."""
+    def thumbor(self, path: str, **settings: str) -> Process:
+        """thumbor with a process a core, keeping nothing, so that each request is a miss; `settings` as in its file."""
         program = Path(sys.executable).parent / "thumbor"
+        configuration = self.work / "thumbor.conf"
+        configuration.write_text("\n".join(
+            [(BENCHMARKS / "thumbor.conf").read_text(), *(f"{name} = {value}" for name, value in settings.items())]))
         server = Process(
-            [program, "--port", THUMBOR, "--ip", "127.0.0.1", "--conf", BENCHMARKS / "thumbor.conf", "--processes",
+            [program, "--port", THUMBOR, "--ip", "127.0.0.1", "--conf", configuration, "--processes",
              os.cpu_count(), "--log-level", "error"],
             self.work / "thumbor.log")
         self._ready(server, THUMBOR, path)
@@ -93,12 +96,12 @@ class Bench:
         places = [os.environ.get("IMGPROXY"), shutil.which("imgproxy"), ROOT.parent / "shared" / "peers" / "imgproxy"]
         return next((Path(place) for place in places if place and os.access(place, os.X_OK)), None)
 
-    def imgproxy(self, path: str) -> Process:
-        """imgproxy at its defaults, which keeps nothing, so that each request is a miss."""
+    def imgproxy(self, path: str, **settings: str) -> Process:
+        """imgproxy, which keeps nothing, so that each request is a miss; at its defaults but for `settings`."""
         server = Process(
             [self.imgproxy_program()], self.work / "imgproxy.log",
             env={"PATH": "/usr/bin:/bin", "IMGPROXY_BIND": f"127.0.0.1:{IMGPROXY}",
-                 "IMGPROXY_ALLOW_LOOPBACK_SOURCE_ADDRESSES": "true", "VIPS_WARNING": "0", "MALLOC_ARENA_MAX": "2"})
+                 "IMGPROXY_ALLOW_LOOPBACK_SOURCE_ADDRESSES": "true", "VIPS_WARNING": "0", "MALLOC_ARENA_MAX": "2", **settings})
         self._ready(server, IMGPROXY, path)
         return server
 

@@ -59,7 +59,7 @@ public struct EncoderEfforts: Hashable, Sendable {
   /// 9 minus libaom's speed. Below quality 90, colour has half the resolution.
   public var avif = 1
   /// libjxl's effort.
-  public var jxl = 4
+  public var jxl = 5
 
   /// The range of `png`.
   public static let pngRange = 1...9

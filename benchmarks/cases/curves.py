@@ -1,0 +1,183 @@
+"""Rate-distortion curves of the encoders: bytes, likeness and processor time by setting and quality."""
+
+import multiprocessing
+import os
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from math import exp, log
+from pathlib import Path
+from statistics import mean
+
+from kit import drawings, encoders, images
+from kit.encoders import DEFAULTS, QUALITIES, Curve, Point
+from kit.likeness import Wanted
+from kit.report import Claim, Mark
+from kit.servers import Bench
+
+WIDTHS = (300, 800)
+MEASURES = {"ssim": "SSIM", "gradients": "gradients"}
+NAMES = {"jpeg": "JPEG", "webp": "WebP", "avif": "AVIF", "jxl": "JPEG XL"}
+#: AVIF's higher efforts take seconds, so they have three photographs.
+SLOW = {f"effort {effort}": effort for effort in (3, 4)}
+SLOW_SOURCES = [f"photo{number}" for number in (0, 4, 9)]
+
+#: Points by format, setting, source and width.
+Points = dict[tuple[str, str, str, int], list[Point]]
+
+
+def measure(name: str, path: str, width: int) -> tuple[Points, list[tuple]]:
+    """All curves of one source at one width, and what PNG makes of it; in a process of its own."""
+    image = encoders.opened(path, width)
+    wanted, seen, points = Wanted(image.numpy()), {}, {}
+    for format_, qualities in QUALITIES.items():
+        settings = encoders.settings(format_)
+        if format_ == "avif" and name in SLOW_SOURCES:
+            settings += [encoders.Setting("avif", label, (("effort", effort),)) for label, effort in SLOW.items()]
+        for setting in settings:
+            points[format_, setting.name, name, width] = [
+                encoders.measure(image, wanted, setting, quality, seen) for quality in qualities]
+    lossless = [(label, name, width, *encoders.lossless(image, options)) for label, options in encoders.PNG.items()]
+    return points, lossless
+
+
+def sources(folder: Path) -> dict[str, str]:
+    """The photographs where they are, and the drawings, made now."""
+    made = {f"photo{number}": str(path) for number, path in enumerate(images.VARIED)}
+    for name, draw in drawings.DRAWINGS.items():
+        draw().save(folder / f"{name}.png", compress_level=1)
+        made[name] = str(folder / f"{name}.png")
+    return made
+
+
+def gain(points: Points, format_: str, setting: str, measure_: str, width: int, names) -> float | None:
+    """Bytes at equal likeness over those of the default setting, as a geometric mean over sources."""
+    logs = []
+    for name in names:
+        if (format_, setting, name, width) not in points:
+            continue
+        default = Curve(points[format_, DEFAULTS[format_][1], name, width], measure_)
+        difference = Curve(points[format_, setting, name, width], measure_).over(default)
+        if difference is not None:
+            logs.append(difference)
+    return exp(mean(logs)) if logs else None
+
+
+def at_default(points: Points, format_: str, setting: str, name: str, width: int) -> Point:
+    """The point of the default quality."""
+    return next(point for point in points[format_, setting, name, width] if point.quality == DEFAULTS[format_][0])
+
+
+def percent(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
+
+
+def settings_claim(points: Points, photos, drawn) -> Claim:
+    rows, curves = [], defaultdict(dict)
+    order = list(dict.fromkeys((format_, setting) for format_, setting, _, _ in points))
+    for format_, setting in sorted(order, key=lambda pair: list(NAMES).index(pair[0])):
+        is_default = setting == DEFAULTS[format_][1]
+        for width in WIDTHS:
+            known = [name for name in photos if (format_, setting, name, width) in points]
+            if not known:
+                continue
+            cells = [percent(gain(points, format_, setting, measure_, width, names))
+                     for names in (photos, drawn) for measure_ in MEASURES]
+            all_points = [at_default(points, format_, setting, name, width) for name in known]
+            of_default = [at_default(points, format_, DEFAULTS[format_][1], name, width) for name in known]
+            cpu = mean(point.cpu for point in all_points)
+            rows.append([
+                NAMES[format_], f"**{setting}**" if is_default else setting, str(width), *cells,
+                f"{mean(point.bytes for point in all_points):,.0f}", f"{cpu * 1e3:.1f}",
+                f"{cpu / mean(point.cpu for point in of_default):.2f}"])
+        if setting not in SLOW or format_ != "avif":
+            # What is sent at each quality, over the photographs at 800 px.
+            columns = zip(*(points[format_, setting, name, 800] for name in photos))
+            curves[f"{NAMES[format_]}, SSIM over bytes"][setting] = [
+                (exp(mean(log(point.bytes) for point in column)), mean(point.ssim for point in column)) for column in columns]
+    return Claim(
+        name="curves", title="Encoders by their settings",
+        how=f"{len(photos)} photographs (Debian's lomiri-wallpapers and mate-backgrounds) and {len(drawn)} drawings; "
+            f"{len(QUALITIES['jpeg'])} qualities of each. A percentage is bytes at equal likeness over those of the default "
+            "(bold), mean over the likenesses that both reach (Bjøntegaard), by SSIM and by gradients. Bytes and processor "
+            "time of encoding are of the photographs at the default quality. Called by pyvips with Pictor's options and "
+            "libvips. The chart: means at 800 px.",
+        columns=["format", "setting", "px", "photographs, SSIM", "gradients", "drawings, SSIM", "gradients", "bytes",
+                 "CPU ms", "of the default's"],
+        rows=rows, curves=dict(curves), unit="bytes (geometric mean), logarithmic")
+
+
+def qualities_claim(points: Points, photos, drawn) -> Claim:
+    rows, marks = [], []
+    for format_ in ("webp", "avif", "jxl"):
+        quality, setting = DEFAULTS[format_]
+        for kind, names in (("photographs", photos), ("drawings", drawn)):
+            for width in WIDTHS:
+                cells, ratios = [], {}
+                for measure_ in MEASURES:
+                    same, equal, defaults = [], [], []
+                    for name in names:
+                        jpeg = Curve(points["jpeg", DEFAULTS["jpeg"][1], name, width], measure_)
+                        target = encoders.scale(getattr(at_default(points, "jpeg", "optimized", name, width), measure_))
+                        curve = Curve(points[format_, setting, name, width], measure_)
+                        if curve.holds(target):
+                            equal.append(curve.quality_at(target))
+                            same.append(log(curve.bytes_at(target) / jpeg.bytes_at(target)))
+                        sent = at_default(points, format_, setting, name, width)
+                        if jpeg.holds(encoders.scale(getattr(sent, measure_))):
+                            defaults.append(sent.bytes / jpeg.bytes_at(encoders.scale(getattr(sent, measure_))))
+                    ratios[measure_] = defaults
+                    cells += [f"{mean(equal):.0f}" if equal else "–", percent(exp(mean(same))) if same else "–",
+                              f"{sum(ratio > 1 for ratio in defaults)} of {len(defaults)}"]
+                mine = [at_default(points, format_, setting, name, width) for name in names]
+                jpegs = [at_default(points, "jpeg", "optimized", name, width) for name in names]
+                difference = lambda measure_: mean(
+                    getattr(a, measure_) - getattr(b, measure_) for a, b in zip(mine, jpegs))
+                rows.append([
+                    f"{NAMES[format_]} {quality}", kind, str(width),
+                    percent(sum(point.bytes for point in mine) / sum(point.bytes for point in jpegs)),
+                    f"{difference('ssim'):+.3f}", f"{difference('gradients'):+.3f}", *cells])
+                if format_ != "jxl" and kind == "photographs":
+                    marks += [Mark(f"{NAMES[format_]}, {width} px: bytes of JPEG's at equal {MEASURES[measure_]}, the mean",
+                                   mean(ratios[measure_]), 1.0, at_most=True) for measure_ in MEASURES]
+    return Claim(
+        name="qualities", title="Formats beside JPEG at their default qualities",
+        how="The same images. Each format at its default quality and setting, beside JPEG at 80: bytes and likeness. Then, by "
+            "SSIM and by gradients: the quality that is as like as JPEG 80, the bytes at that quality beside JPEG 80's, and "
+            "for how many images the default sends more bytes than the JPEG that is as like. A dash, or fewer images: outside "
+            "of the curve.",
+        columns=["format", "images", "px", "bytes", "SSIM", "gradients", "quality like JPEG 80, SSIM", "bytes there",
+                 "more bytes than JPEG", "quality like JPEG 80, gradients", "bytes there", "more bytes than JPEG"],
+        rows=rows, marks=marks)
+
+
+def png_claim(lossless: list[tuple], photos, drawn) -> Claim:
+    rows = []
+    for label in encoders.PNG:
+        cells = []
+        for names, width in ((drawn, 300), (drawn, 800), (photos, 800)):
+            found = [(size, cpu) for label_, name, width_, size, cpu in lossless
+                     if label_ == label and name in names and width_ == width]
+            cells += [f"{mean(size for size, _ in found):,.0f}", f"{mean(cpu for _, cpu in found) * 1e3:.1f}"]
+        rows.append([f"**{label}**" if label == encoders.PNG_DEFAULT else label, *cells])
+    return Claim(
+        name="png", title="PNG by filters and levels",
+        how="The same images as PNG. The filter is libspng's choice among those named, the level is zlib's. A palette changes "
+            "the pixels of what has more than 256 colours.",
+        columns=["setting", "drawings 300 px, bytes", "CPU ms", "drawings 800 px, bytes", "CPU ms",
+                 "photographs 800 px, bytes", "CPU ms"],
+        rows=rows)
+
+
+def run(bench: Bench) -> list[Claim]:
+    made = sources(bench.images)
+    photos = [name for name in made if name.startswith("photo")]
+    drawn = [name for name in made if name not in photos]
+    points, lossless = {}, []
+    # Processes that start anew: libvips does not survive fork(2).
+    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
+        tasks = [pool.submit(measure, name, path, width) for width in sorted(WIDTHS, reverse=True) for name, path in made.items()]
+        for task in tasks:
+            found, rows = task.result()
+            points |= found
+            lossless += rows
+    return [settings_claim(points, photos, drawn), qualities_claim(points, photos, drawn), png_claim(lossless, photos, drawn)]

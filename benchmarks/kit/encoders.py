@@ -1,0 +1,167 @@
+"""Encoders, called by pyvips with the options of Sources/CVips/shim.h and the libvips that Pictor uses, and their curves."""
+
+import os
+import time
+from dataclasses import dataclass
+
+import numpy
+
+# One thread for libvips's own work, as in a worker (Sources/ImagingPool/WorkerSpawn.swift). The libraries read these
+# while they are loaded; the servers that are measured do not get them.
+given = dict(os.environ)
+os.environ |= {"VIPS_CONCURRENCY": "1", "OMP_NUM_THREADS": "1", "VIPS_WARNING": "0"}
+import pyvips  # noqa: E402
+
+os.environ.clear()
+os.environ.update(given)
+
+from .likeness import Wanted  # noqa: E402
+
+AVIF = {"compression": "av1", "bitdepth": 8}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One way to call an encoder."""
+
+    format: str
+    name: str
+    options: tuple[tuple[str, object], ...] = ()
+
+    def encode(self, image: pyvips.Image, quality: int) -> bytes:
+        save, fixed = SAVERS[self.format]
+        body = getattr(image, save)(Q=quality, strip=True, **fixed, **dict(self.options))
+        return without_metadata(body) if self.format == "webp" else body
+
+
+SAVERS = {"jpeg": ("jpegsave_buffer", {}), "webp": ("webpsave_buffer", {}), "avif": ("heifsave_buffer", AVIF),
+          "jxl": ("jxlsave_buffer", {})}
+#: The qualities of a curve.
+QUALITIES = {"jpeg": (55, 68, 75, 80, 88), "webp": (55, 70, 79, 86, 93), "avif": (42, 54, 63, 70, 80),
+             "jxl": (50, 66, 77, 84, 91)}
+#: Pictor's (Sources/Model/Image/ImageFormat.swift), and the setting that it uses (EncoderEfforts).
+DEFAULTS = {"jpeg": (80, "optimized"), "webp": (79, "effort 2"), "avif": (63, "effort 1"), "jxl": (77, "effort 5")}
+
+
+def settings(format_: str) -> list[Setting]:
+    make = lambda name, **options: Setting(format_, name, tuple(options.items()))
+    if format_ == "jpeg":
+        return [make("plain"), make("optimized", optimize_coding=True),
+                make("progressive", optimize_coding=True, interlace=True),
+                make("4:4:4", optimize_coding=True, subsample_mode="off")]
+    if format_ == "webp":
+        return [*(make(f"effort {effort}", effort=effort) for effort in (0, 2, 3, 4, 6)),
+                make("effort 2, sharp", effort=2, smart_subsample=True)]
+    if format_ == "avif":
+        return [*(make(f"effort {effort}", effort=effort) for effort in (0, 1, 2)),
+                make("effort 1, 4:4:4", effort=1, subsample_mode="off")]
+    return [make(f"effort {effort}", effort=effort) for effort in (3, 4, 5, 6, 7)]
+
+
+@dataclass
+class Point:
+    """What one encoding brings."""
+
+    quality: int
+    bytes: int
+    ssim: float
+    gradients: float
+    #: Seconds of processor time.
+    cpu: float
+
+
+def from_pixels(pixels: numpy.ndarray) -> pyvips.Image:
+    """An image in sRGB, in memory, of pixels and nothing else."""
+    height, width, bands = pixels.shape
+    return pyvips.Image.new_from_memory(pixels.tobytes(), width, height, bands, "uchar").copy(interpretation="srgb")
+
+
+def opened(path: str, width: int) -> pyvips.Image:
+    """A source at a width, in memory, in sRGB and without metadata."""
+    return from_pixels(pyvips.Image.thumbnail(path, width, size="down", export_profile="srgb").numpy())
+
+
+def without_metadata(body: bytes) -> bytes:
+    """A WebP without the chunks that libvips 8.14 writes in spite of `strip`, and Pictor drops
+    (Sources/ImagingPipeline/Save/WebPContainer.swift)."""
+    kept, start = b"", 12
+    while start < len(body):
+        end = start + 8 + (int.from_bytes(body[start + 4:start + 8], "little") + 1) // 2 * 2
+        if body[start:start + 4] in (b"VP8 ", b"VP8L"):
+            kept += body[start:end]
+        start = end
+    return b"RIFF" + (len(kept) + 4).to_bytes(4, "little") + b"WEBP" + kept
+
+
+def pixels_of(body: bytes) -> numpy.ndarray:
+    """The decoded image, height × width × RGB."""
+    image = pyvips.Image.new_from_buffer(body, "")
+    return (image.flatten(background=255) if image.hasalpha() else image).colourspace("srgb").numpy()
+
+
+def measure(image: pyvips.Image, wanted: Wanted, setting: Setting, quality: int, seen: dict | None = None) -> Point:
+    """Encodes an image that is in memory; the processor time is the best of three where that takes no time.
+
+    `seen` are likenesses by result: coding alone, as of a progressive JPEG, changes no pixel."""
+    body, cpu = b"", float("inf")
+    for _ in range(3):
+        start = time.process_time()
+        body = setting.encode(image, quality)
+        cpu = min(cpu, time.process_time() - start)
+        if cpu > 0.03:
+            break
+    made = pixels_of(body)
+    seen = {} if seen is None else seen
+    key = hash(made.tobytes())
+    if key not in seen:
+        seen[key] = wanted.ssim(made), wanted.gradients(made)
+    return Point(quality, len(body), *seen[key], cpu)
+
+
+def scale(value: float) -> float:
+    """A likeness on a scale on which the logarithm of the bytes is nearly a straight line."""
+    return -float(numpy.log(max(1 - value, 1e-6)))
+
+
+class Curve:
+    """Bytes over likeness, for one image and one setting."""
+
+    def __init__(self, points: list[Point], measure_: str):
+        pairs = sorted((scale(getattr(point, measure_)), point.bytes, point.quality) for point in points)
+        self.likeness = numpy.array([pair[0] for pair in pairs])
+        self.bytes = numpy.log([pair[1] for pair in pairs])
+        self.qualities = numpy.array([pair[2] for pair in pairs], dtype=float)
+
+    def holds(self, likeness: float) -> bool:
+        return self.likeness[0] <= likeness <= self.likeness[-1]
+
+    def bytes_at(self, likeness: float) -> float:
+        return float(numpy.exp(numpy.interp(likeness, self.likeness, self.bytes)))
+
+    def quality_at(self, likeness: float) -> float:
+        return float(numpy.interp(likeness, self.likeness, self.qualities))
+
+    def over(self, other: "Curve") -> float | None:
+        """The logarithm of its bytes over the other's, mean over the likenesses that both reach (Bjøntegaard)."""
+        low, high = max(self.likeness[0], other.likeness[0]), min(self.likeness[-1], other.likeness[-1])
+        if high - low < 1e-3:
+            return None
+        at = numpy.linspace(low, high, 50)
+        return float(numpy.mean(numpy.interp(at, self.likeness, self.bytes) - numpy.interp(at, other.likeness, other.bytes)))
+
+
+#: What PNG is called with; the first part of a name is the filters.
+PNG = {
+    **{f"all filters, level {level}": {"filter": "all", "compression": level} for level in (1, 4, 6, 9)},
+    "no filter, level 4": {"filter": "none", "compression": 4}, "sub, level 4": {"filter": "sub", "compression": 4},
+    "paeth, level 4": {"filter": "paeth", "compression": 4},
+    "palette, level 4": {"filter": "none", "compression": 4, "palette": True},
+}
+PNG_DEFAULT = "all filters, level 4"
+
+
+def lossless(image: pyvips.Image, options: dict) -> tuple[int, float]:
+    """Bytes and seconds of processor time of a PNG."""
+    start = time.process_time()
+    body = image.pngsave_buffer(strip=True, **options)
+    return len(body), time.process_time() - start
