@@ -41,11 +41,12 @@ public struct ImagingLimits: Hashable, Sendable {
     efforts = settings.efforts
   }
 
-  /// The limits with the highest effort of the encoder that gains from it. More effort of libaom makes no
-  /// fewer bytes at the same quality (docs/decisions/024-effort-follows-popularity.md).
+  /// The limits with the efforts of popular images, for the encoders that gain from them. More effort of libaom makes
+  /// no fewer bytes at the same quality, but as few at a lower one (docs/decisions/026-encoder-defaults.md).
   public var withMoreEffort: ImagingLimits {
     var limits = self
     limits.efforts.webp = EncoderEfforts.webpRange.upperBound
+    limits.efforts.avif = max(efforts.avif, EncoderEfforts.popularAVIF)
     return limits
   }
 }

@@ -128,7 +128,8 @@ public final class ImageManager: ImageProvider {
     self.revalidator = revalidator
     recompressor = Recompressor(
       policy: recompression, cache: cache, processor: processor,
-      jobs: RecompressionJobs(requests: requests, sources: store, files: files, storage: storage))
+      jobs: RecompressionJobs(
+        policy: recompression, requests: requests, sources: store, files: files, storage: storage))
     explainer = Explainer(
       steps: steps, cache: cache, sources: sources, sourceStore: store, failures: failures,
       staleness: staleness, variants: variants, now: now)

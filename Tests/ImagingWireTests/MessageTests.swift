@@ -104,12 +104,14 @@ import Testing
     #expect(try AnswerMessage(decoding: result.encoded()) == .result(result))
   }
 
-  @Test func `more effort is that of WebP alone`() {
+  @Test(arguments: [(0, 3), (1, 3), (3, 3), (5, 5)])
+  func `more effort is that of WebP and AVIF alone, and never less`(avif: Int, more: Int) {
     var limits = ImagingLimits()
-    limits.efforts.avif = 3
-    var more = limits
-    more.efforts.webp = 6
-    #expect(limits.withMoreEffort == more)
+    limits.efforts.avif = avif
+    var expected = limits
+    expected.efforts.webp = 6
+    expected.efforts.avif = more
+    #expect(limits.withMoreEffort == expected)
   }
 
   @Test func `a job with default fields is read back unchanged`() throws {

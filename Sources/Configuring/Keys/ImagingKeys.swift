@@ -75,8 +75,8 @@ extension Configuration {
       .integer(
         "imaging.recompress_after", at: \.imaging.recompressAfter,
         purpose:
-          "hits in memory after which a JPEG, PNG or WebP is encoded with more effort, once, while "
-          + "workers are idle; 0: never",
+          "hits in memory after which a JPEG, PNG, WebP or AVIF is encoded with more effort, once, "
+          + "while workers are idle; 0: never",
         in: 0...1_000_000),
       .boolean(
         "imaging.derive", at: \.imaging.derives,

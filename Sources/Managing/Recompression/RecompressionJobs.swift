@@ -5,14 +5,17 @@ import Platform
 
 /// Makes the job for a popular variant: from its own bytes, or from its stored source.
 struct RecompressionJobs: Sendable {
+  private let policy: RecompressionPolicy
   private let requests: RenderRequests
   private let sources: SourceStore
   private let files: FileReader
   private let storage: VariantStorage
 
   init(
-    requests: RenderRequests, sources: SourceStore, files: FileReader, storage: VariantStorage
+    policy: RecompressionPolicy, requests: RenderRequests, sources: SourceStore, files: FileReader,
+    storage: VariantStorage
   ) {
+    self.policy = policy
     self.requests = requests
     self.sources = sources
     self.files = files
@@ -44,10 +47,11 @@ struct RecompressionJobs: Sendable {
       variant.isRendered(from: source),
       let beginning = await files.beginning(of: source.file, upTo: FormatSigns.limit),
       let format = beginning.withUnsafeBytes({ FormatSigns.format(of: $0) }),
-      format != variant.info.image?.format
+      let own = variant.info.image?.format, format != own,
+      let transform = policy.transform(request.transform, for: own)
     else { return nil }
     return ImageJob(
-      file: source.file, transform: request.transform, density: request.source.density,
+      file: source.file, transform: transform, density: request.source.density,
       source: SourceIdentity(key: source.key, version: source.version),
       client: variant.key.variation, hasMoreEffort: true, isBackground: true)
   }

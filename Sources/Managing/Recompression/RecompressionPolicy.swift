@@ -6,15 +6,19 @@ import Model
 public struct RecompressionPolicy: Sendable {
   /// The number of hits in memory after which a variant is popular; 0: never.
   let hits: Int
-  /// Whether a WebP is rendered again with more effort.
-  private let includesWebP: Bool
+  private let efforts: EncoderEfforts
   /// The fewest bytes of a variant whose recompression is worth a job. Of fewer, a response's head takes as many.
   static let minimumBytes = 1_024
+  /// The most pixels of an AVIF that is encoded again: 2 s of processor time. They are the most that `format=auto`
+  /// makes an AVIF of (`OutputFormat`).
+  static let maximumAVIFPixels = 4_000_000
+  /// The quality from which libheif stores colour in full. A lower one is not as like.
+  private static let fullColourQuality = 90
 
   /// Creates a policy.
   public init(_ settings: ImagingSettings = ImagingSettings()) {
     hits = settings.recompressAfter
-    includesWebP = settings.efforts.webp < EncoderEfforts.webpRange.upperBound
+    efforts = settings.efforts
   }
 
   /// Counts the hits of a variant that is about to enter memory, if it may be recompressed.
@@ -36,7 +40,28 @@ public struct RecompressionPolicy: Sendable {
   /// Whether a variant can become smaller only if it is rendered again: a lossy image that is not its
   /// source's own bytes.
   func needsSource(_ variant: Variant) -> Bool {
-    hits > 0 && includesWebP && variant.info.image?.format == .webp
-      && variant.info.image?.frames == 1 && !variant.info.isSourceItself
+    guard hits > 0, let image = variant.info.image, image.frames == 1, !variant.info.isSourceItself
+    else {
+      return false
+    }
+    switch image.format {
+    case .webp: return efforts.webp < EncoderEfforts.webpRange.upperBound
+    case .avif:
+      return efforts.popularAVIFReduction != nil && image.size.pixels <= Self.maximumAVIFPixels
+    default: return false
+    }
+  }
+
+  /// Returns the transform that renders a popular lossy image again: an AVIF with more effort and a lower quality is as
+  /// like, in fewer bytes. `nil` if more effort gains nothing.
+  func transform(_ transform: Transform, for format: ImageFormat) -> Transform? {
+    guard format == .avif else { return transform }
+    let quality = transform.output.quality ?? transform.output.qualities.avif
+    guard let reduction = efforts.popularAVIFReduction, quality < Self.fullColourQuality,
+      quality > reduction
+    else { return nil }
+    var lower = transform
+    lower.output.quality = quality - reduction
+    return lower
   }
 }

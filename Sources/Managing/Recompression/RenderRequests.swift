@@ -18,6 +18,8 @@ final class RenderRequests: Sendable {
   func note(_ request: ImageRequest, of variant: Variant) {
     let transform = request.transform
     guard policy.needsSource(variant), !variant.info.isRecompressed,
+      let format = variant.info.image?.format,
+      policy.transform(transform, for: format) != nil,
       // A watermark is another source, and `maxbytes` fills its limit with any effort.
       transform.watermark == nil, transform.output.maxBytes == nil
     else { return }

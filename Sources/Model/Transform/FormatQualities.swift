@@ -72,6 +72,19 @@ public struct EncoderEfforts: Hashable, Sendable {
   /// The range of `jxl`.
   public static let jxlRange = 3...9
 
+  /// The effort of an AVIF that is encoded again because it is popular. The next one takes four times as long.
+  public static let popularAVIF = 3
+
+  /// How much lower the quality of an AVIF is with `popularAVIF`, for the same likeness as with this effort; `nil` if
+  /// this effort is as high (docs/decisions/026-encoder-defaults.md).
+  public var popularAVIFReduction: Int? {
+    switch avif {
+    case ...1: 4
+    case 2: 3
+    default: nil
+    }
+  }
+
   /// Creates the defaults.
   public init() {}
 }

@@ -112,6 +112,33 @@ import Testing
     #expect(try other.get(target).body == last.body)
   }
 
+  @Test(arguments: ["format=avif", "format=auto"])
+  func `a popular AVIF has fewer bytes and looks the same`(wish: String) throws {
+    origin.serve(
+      "/scene.jpg",
+      bytes: try TestImages.encode(.scene(width: 640, height: 480), as: ".jpg[Q=95]"),
+      headers: ["Cache-Control: max-age=6000"])
+    let target = origin.target("/scene.jpg", adding: "&w=400&" + wish)
+    let pictor = try pictor()
+    let headers: KeyValuePairs = ["Accept": "image/avif,image/webp,*/*"]
+    let ask = { try pictor.connect().get(target, headers: headers) }
+    var first = try ask()
+    // The first answer to `format=auto` is a WebP.
+    try blockUntil("the AVIF is there") {
+      first = try ask()
+      return first["content-type"] == "image/avif"
+    }
+    for _ in 0..<3 { _ = try ask() }
+    try waitUntilDone(pictor, 1)
+    let last = try ask()
+    #expect(last["content-type"] == "image/avif" && last["etag"] != first["etag"])
+    #expect(last.body.count < first.body.count)
+    let source = try Pixels(
+      decoding: try pictor.get(origin.target("/scene.jpg", adding: "&w=400&format=png")).body)
+    let (before, after) = (try Pixels(decoding: first.body), try Pixels(decoding: last.body))
+    #expect(after.psnr(to: source) > before.psnr(to: source) - 0.5)
+  }
+
   @Test func `the work is not repeated after a restart, neither what gained nor what did not`()
     throws
   {

@@ -169,7 +169,7 @@ final class RecompressorTests: ManagedTests {
     #expect(last.body.count == 4_000 && last.info.freshness.receivedAt.seconds == 1_500)
   }
 
-  @Test func `what is not on disk, too small, animated, AVIF or damaged is left alone`()
+  @Test func `what is not on disk, too small, animated or damaged is left alone`()
     async throws
   {
     open()
@@ -178,7 +178,7 @@ final class RecompressorTests: ManagedTests {
       try await ask(try request(url) { $0.store = .memory })
     }
     loader.cacheControl.withLock { $0 = nil }
-    for (format, frames) in [(ImageFormat.avif, 1), (.gif, 1), (.png, 2), (.webp, 2)] {
+    for (format, frames) in [(ImageFormat.avif, 2), (.gif, 1), (.png, 2), (.webp, 2)] {
       open(format: format, frames: frames)
       try await ask(try request("http://origin/\(format)"))
     }
@@ -225,12 +225,7 @@ final class RecompressorTests: ManagedTests {
     if reason == "the source is WebP" {
       loader.body.withLock { $0 = Array("RIFF\0\0\0\0WEBPVP8 ".utf8) }
     }
-    var settings = ImagingSettings()
-    if reason == "effort" { settings.efforts.webp = 6 }
-    let manager = ImageManager(
-      memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: freshness, purges: purges,
-      recompression: RecompressionPolicy(settings), now: { [clock] in clock.now })
+    let manager = manager { if reason == "effort" { $0.efforts.webp = 6 } }
     let request = ImageRequest(
       source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
     _ = try await manager.variant(for: request)
@@ -241,14 +236,73 @@ final class RecompressorTests: ManagedTests {
     #expect(manager.cachedVariant(for: request.key)?.body.count == 5_000)
   }
 
-  @Test func `nothing is recompressed if the setting is 0`() async throws {
-    open()
+  @Test(
+    arguments: [(1, nil, 59), (2, nil, 60), (1, 80, 76), (0, 5, 1), (1, 89, 85)]
+      as [(Int, Int?, Int)])
+  func `a popular AVIF is rendered again with more effort and a lower quality`(
+    effort: Int, quality: Int?, lower: Int
+  ) async throws {
+    open(format: .avif)
+    serveJPEG()
+    let manager = manager { $0.efforts.avif = effort }
+    var transform = Transform()
+    transform.output.format = .avif
+    transform.output.quality = quality
+    let request = ImageRequest(
+      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    _ = try await manager.variant(for: request)
+    for _ in 0..<Self.hits { _ = manager.cachedVariant(for: request.key) }
+    try await eventually { manager.recompressionFigures.waiting == 0 }
+    let job = try #require(recompressions.first)
+    #expect(recompressions.count == 1 && job.hasMoreEffort && job.file.count == 4)
+    transform.output.quality = lower
+    #expect(job.transform == transform)
+    #expect(manager.cachedVariant(for: request.key)?.body.count == 4_000)
+  }
+
+  @Test(arguments: ["full colour", "no quality is lower", "effort", "pixels", "the source is AVIF"])
+  func `an AVIF stays as it is where more effort gains nothing or takes too long`(reason: String)
+    async throws
+  {
+    let side = reason == "pixels" ? 2_001 : 2_000
+    open(format: .avif)
+    processor.result.withLock { result in
+      result = { job in
+        TestProcessor.image(
+          bytes: job.isBackground ? 4_000 : 5_000, format: .avif,
+          size: PixelSize(width: side, height: 2_000))
+      }
+    }
+    serveJPEG()
+    if reason == "the source is AVIF" {
+      loader.body.withLock { $0 = [0, 0, 0, 16] + Array("ftypavif\0\0\0\0".utf8) }
+    }
+    let manager = manager { if reason == "effort" { $0.efforts.avif = 3 } }
+    var transform = Transform()
+    if reason == "full colour" { transform.output.quality = 90 }
+    if reason == "no quality is lower" { transform.output.quality = 4 }
+    let request = ImageRequest(
+      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    _ = try await manager.variant(for: request)
+    for _ in 0..<Self.hits { _ = manager.cachedVariant(for: request.key) }
+    try await eventually { manager.recompressionFigures.waiting == 0 }
+    #expect(recompressions.isEmpty)
+    #expect(manager.cachedVariant(for: request.key)?.body.count == 5_000)
+  }
+
+  /// A manager with settings of its own.
+  private func manager(_ change: (inout ImagingSettings) -> Void) -> ImageManager {
     var settings = ImagingSettings()
-    settings.recompressAfter = 0
-    let plain = ImageManager(
+    change(&settings)
+    return ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
       freshnessPolicy: freshness, purges: purges,
       recompression: RecompressionPolicy(settings), now: { [clock] in clock.now })
+  }
+
+  @Test func `nothing is recompressed if the setting is 0`() async throws {
+    open()
+    let plain = manager { $0.recompressAfter = 0 }
     let request = try request()
     let first = try await plain.variant(for: request).variant
     for _ in 0..<1_000 { #expect(plain.cachedVariant(for: request.key) === first) }
