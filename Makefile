@@ -15,10 +15,10 @@ built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
 .PHONY: help run build build-all test test-sanitized fuzz lint format docs check-clients check-deployments check-metrics \
-	check-page check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check soak set-up
+	check-page check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 soak set-up
 
 help: ## what there is
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 run: build ## build for release and serve on 127.0.0.1:8080, with samples/ as local:///
 	@echo; echo "Once it says \"serving\", open  $(page)"; echo
@@ -113,6 +113,9 @@ fresh-check: ## README's two commands in a bare Debian 12 with git, make, ca-cer
 memory-check: build ## large images in control groups of 512 and 300 MiB: the server has to survive (root)
 	scripts/memory-check 512
 	scripts/memory-check 300
+
+memory-check-v2: build ## the same under control groups of version 2, in an emulated machine; FORMATS, VARIANTS, READERS (root)
+	scripts/memory-check-v2 $(or $(MEBIBYTES),512) $(or $(REQUESTS),220)
 
 soak: build ## everything at once for MINUTES=30: no leak, no wrong or late answer; SEED=2: another order
 	@scripts/set-up python3
