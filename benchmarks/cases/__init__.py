@@ -1,10 +1,13 @@
 """The cases: each measures and returns a Claim, or several."""
 
-from . import beside, cache, coalescing, curves, disk, formats, hits, memory, misses, photos, slow, start, trace
+from . import beside, cache, coalescing, curves, disk, formats, growth, hits, memory, misses, photos, slow, start, trace
 
 #: In the order of the report.
 CASES = {
     "hits": hits.run, "beside": beside.run, "misses": misses.run, "photos": photos.run, "disk": disk.run, "slow": slow.run,
     "coalescing": coalescing.run, "memory": memory.run, "formats": formats.run, "start": start.run, "cache": cache.run,
-    "curves": curves.run, "trace": trace.run,
+    "curves": curves.run, "trace": trace.run, "growth": growth.run,
 }
+
+#: Cases that need no image of `images.make`.
+OWN_IMAGES = {"cache", "curves", "trace", "growth"}
