@@ -79,8 +79,8 @@ public struct EncoderEfforts: Hashable, Sendable {
   /// this effort is as high (docs/decisions/026-encoder-defaults.md).
   public var popularAVIFReduction: Int? {
     switch avif {
-    case ...1: 4
-    case 2: 3
+    case ...1: 3
+    case 2: 2
     default: nil
     }
   }

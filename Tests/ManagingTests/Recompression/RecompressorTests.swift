@@ -237,7 +237,7 @@ final class RecompressorTests: ManagedTests {
   }
 
   @Test(
-    arguments: [(1, nil, 59), (2, nil, 60), (1, 80, 76), (0, 5, 1), (1, 89, 85)]
+    arguments: [(1, nil, 60), (2, nil, 61), (1, 80, 77), (0, 4, 1), (1, 89, 86)]
       as [(Int, Int?, Int)])
   func `a popular AVIF is rendered again with more effort and a lower quality`(
     effort: Int, quality: Int?, lower: Int
