@@ -280,7 +280,7 @@ final class RecompressorTests: ManagedTests {
     let manager = manager { if reason == "effort" { $0.efforts.avif = 3 } }
     var transform = Transform()
     if reason == "full colour" { transform.output.quality = 90 }
-    if reason == "no quality is lower" { transform.output.quality = 4 }
+    if reason == "no quality is lower" { transform.output.quality = 3 }
     let request = ImageRequest(
       source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
     _ = try await manager.variant(for: request)
