@@ -18,6 +18,9 @@ public struct ImagerPoolConfiguration: Sendable {
   /// How long a worker may continue a cancelled job. Starting another worker costs more than most
   /// jobs, mainly for linking libvips.
   public var cancelGrace = Duration.milliseconds(250)
+  /// The processor time from which on a job counts as expensive although its estimate did not say so. Twice the bound of
+  /// the estimate (`JobCost`), because estimates are rough.
+  package var quickTime = Duration.seconds(2)
   /// Number of jobs with a risky format (`RiskyFormats`) after which a worker is replaced. The next one starts
   /// meanwhile, so that no job waits.
   var maximumRiskyJobs = 20

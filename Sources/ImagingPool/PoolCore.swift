@@ -33,7 +33,8 @@ final class PoolCore: Sendable {
   let reserve: CoreReserve?
 
   private let seal = Lock<SandboxReport?>(nil)
-  private let board: Lock<JobScheduler<PendingJob>>
+  let costly = Lock(CostlySources())
+  let board: Lock<JobScheduler<PendingJob>>
   private let signals: [WakeSignal]
   private let ids = Atomic<UInt64>(0)
   private let startSignal: WakeSignal
@@ -66,10 +67,16 @@ final class PoolCore: Sendable {
   func submit(_ id: UInt64, job: PendingJob) {
     if job.job.isBackground { return submitBackground(id, job: job) }
     let priority = job.job.priority
-    switch board.withLock({ $0.submit(id, job: job, priority: priority == nil ? .normal : .low) }) {
+    let isCostly = isCostly(job.job.source)
+    switch board.withLock({
+      $0.submit(
+        id, job: job, priority: priority == nil ? .normal : .low, isExpensive: isCostly)
+    }) {
     case .next(let slot): wake(slot)
     case .waits:
-      if let other = board.withLock({ $0.backgroundInTheWay }) { cancel(other) }
+      let (other, overrun) = board.withLock { ($0.backgroundInTheWay, $0.overrunInTheWay?.slot) }
+      if let other { cancel(other) }
+      wake(overrun)
       if let priority { follow(priority, for: id) }
     case .refused(let error): answer(job, with: .failure(error))
     }
@@ -232,7 +239,7 @@ final class PoolCore: Sendable {
   /// over without a release that the thread sanitizer detects. The lock has one.
   func synchronize() { board.withLock { _ in } }
 
-  /// The memory that an expensive job with a slot was admitted with, in bytes; `nil` for any other job.
+  /// The memory that an expensive job with a slot was admitted with, in bytes, 0 if it is unknown; `nil` for any other job.
   func bytesOfLong(_ id: UInt64) -> Int? { board.withLock { $0.bytesOfLong(id) } }
 
   /// Returns whether a slot continues an expensive job; otherwise the job is queued again.
@@ -308,7 +315,7 @@ final class PoolCore: Sendable {
     job.caller.resume(returning: result)
   }
 
-  private func wake(_ slot: Int?) {
+  func wake(_ slot: Int?) {
     if let slot { signals[slot].set() }
   }
 

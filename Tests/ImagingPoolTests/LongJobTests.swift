@@ -160,7 +160,7 @@ import Testing
       await #expect {
         try await pool.process(Self.job(interlaced))
       } throws: {
-        guard case .outOfMemory? = $0 as? ImageError else { return false }
+        guard case .ofVariant(.tooCostly)? = $0 as? ImageError else { return false }
         return true
       }
       #expect(pool.figures.workersRetired == 0)

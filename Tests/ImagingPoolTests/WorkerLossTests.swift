@@ -1,6 +1,7 @@
 // WorkerLossTests: the errors of jobs whose workers were lost, and the choice of the OOM killer.
 
 import Glibc
+import ImagingWire
 import Model
 import Telemetry
 import TestSupport
@@ -93,7 +94,7 @@ import Testing
   }
 
   @Test(.enabled(if: !TestBuild.isThreadSanitized))
-  func `a job that exceeds a worker's memory fails as overloaded, not undecodable`()
+  func `a job that exceeds all memory of a new worker is too costly, and only its variant`()
     async throws
   {
     // Given: limits slightly above an idle worker's memory, and a job that holds 63 MB
@@ -113,7 +114,11 @@ import Testing
         var failure: ImageError?
         do { _ = try await pool.process(job) } catch { failure = error as? ImageError }
         // Then
-        #expect(failure?.code == "overloaded", "\(mebibytes) MiB: \(String(describing: failure))")
+        guard case .ofVariant(.tooCostly(let reason, key: ImagingLimits.memoryKey)) = failure else {
+          Issue.record("\(mebibytes) MiB: \(String(describing: failure))")
+          return
+        }
+        #expect(reason.contains("\(mebibytes) MiB"))
         #expect(failure?.isOfSource == false)
         // And a smaller job succeeds.
         _ = try await pool.process(PoolSupport.job())
@@ -205,15 +210,17 @@ import Testing
     #expect(end.cause == cause)
   }
 
-  @Test func `only two crashes blame the variant`() {
+  private func deaths() -> JobDeaths { JobDeaths(workerMemory: 1 << 30) }
+
+  @Test func `only two crashes make the variant undecodable`() {
     for (first, second) in [
       (Self.crashed, Self.crashed), (Self.crashed, Self.killed), (Self.killed, Self.crashed),
-      (Self.killed, Self.killed), (Self.bound, Self.bound), (Self.crashed, Self.bound),
+      (Self.killed, Self.killed), (Self.bound, Self.killed), (Self.bound, Self.crashed),
     ] {
-      var deaths = JobDeaths()
-      let verdict = deaths.add(first, isFresh: false)
+      var deaths = deaths()
+      let verdict = deaths.add(first, isFresh: false, isHeld: false)
       #expect(verdict == (first == Self.killed ? .againAlone : .again))
-      guard case .giveUp(let failure) = deaths.add(second, isFresh: true) else {
+      guard case .giveUp(let failure) = deaths.add(second, isFresh: true, isHeld: false) else {
         Issue.record("\(first), \(second): tried a third time")
         continue
       }
@@ -223,11 +230,33 @@ import Testing
     }
   }
 
-  @Test func `a fresh worker that reaches its memory limit is not followed by another`() {
-    var deaths = JobDeaths()
-    guard case .giveUp(.outOfMemory) = deaths.add(Self.bound, isFresh: true) else {
-      Issue.record("tried again")
-      return
+  @Test func `a new worker that reaches its memory limit makes the variant too costly`() {
+    for first in [nil, Self.crashed, Self.killed, Self.bound] {
+      var deaths = deaths()
+      if let first { _ = deaths.add(first, isFresh: false, isHeld: false) }
+      guard
+        case .giveUp(.ofVariant(.tooCostly(_, key: ImagingLimits.memoryKey))) = deaths.add(
+          Self.bound, isFresh: true, isHeld: false)
+      else {
+        Issue.record("\(String(describing: first)): another verdict")
+        continue
+      }
+    }
+  }
+
+  @Test
+  func `a memory limit says nothing of a worker with less, with earlier jobs, or without a limit`()
+  {
+    for (memory, isFresh, isHeld) in [
+      (1 << 30, true, true), (1 << 30, false, false), (nil, true, false),
+    ] as [(Int?, Bool, Bool)] {
+      var deaths = JobDeaths(workerMemory: memory)
+      _ = deaths.add(Self.crashed, isFresh: false, isHeld: false)
+      guard case .giveUp(.outOfMemory) = deaths.add(Self.bound, isFresh: isFresh, isHeld: isHeld)
+      else {
+        Issue.record("another verdict")
+        continue
+      }
     }
   }
 }

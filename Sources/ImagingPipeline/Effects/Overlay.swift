@@ -105,6 +105,7 @@ final class Overlay {
       frames: 1, limits: Geometry.Limits(limits, for: .image))
     let loader = Loader(
       source: source.bytes, header: header, part: part, maximumPixels: limits.maximumPixels)
+    _ = try loader.secondsOfVector(for: own)
     let loaded = try loader.load(for: own, frames: 1)
     var steps = FrameSteps(
       header: header, part: part, window: loader.window(in: loaded.size, for: own), geometry: own,

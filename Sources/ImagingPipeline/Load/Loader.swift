@@ -56,7 +56,8 @@ struct Loader {
         source, as: .webp, pages: pages, scale: 1 / shrinkOfWebP(for: geometry, frames: frames),
         failOn: failOn)
     case .svg:
-      try loadVector(scale: scaleOfVector(for: geometry))
+      try Self.open(
+        source, as: .svg, pages: .first, scale: scaleOfVector(for: geometry), failOn: header.failOn)
     default: try Self.open(source, as: header.format, pages: pages, failOn: failOn)
     }
   }
@@ -98,14 +99,24 @@ struct Loader {
     return min(wanted, (Double(maximumPixels) / header.size.area).squareRoot())
   }
 
-  private func loadVector(scale: Double) throws(ImageError) -> Image {
+  /// Returns the estimated processor time of drawing a vector, in seconds; 0 for other formats.
+  ///
+  /// - Throws: `ImageError.ofVariant` with `.tooCostly`.
+  func secondsOfVector(for geometry: Geometry) throws(ImageError) -> Double {
+    header.format == .svg ? try Self.drawing(source, header, at: scaleOfVector(for: geometry)) : 0
+  }
+
+  /// Returns the estimated processor time of drawing a vector at a scale, in seconds.
+  ///
+  /// - Throws: `ImageError.ofVariant` with `.tooCostly`.
+  static func drawing(
+    _ source: UnsafeRawBufferPointer, _ header: SourceHeader, at scale: Double
+  ) throws(ImageError) -> Double {
     let sides = [header.size.width, header.size.height].map {
       Int(min((Double($0) * scale).rounded(.up), 1e9))
     }
-    try VectorCost.check(
+    return try VectorCost.check(
       source, drawn: PixelSize(width: sides[0], height: sides[1]), nominal: header.size)
-    return try Self.open(
-      source, as: .svg, pages: .first, scale: scale, failOn: header.failOn)
   }
 
   /// Whether the source may be shrunk on load. A region's edges may then lie within pixels, which

@@ -66,12 +66,15 @@ struct Trimming {
     return part.narrowed(toStored: Self.unscaled(found, by: scale, within: part.stored))
   }
 
+  /// Returns the scale that a vector is drawn at; 1 for other formats.
+  static func scale(of header: SourceHeader) -> Double {
+    header.format == .svg ? min(1, (maximumVectorPixels / header.size.area).squareRoot()) : 1
+  }
+
   /// Opens all requested frames in sRGB, not yet turned.
   private func open() throws(ImageError) -> Image {
-    let scale =
-      header.format == .svg ? min(1, (Self.maximumVectorPixels / header.size.area).squareRoot()) : 1
     let image = try Loader.open(
-      source, as: header.format, pages: header.pages(frames: frames), scale: scale,
+      source, as: header.format, pages: header.pages(frames: frames), scale: Self.scale(of: header),
       // Damage is found later, when the source is loaded for the result.
       failOn: header.headerFailOn)
     return try image.readyForResize().inSRGB(from: header.codePoints)

@@ -117,6 +117,9 @@ public struct Pipeline: Sendable {
     if job.verifies {
       var cost = cost
       cost.add(decoding: job.source, header)
+      if header.format == .svg {
+        cost.add(drawing: try Loader.drawing(job.source, header, at: 1))
+      }
       try job.admit(cost)
       do throws(ImageError) {
         try SourceVerification(source: job.source, header: header).run()
@@ -147,6 +150,9 @@ public struct Pipeline: Sendable {
       // Finding the margins decodes the source.
       var cost = cost
       cost.add(decoding: job.source, header)
+      if header.format == .svg {
+        cost.add(drawing: try Loader.drawing(job.source, header, at: Trimming.scale(of: header)))
+      }
       try job.admit(cost)
       part = try Trimming(source: job.source, header: header, frames: frames, tolerance: tolerance)
         .trimmed(part)
@@ -163,6 +169,7 @@ public struct Pipeline: Sendable {
     var cost = cost
     cost.add(
       decoding: job.source, header, shrunkBy: loader.shrinkOfWebP(for: geometry, frames: frames))
+    cost.add(drawing: try loader.secondsOfVector(for: geometry))
     if transform.product.placeholder == nil {
       // The encoders' memory is the variant's; what decoding takes alone is checked first.
       try cost.check(job.limits)

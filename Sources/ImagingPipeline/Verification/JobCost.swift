@@ -9,11 +9,15 @@ public struct JobCost: Hashable, Sendable {
   public private(set) var seconds = 0.0
   /// The estimated memory that the job needs besides the worker's own, in bytes.
   public internal(set) var bytes = 0
+  /// The part of `seconds` that was estimated from the elements of a vector.
+  private var secondsOfVector = 0.0
   /// Whether the estimate is the same for every transform of the source.
   private var isOfSource = true
 
   /// Jobs with a higher estimate are expensive: others may overtake them.
   private static let maximumQuickSeconds = 1.0
+  /// How often more time than estimated a vector may take (docs/decisions/006-measurements-behind-constants.md).
+  private static let doubtOfVectors = 10.0
   /// How much lower the memory of decoding may be than its estimate.
   private static let leastShareOfDecoding = 0.85
   /// The same with the encoding, which may begin when the decoder has returned its memory.
@@ -24,12 +28,13 @@ public struct JobCost: Hashable, Sendable {
 
   /// Whether the job is expensive in time or memory. It then waits for its turn and for room.
   public func isExpensive(_ limits: ImagingLimits) -> Bool {
-    seconds > Self.maximumQuickSeconds || bytes > limits.maximumQuickBytes
+    seconds + (Self.doubtOfVectors - 1) * secondsOfVector > Self.maximumQuickSeconds
+      || bytes > limits.maximumQuickBytes
   }
 
   /// Estimates the decoding of the whole source, because most formats cannot be decoded in part.
   init(decoding header: SourceHeader) {
-    // A vector's cost is that of its filters (`VectorCost`).
+    // The cost of a vector depends on its drawn size (`VectorCost`).
     guard header.format != .svg else { return }
     let frames = header.isAnimation ? header.pages : 1
     seconds = Double(header.size.pixels) * Double(frames) * Self.nanoseconds(header.format) / 1e9
@@ -42,6 +47,14 @@ public struct JobCost: Hashable, Sendable {
     seconds = pixels * (format == .jpeg ? 60 : 1_500) / 1e9
     // The coefficients of three components with all samples; up to six copies of the rows.
     bytes = Int(min(8e6 + pixels * (format == .jpeg ? 8 : 24), 1e15))
+  }
+
+  /// Adds the estimate for drawing a vector, in seconds.
+  mutating func add(drawing seconds: Double) {
+    guard seconds > 0 else { return }
+    isOfSource = false
+    self.seconds += seconds
+    secondsOfVector += seconds
   }
 
   /// Adds the estimate for encoding.

@@ -1,5 +1,6 @@
 // JobDeaths: decides what happens to a job whose worker died.
 
+import ImagingWire
 import Model
 
 /// The deaths of workers with one job. A pure state machine.
@@ -7,14 +8,15 @@ import Model
 /// | The worker | first death | second death |
 /// | --- | --- | --- |
 /// | was killed (the OOM killer) | retry when no other job runs | 503 |
-/// | reached its memory limit | retry, or 503 if the worker was new | 503 |
+/// | reached its memory limit | retry, or 422 for this variant if the worker was new | 422 for this variant if the worker was new, else 503 |
 /// | crashed | retry | 422 for this variant |
 ///
-/// If only one of two workers crashed, the job fails with 503, because memory may be the cause.
+/// If only one of two workers crashed, the job fails with 503, because memory may be the cause. A job that needs more than
+/// all memory of a new worker never succeeds, so it is `too_costly`. Without a limit for workers, the machine's memory is
+/// exhausted, and the job fails with 503.
 ///
 /// No death is negatively cached for the source, because the encoder or the machine may be at
-/// fault. A second crash is negatively cached for the variant, because each request would crash two
-/// more workers.
+/// fault. A 422 is negatively cached for the variant, because each request would cost two more workers.
 struct JobDeaths {
   /// What happens next.
   enum Verdict: Equatable {
@@ -26,7 +28,14 @@ struct JobDeaths {
     case giveUp(ImageError)
   }
 
+  /// The memory of a worker in bytes; `nil` without a limit.
+  private let workerMemory: Int?
   private var causes: [WorkerEnd.Cause] = []
+
+  /// Creates a state without deaths.
+  ///
+  /// - Parameter workerMemory: the memory of a worker in bytes; `nil` without a limit.
+  init(workerMemory: Int?) { self.workerMemory = workerMemory }
 
   /// Records a death.
   ///
@@ -34,9 +43,14 @@ struct JobDeaths {
   ///   - end: how the worker ended by itself; `nil` if it was killed by the pool or the end is
   ///     unknown.
   ///   - isFresh: whether this was the worker's first job.
-  mutating func add(_ end: WorkerEnd?, isFresh: Bool) -> Verdict {
-    causes.append(end?.cause ?? .crash)
+  ///   - isHeld: whether the worker had less than all of its memory.
+  mutating func add(_ end: WorkerEnd?, isFresh: Bool, isHeld: Bool) -> Verdict {
+    let cause = end?.cause ?? .crash
+    causes.append(cause)
     let detail = "a worker ended with \(end?.description ?? "nonsense")"
+    if cause == .memoryBound, isFresh {
+      return .giveUp(failure(ofMemory: detail, isHeld: isHeld))
+    }
     let isOfMemory = causes.contains { $0 != .crash }
     guard causes.count < 2 else {
       return .giveUp(
@@ -44,10 +58,17 @@ struct JobDeaths {
           ? .outOfMemory(detail: "two workers were lost; \(detail)")
           : .ofVariant(.undecodable(detail: "two workers crashed; \(detail)")))
     }
-    switch causes[0] {
-    case .killed: return .againAlone
-    case .memoryBound where isFresh: return .giveUp(.outOfMemory(detail: detail))
-    case .memoryBound, .crash: return .again
-    }
+    return cause == .killed ? .againAlone : .again
+  }
+
+  /// Returns the failure of a job for which the memory of a new worker did not suffice.
+  ///
+  /// - Parameter isHeld: whether the worker had less than all of its memory.
+  func failure(ofMemory detail: String, isHeld: Bool) -> ImageError {
+    guard let workerMemory, !isHeld else { return .outOfMemory(detail: detail) }
+    return .ofVariant(
+      .tooCostly(
+        reason: "it takes more than the \(workerMemory >> 20) MiB of memory that a worker has",
+        key: ImagingLimits.memoryKey))
   }
 }

@@ -7,7 +7,7 @@ extension JobScheduler {
   /// The result of submitting a job.
   enum Admission {
     /// A slot is idle and must be woken. The job goes before all others, regardless of its
-    /// priority.
+    /// priority, unless it is expensive.
     case next(wake: Int)
     /// The job is queued. `raise` can move it forward.
     case waits
@@ -29,6 +29,8 @@ extension JobScheduler {
   struct Orders: Equatable {
     /// Whether the job was cancelled or answered.
     var isAbandoned = false
+    /// Whether the worker must be stopped and the job queued again, because it takes long and others wait.
+    var givesWay = false
     /// When the worker must be stopped, even with a job.
     var stopAt: ContinuousClock.Instant?
   }

@@ -25,6 +25,8 @@ extension WorkerSlot {
     case late
     /// The job exceeded its processor time.
     case costly
+    /// The job takes longer than estimated, and others need its slot.
+    case givesWay
     /// The job was cancelled, and the worker did not finish it within `cancelGrace`.
     case abandoned
     /// The pool stops.
@@ -47,7 +49,7 @@ extension WorkerSlot {
     of id: UInt64, _ pending: PendingJob
   ) -> Result<ProcessedImage, ImageError>? {
     let startedAt = ContinuousClock.now
-    var deaths = JobDeaths()
+    var deaths = JobDeaths(workerMemory: configuration.maximumWorkerMemory)
     var hasMissedMemory = false
     // The last worker that got this job, perhaps twice as it is expensive, and had no job before.
     var freshWorker: pid_t?
@@ -79,6 +81,8 @@ extension WorkerSlot {
       case .answered(var result):
         if case .success(let image) = result {
           result = .success(image.adding(queue: pending.submittedAt.duration(to: startedAt)))
+        } else if case .failure(.outOfMemory(let detail)) = result, isFresh {
+          result = .failure(deaths.failure(ofMemory: detail, isHeld: isHeld))
         }
         core.latency.record(startedAt.duration(to: .now))
         core.update(slot: index) { $0.isBusy = false }
@@ -98,7 +102,7 @@ extension WorkerSlot {
           guard takesWholeMemory(id) else { return nil }
           continue
         }
-        switch deaths.add(end, isFresh: isFresh) {
+        switch deaths.add(end, isFresh: isFresh, isHeld: isHeld) {
         case .again: continue
         // No client waits for a background job, so none may wait for its sake either.
         case .againAlone where pending.job.isBackground:
@@ -109,7 +113,7 @@ extension WorkerSlot {
       case .confused(let reason):
         core.lost.add()
         lose(worker, reason: reason)
-        if case .giveUp(let failure) = deaths.add(nil, isFresh: isFresh) {
+        if case .giveUp(let failure) = deaths.add(nil, isFresh: isFresh, isHeld: isHeld) {
           return .failure(failure)
         }
       case .late:
@@ -119,7 +123,10 @@ extension WorkerSlot {
       case .costly:
         core.lost.add()
         lose(worker, reason: "more than \(configuration.processorTime) of processor time")
-        return .failure(tooCostly(pending.job.transform))
+        return .failure(tooCostly(pending.job))
+      case .givesWay:
+        lose(worker, reason: "its job takes longer than estimated, and others wait", isOurs: true)
+        return core.giveWay(id) ? nil : .failure(.cancelled)
       case .abandoned:
         lose(worker, reason: "cancelled", isOurs: true)
         return .failure(.cancelled)
@@ -131,13 +138,13 @@ extension WorkerSlot {
     return .failure(.internal(detail: "workers end before they get a job"))
   }
 
-  /// Returns the error for a costly job. It blames the source if the job only reduces it, otherwise
-  /// the variant.
-  private func tooCostly(_ transform: Transform) -> ImageError {
+  /// Returns the error for a costly job. It blames the source if the job only reduces it, or if another variant of it was
+  /// as costly, otherwise the variant.
+  private func tooCostly(_ job: ImageJob) -> ImageError {
     let error = ImageError.tooCostly(
       reason: "more than \(configuration.processorTime) of processor time",
       key: ImagingLimits.timeKey)
-    return transform.isPlainReduction ? error : .ofVariant(error)
+    return core.blamesSource(job.source, for: job.transform) ? error : .ofVariant(error)
   }
 
   /// Waits until no other worker has a job, so that this job can use all memory.
@@ -208,7 +215,10 @@ extension WorkerSlot {
   private func exchange(
     _ id: UInt64, job: ImageJob, with worker: WorkerProcess
   ) -> Outcome {
-    let isQuickOnly = core.bytesOfLong(id) == nil
+    let admitted = core.bytesOfLong(id)
+    // Also if only the memory is unknown.
+    let isQuickOnly = (admitted ?? 0) == 0
+    var mayOverrun = admitted == nil && !job.isBackground
     let message = JobMessage(
       id: id, transform: job.transform, density: job.density,
       limits: job.hasMoreEffort ? configuration.limits.withMoreEffort : configuration.limits,
@@ -230,8 +240,18 @@ extension WorkerSlot {
       let orders = core.orders(for: id)
       var until = deadline
       var outcome = Outcome.late
-      let timeLeft = configuration.processorTime - (worker.processorTime ?? .zero) + timeBefore
+      if orders.givesWay { return .givesWay }
+      let timeUsed = (worker.processorTime ?? .zero) - timeBefore
+      var timeLeft = configuration.processorTime - timeUsed
       if timeLeft <= .zero { return .costly }
+      if mayOverrun {
+        guard timeUsed < configuration.quickTime else {
+          mayOverrun = false
+          core.overran(id, job.source)
+          continue
+        }
+        timeLeft = min(timeLeft, configuration.quickTime - timeUsed)
+      }
       // The earliest time at which the job can exceed its limit, using all cores.
       let timeIsUp = ContinuousClock.now + timeLeft / Self.cores
       if orders.isAbandoned {
@@ -264,7 +284,8 @@ extension WorkerSlot {
             return .answered(result.map { $0.adding(processorTime: time) })
           case .takesLong(let bytes):
             guard isQuickOnly else { throw WireError.malformed("it takes long, twice") }
-            return .takesLong(bytes: bytes)
+            // 0 says that the memory is unknown.
+            return .takesLong(bytes: max(bytes, 1))
           }
         } catch .wouldBlock {
           continue

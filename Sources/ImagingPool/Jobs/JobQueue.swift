@@ -72,6 +72,20 @@ struct JobQueue<Job> {
     insert(id, entry: entry)
   }
 
+  /// Lowers the matching jobs to `.later`, except those of `.next`.
+  mutating func postpone(where isMatch: (Job) -> Bool) {
+    let ids = entries.filter { entry in
+      if case .by = entry.value.turn { return isMatch(entry.value.job) }
+      return false
+    }.sorted { $0.value.number < $1.value.number }.map(\.key)
+    for id in ids {
+      guard var entry = entries[id] else { continue }
+      _ = remove(id)
+      entry.turn = .later
+      insert(id, entry: entry)
+    }
+  }
+
   /// Takes the first job of the highest priority.
   ///
   /// - Parameter laterToo: Whether this may be an expensive job.

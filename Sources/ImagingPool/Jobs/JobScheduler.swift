@@ -12,17 +12,16 @@ import Platform
 /// `removeWaiting`, `update` or `leave`.
 struct JobScheduler<Job> {
   /// A job with a slot; `job` is `nil` once its caller has been answered.
-  private struct Running {
+  struct Running {
     let slot: Int
     var job: Job?
-    /// The estimated memory of an expensive job (`JobCost`), in bytes; `nil` for any other.
+    /// The estimated memory of an expensive job (`JobCost`), in bytes, 0 if it is unknown; `nil` for any other.
     var bytes: Int?
     /// Whether the job gives way to others.
     var isBackground = false
+    /// Whether the job began as a quick one and took longer (`JobScheduler+Overrun.swift`).
+    var hasOverrun = false
   }
-
-  /// The maximum number of background jobs that wait.
-  private static var maximumBackground: Int { 16 }
 
   /// The number of other jobs that may overtake an expensive one. Without a limit it could wait forever.
   private static var maximumPassed: Int { 8 }
@@ -35,10 +34,11 @@ struct JobScheduler<Job> {
   /// least 1.
   private(set) var width: Int
   private(set) var slots: [Slot]
-  private var waiting = JobQueue<Job>()
-  private var running: [UInt64: Running] = [:]
+  // The extensions in other files use these, and only they.
+  var waiting = JobQueue<Job>()
+  var running: [UInt64: Running] = [:]
   /// Jobs that run only while slots are idle, one at a time. They do not count as waiting.
-  private var background = Deque<(id: UInt64, job: Job)>()
+  var background = Deque<(id: UInt64, job: Job)>()
   /// Jobs that overtook a waiting expensive job since the last expensive one was taken.
   private var passed = 0
   /// The most estimated memory of expensive jobs at one time, in bytes.
@@ -46,7 +46,7 @@ struct JobScheduler<Job> {
   /// How often an expensive job had to wait for memory.
   private(set) var waitsForMemory = 0
   /// Slots that wait to be woken. The last one worked last, so its memory is warm.
-  private var idle: [Int] = []
+  var idle: [Int] = []
   /// The number of slots that run.
   private(set) var staffed = 0
   /// The slot that must run its job alone, because the job ran out of memory beside others.
@@ -69,11 +69,15 @@ struct JobScheduler<Job> {
 
   /// Adds a job. A full queue refuses it regardless of its priority, because queued jobs keep their
   /// places.
-  mutating func submit(_ id: UInt64, job: Job, priority: LoadPriority) -> Admission {
+  ///
+  /// - Parameter isExpensive: Whether the job is known to be expensive. Its memory is not known.
+  mutating func submit(
+    _ id: UInt64, job: Job, priority: LoadPriority, isExpensive: Bool = false
+  ) -> Admission {
     guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
     if let fault = commonFault { return .refused(.internal(detail: fault)) }
     // A slot is idle only if no job waits that may run, or if other slots have been woken for those.
-    if hasWidth, let slot = idle.popLast() {
+    if !isExpensive, hasWidth, let slot = idle.popLast() {
       waiting.append(id, job: job, turn: .next)
       return .next(wake: slot)
     }
@@ -82,51 +86,8 @@ struct JobScheduler<Job> {
       let seconds = pace.seconds(forWaiting: waiting.count, width: width)
       return .refused(.overloaded(queue: "imaging", retryAfter: seconds))
     }
-    waiting.append(id, job: job, turn: .by(priority))
-    return .waits
-  }
-
-  /// Adds a job that runs alone of its kind, while half of the slots are idle and no other job waits.
-  mutating func submitBackground(_ id: UInt64, job: Job) -> Admission {
-    guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
-    if let fault = commonFault { return .refused(.internal(detail: fault)) }
-    guard background.count < Self.maximumBackground else {
-      return .refused(.overloaded(queue: "imaging", retryAfter: 1))
-    }
-    background.append((id, job))
-    guard idle.count > slots.count / 2, mayTakeBackground, let slot = idle.popLast() else {
-      return .waits
-    }
-    return .next(wake: slot)
-  }
-
-  /// The background job that runs, unless its caller was answered.
-  var runningBackground: UInt64? {
-    running.first { $1.isBackground && $1.job != nil }?.key
-  }
-
-  /// The background job that is to be cancelled, because another job waits for a slot or for its memory.
-  var backgroundInTheWay: UInt64? {
-    guard waiting.count > 0, let id = runningBackground else { return nil }
-    let hasMemory = running[id]?.bytes != nil && waiting.count(of: .later) > 0
-    return idle.isEmpty || hasMemory ? id : nil
-  }
-
-  /// Removes and returns the waiting background jobs.
-  mutating func removeBackground() -> [Job] {
-    defer { background.removeAll { _ in true } }
-    return background.map(\.job)
-  }
-
-  /// Whether a slot may take a background job, apart from the number of idle slots.
-  private var mayTakeBackground: Bool {
-    waiting.count == 0 && !running.values.contains { $0.isBackground || $0.bytes != nil }
-  }
-
-  /// Takes a background job for a slot that is not idle any more.
-  private mutating func takeBackground() -> (id: UInt64, job: Job)? {
-    guard stopAt == nil, idle.count >= slots.count / 2, mayTakeBackground else { return nil }
-    return background.popFirst()
+    waiting.append(id, job: job, turn: isExpensive ? .later : .by(priority))
+    return isExpensive ? slotForWaiting().map { .next(wake: $0) } ?? .waits : .waits
   }
 
   /// Raises the priority of a queued job. Never lowers it.
@@ -200,8 +161,11 @@ struct JobScheduler<Job> {
   private func hasRoom(forLong bytes: Int, besides id: UInt64? = nil) -> Bool {
     let others = running.filter { $0.key != id }.values.compactMap(\.bytes)
     guard !others.isEmpty else { return true }
-    return others.count < (slots.count + 1) / 2 && bytes <= memory - others.reduce(0, +)
+    return others.count < maximumLong && bytes <= memory - others.reduce(0, +)
   }
+
+  /// The slots that expensive jobs may have.
+  var maximumLong: Int { (slots.count + 1) / 2 }
 
   /// Takes an idle slot that must be woken because a waiting job may run; `nil` if no job may run or no slot is idle. A
   /// large job that ends may leave room for several.
@@ -235,7 +199,7 @@ struct JobScheduler<Job> {
     return false
   }
 
-  /// The memory that an expensive job with a slot was admitted with, in bytes; `nil` for any other job.
+  /// The memory that an expensive job with a slot was admitted with, in bytes, 0 if it is unknown; `nil` for any other job.
   func bytesOfLong(_ id: UInt64) -> Int? { running[id]?.bytes }
 
   /// Removes and returns the matching queued jobs, whose callers must be answered.
@@ -245,7 +209,9 @@ struct JobScheduler<Job> {
 
   /// Returns the orders for the slot that has this job.
   func orders(for id: UInt64) -> Orders {
-    Orders(isAbandoned: running[id].map { $0.job == nil } ?? true, stopAt: stopAt)
+    Orders(
+      isAbandoned: running[id].map { $0.job == nil } ?? true, givesWay: overrunInTheWay?.id == id,
+      stopAt: stopAt)
   }
 
   /// Requests that a slot runs its job alone. Returns whether it may start now. If not, the slot
@@ -311,7 +277,7 @@ struct JobScheduler<Job> {
   }
 
   /// The fault of the first slot if all slots have a fault.
-  private var commonFault: String? {
+  var commonFault: String? {
     slots.allSatisfy { $0.fault != nil } ? slots.first?.fault : nil
   }
 }

@@ -10,8 +10,17 @@ extension Transform {
     plain.sizing.height = sizing.height
     plain.sizing.fit = sizing.fit
     plain.output.accepted = output.accepted
-    // The encoders of these formats are slower than most decoders.
-    let mayBeSlow = output.accepted.contains(.avif) || output.accepted.contains(.jxl)
-    return self == plain && !mayBeSlow
+    return self == plain && !mayEncodeSlowly
+  }
+
+  /// Whether nothing that the transform asks for is known to be expensive: no effects, no watermark, no limit of bytes and
+  /// no slow encoder. One such variant may be large; if several take too long, their source is expensive.
+  public var isUndemanding: Bool {
+    isPlainImage && output.maxBytes == nil && output.format != .gif && !mayEncodeSlowly
+  }
+
+  /// Whether the encoder may be slower than most decoders.
+  private var mayEncodeSlowly: Bool {
+    [.avif, .jxl].contains { output.format == $0 || output.accepted.contains($0) }
   }
 }

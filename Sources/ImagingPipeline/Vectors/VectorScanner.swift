@@ -1,0 +1,165 @@
+// VectorScanner: splits an SVG into tags, attributes and text, without building strings.
+
+import Glibc
+
+/// A range of bytes of an SVG.
+typealias VectorBytes = Slice<UnsafeRawBufferPointer>
+
+/// The parts of an SVG, one after another. It accepts more than XML does: librsvg refuses what is malformed.
+struct VectorScanner {
+  /// A part of a document.
+  enum Part {
+    /// A start tag, or an empty-element tag.
+    case open(VectorTag)
+    case close
+    /// Text or a CDATA section.
+    case text(VectorBytes)
+    /// A document type declaration, with its internal subset.
+    case declaration(VectorBytes)
+  }
+
+  private let source: UnsafeRawBufferPointer
+  private var place = 0
+
+  init(_ source: UnsafeRawBufferPointer) { self.source = source }
+
+  /// Returns the next part; `nil` at the end.
+  mutating func next() -> Part? {
+    while place < source.count {
+      let start = place
+      guard source[start] == UInt8(ascii: "<") else {
+        place = position(of: "<", from: start) ?? source.count
+        return .text(source[start..<place])
+      }
+      if begins("<!--", at: start) {
+        skip(to: "-->", from: start + 4)
+      } else if begins("<![CDATA[", at: start) {
+        let content = start + 9
+        skip(to: "]]>", from: content)
+        return .text(source[min(content, place)..<place])
+      } else if begins("<?", at: start) {
+        skip(to: "?>", from: start + 2)
+      } else if begins("<!", at: start) {
+        place = endOfDeclaration(from: start)
+        return .declaration(source[start..<place])
+      } else {
+        place = endOfTag(from: start)
+        let content = source[min(start + 1, place)..<place]
+        if content.first == UInt8(ascii: "/") { return .close }
+        return .open(VectorTag(content))
+      }
+    }
+    return nil
+  }
+
+  private func begins(_ text: StaticString, at start: Int) -> Bool {
+    guard let base = source.baseAddress, source.count - start >= text.utf8CodeUnitCount else {
+      return false
+    }
+    return memcmp(base + start, text.utf8Start, text.utf8CodeUnitCount) == 0
+  }
+
+  private func position(of byte: Unicode.Scalar, from start: Int) -> Int? {
+    guard start < source.count, let base = source.baseAddress,
+      let found = memchr(base + start, CInt(byte.value), source.count - start)
+    else { return nil }
+    return UnsafeRawPointer(found) - base
+  }
+
+  /// Moves behind the next `end`, or to the end of the source.
+  private mutating func skip(to end: StaticString, from start: Int) {
+    let first = Unicode.Scalar(end.utf8Start.pointee)
+    var found = start
+    while let next = position(of: first, from: found) {
+      if begins(end, at: next) {
+        place = next + end.utf8CodeUnitCount
+        return
+      }
+      found = next + 1
+    }
+    place = source.count
+  }
+
+  /// Returns the position behind a tag. A `>` within quotes does not end it.
+  private func endOfTag(from start: Int) -> Int {
+    var quote: UInt8?
+    for place in start..<source.count {
+      let byte = source[place]
+      if let open = quote {
+        if byte == open { quote = nil }
+      } else if byte == UInt8(ascii: ">") {
+        return place + 1
+      } else if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "'") {
+        quote = byte
+      }
+    }
+    return source.count
+  }
+
+  /// Returns the position behind a declaration, whose internal subset may contain others.
+  private func endOfDeclaration(from start: Int) -> Int {
+    var quote: UInt8?
+    var depth = 0
+    for place in start..<source.count {
+      let byte = source[place]
+      if let open = quote {
+        if byte == open { quote = nil }
+        continue
+      }
+      switch byte {
+      case UInt8(ascii: "\""), UInt8(ascii: "'"): quote = byte
+      case UInt8(ascii: "<"): depth += 1
+      case UInt8(ascii: ">"):
+        depth -= 1
+        if depth == 0 { return place + 1 }
+      default: break
+      }
+    }
+    return source.count
+  }
+}
+
+/// A start tag.
+struct VectorTag {
+  /// The name without its namespace prefix.
+  let name: String
+  /// Whether the element has no content.
+  let isEmpty: Bool
+  private let attributes: VectorBytes
+
+  /// Creates a tag from what is between its angle brackets, including the last one.
+  init(_ content: VectorBytes) {
+    var content = content
+    if content.last == UInt8(ascii: ">") { content = content.dropLast() }
+    isEmpty = content.last == UInt8(ascii: "/")
+    if isEmpty { content = content.dropLast() }
+    let name = content.prefix { !Self.isSpace($0) }
+    self.name = Self.local(name)
+    attributes = content[name.endIndex...]
+  }
+
+  /// Calls `body` with the local name and the value of each attribute.
+  func forEachAttribute(_ body: (String, VectorBytes) -> Void) {
+    var rest = attributes
+    while let equals = rest.firstIndex(of: UInt8(ascii: "=")) {
+      let name = rest[..<equals].drop { Self.isSpace($0) }.prefix { !Self.isSpace($0) }
+      let behind = rest[equals...].dropFirst().drop { Self.isSpace($0) }
+      guard let quote = behind.first, quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'")
+      else { return }
+      let value = behind.dropFirst().prefix { $0 != quote }
+      body(Self.local(name), value)
+      rest = rest[min(value.endIndex + 1, rest.endIndex)...]
+    }
+  }
+
+  /// Returns a name without its namespace prefix. No name of SVG is longer than 64 bytes.
+  private static func local(_ name: VectorBytes) -> String {
+    let name = name.suffix(64)
+    let local = name.lastIndex(of: UInt8(ascii: ":")).map { name[$0...].dropFirst() } ?? name
+    return String(decoding: local, as: UTF8.self)
+  }
+
+  static func isSpace(_ byte: UInt8) -> Bool {
+    byte == 0x20 || byte == 0x09 || byte == 0x0a || byte == 0x0d
+  }
+}
