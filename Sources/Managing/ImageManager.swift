@@ -152,6 +152,11 @@ public final class ImageManager: ImageProvider {
     variants.deliveryAtOnce(for: request)
   }
 
+  /// Returns a fresh small variant from disk if it is available without blocking, and stores it in memory.
+  public func variantOnDisk(for key: CacheKey, of request: () -> ImageRequest?) -> Variant? {
+    variants.freshOnDisk(key, at: now(), of: request)
+  }
+
   /// Returns the response to a request that neither `cachedVariant` nor `deliveryAtOnce` could
   /// answer. Concurrent requests for one variant share a flight.
   public func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {

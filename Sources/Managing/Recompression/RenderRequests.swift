@@ -14,11 +14,15 @@ final class RenderRequests: Sendable {
 
   init(policy: RecompressionPolicy) { self.policy = policy }
 
+  /// Whether the request of a variant may have to be remembered.
+  func mayNote(_ variant: Variant) -> Bool {
+    policy.needsSource(variant) && !variant.info.isRecompressed
+  }
+
   /// Remembers the request of a variant that is rendered again, and of no other.
   func note(_ request: ImageRequest, of variant: Variant) {
     let transform = request.transform
-    guard policy.needsSource(variant), !variant.info.isRecompressed,
-      let format = variant.info.image?.format,
+    guard mayNote(variant), let format = variant.info.image?.format,
       policy.transform(transform, for: format) != nil,
       // A watermark is another source, and `maxbytes` fills its limit with any effort.
       transform.watermark == nil, transform.output.maxBytes == nil

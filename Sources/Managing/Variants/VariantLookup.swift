@@ -39,6 +39,19 @@ struct VariantLookup: Sendable {
     ).map { cached($0, tier: .disk, for: request) }
   }
 
+  /// Looks on disk for a small fresh variant. Never blocks.
+  func freshOnDisk(_ key: CacheKey, at now: UnixTime) -> Variant? {
+    cache.onDiskAtOnce(key, where: { $0.freshness.isFresh(at: now) })
+  }
+
+  /// Stores a variant from disk in memory.
+  ///
+  /// - Parameter request: returns the request of the variant; called only if it is rendered again.
+  func promote(_ variant: Variant, of request: () -> ImageRequest?) {
+    if requests.mayNote(variant), let request = request() { requests.note(request, of: variant) }
+    cache.store(variant, in: .memory)
+  }
+
   /// Stores a variant from disk in memory if the request's storage options allow it.
   func promote(_ variant: Variant, for request: ImageRequest) {
     requests.note(request, of: variant)

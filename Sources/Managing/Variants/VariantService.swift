@@ -55,6 +55,18 @@ final class VariantService: Sendable {
       cacheStatus: delivery.cacheStatus, timings: delivery.timings)
   }
 
+  /// Returns a fresh small variant on disk if it is available without blocking, and stores it in memory.
+  ///
+  /// - Parameter request: returns the request for the key, without options.
+  func freshOnDisk(
+    _ key: CacheKey, at now: UnixTime, of request: () -> ImageRequest?
+  ) -> Variant? {
+    guard let variant = lookup.freshOnDisk(key, at: now) else { return nil }
+    lookup.promote(variant, of: request)
+    revalidator.count(.hit(.disk))
+    return variant
+  }
+
   /// Returns the response to a request that may already hold its source. Concurrent requests for
   /// one variant share a flight.
   func variant(

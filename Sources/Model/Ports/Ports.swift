@@ -13,6 +13,9 @@ public protocol ImageProvider: Sendable {
   /// Returns a response available without blocking, after `cachedVariant` found none. Event loops
   /// call it.
   func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery?
+  /// Returns a fresh small variant from disk if it is available without blocking, after `cachedVariant` found none. Event
+  /// loops call it. `request` returns the request for the key; it is called only if more than the key is needed.
+  func variantOnDisk(for key: CacheKey, of request: () -> ImageRequest?) -> Variant?
   /// Returns the response to a request, from a tier or rendered now. Cancelling the calling task
   /// leaves the flight, and the last participant to leave cancels the work.
   func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery
@@ -26,6 +29,9 @@ public protocol ImageProvider: Sendable {
 extension ImageProvider {
   /// Returns 0.
   public var unattendedCount: Int { 0 }
+
+  /// Returns `nil`.
+  public func variantOnDisk(for key: CacheKey, of request: () -> ImageRequest?) -> Variant? { nil }
 
   /// Uses `cachedVariant`, which counts a look-up.
   public func isCached(_ key: CacheKey) -> Bool { cachedVariant(for: key) != nil }

@@ -114,6 +114,17 @@ final class RequestTarget {
     }
   }
 
+  /// The source's file name without its extension, if the response depends on nothing but the target and `Accept`, may
+  /// be stored in all tiers, and the name is plain; `nil` otherwise.
+  var plainStem: String? {
+    guard key != nil, hintUse == nil, forwarding == nil, expiry == nil, !isPrivate,
+      case .success(let request) = request, request.options.store == .all,
+      request.options.age == AgeDemands(), !request.options.isRevalidation,
+      let stem = ContentDisposition.plainStem(of: request.source.fileName)
+    else { return nil }
+    return String(stem)
+  }
+
   /// Whether shared caches must not store the response.
   var isPrivate: Bool { isOfOperator || forwarding?.isPrivate == true }
 
@@ -172,6 +183,30 @@ final class RequestTarget {
       let slash = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
       return rest[slash...]
     }
+    return target
+  }
+}
+
+/// Parses the request targets of a listener.
+final class RequestTargetParser: Sendable {
+  private let rules: RequestRules
+  private let endpoints: EndpointTable
+
+  /// Creates the parser of a listener with these endpoints.
+  init(rules: RequestRules, endpoints: EndpointTable) {
+    self.rules = rules
+    self.endpoints = endpoints
+  }
+
+  /// Parses a target, and remembers it in the event loop's memo.
+  func callAsFunction(_ raw: [UInt8], on loop: EventLoopState) -> RequestTarget {
+    self(raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) }, on: loop)
+  }
+
+  /// Parses a target with this `RequestMemo.hash`, and remembers it in the event loop's memo.
+  func callAsFunction(_ raw: [UInt8], hash: UInt64, on loop: EventLoopState) -> RequestTarget {
+    let target = RequestTarget(raw: raw, hash: hash, rules: rules, endpoints: endpoints)
+    loop.memo.remember(target)
     return target
   }
 }

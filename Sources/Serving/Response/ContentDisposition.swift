@@ -33,7 +33,7 @@ enum ContentDisposition {
 
   /// Returns the name without its extension if it needs no decoding, replacing or shortening. This
   /// is the common case.
-  private static func plainStem(of name: Substring) -> Substring? {
+  static func plainStem(of name: Substring) -> Substring? {
     let stem = name[..<(name.utf8.lastIndex(of: UInt8(ascii: ".")) ?? name.endIndex)]
     let isPlain =
       stem.utf8.count <= longestStem && stem.utf8.contains { $0 != UInt8(ascii: ".") }

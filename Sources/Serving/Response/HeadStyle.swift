@@ -35,20 +35,37 @@ enum HeadStyle: Hashable, Sendable {
   private static func addBlock(
     _ head: ResponseHead, to response: OpaquePointer
   ) -> UnsafeMutablePointer<UInt8>? {
-    var placeholder = [CChar](
-      repeating: CChar(bitPattern: UInt8(ascii: " ")), count: head.bytes.count)
-    placeholder.append(0)
     let name = UnsafeRawPointer(ResponseHead.firstName.utf8Start)
       .assumingMemoryBound(to: CChar.self)
-    guard MHD_add_response_header(response, name, placeholder) == .YES,
+    guard addBlanks(head.bytes.count, named: name, to: response),
       let value = MHD_get_response_header(response, name)
     else { return nil }
-    // The value is libmicrohttpd's own heap copy of `placeholder`, so it may be written to.
+    // The value is libmicrohttpd's own heap copy of the blanks, so it may be written to.
     let block = UnsafeMutableRawPointer(mutating: value).assumingMemoryBound(to: UInt8.self)
     head.bytes.withUnsafeBufferPointer { bytes in
       if let start = bytes.baseAddress { block.update(from: start, count: bytes.count) }
     }
     return block
+  }
+
+  /// As many blanks as most heads are long, and a zero.
+  private static let blanks: [CChar] =
+    Array(repeating: CChar(bitPattern: UInt8(ascii: " ")), count: 2_047) + [0]
+
+  /// Adds a field of `count` blanks.
+  private static func addBlanks(
+    _ count: Int, named name: UnsafePointer<CChar>, to response: OpaquePointer
+  ) -> Bool {
+    guard count < blanks.count else {
+      let longer =
+        [CChar](repeating: CChar(bitPattern: UInt8(ascii: " ")), count: count) + [0]
+      return MHD_add_response_header(response, name, longer) == .YES
+    }
+    // The end of the blanks, which has its zero.
+    return blanks.withUnsafeBufferPointer { blanks in
+      guard let start = blanks.baseAddress else { return false }
+      return MHD_add_response_header(response, name, start + (blanks.count - 1 - count)) == .YES
+    }
   }
 
   private static func addFields(_ head: ResponseHead, to response: OpaquePointer) -> Bool {

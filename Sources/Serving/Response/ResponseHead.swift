@@ -41,11 +41,23 @@ struct ResponseHead {
   /// The offset of a hit's `s-maxage`; 0 without it.
   private(set) var sharedMaxAgeOffset = 0
 
+  /// Creates an empty block.
+  init() { bytes = [] }
+
   /// Creates a block with date and request id.
   init(date: UnixTime, id: RequestID) {
+    self = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: HTTPDate.length) { text in
+      guard let start = text.baseAddress else { return ResponseHead() }
+      HTTPDate.write(date, into: start)
+      return ResponseHead(date: UnsafePointer(start), id: id)
+    }
+  }
+
+  /// Creates a block with a date of `HTTPDate.length` bytes and a request id.
+  init(date: UnsafePointer<UInt8>, id: RequestID) {
     bytes = Array(unsafeUninitializedCapacity: Self.usualLength) { buffer, count in
       guard let start = buffer.baseAddress else { return }
-      HTTPDate.write(date, into: start)
+      start.update(from: date, count: HTTPDate.length)
       count = HTTPDate.length
       for byte in Self.idName.utf8 {
         buffer[count] = byte
@@ -97,11 +109,45 @@ struct ResponseHead {
     var value = value
     value.withUTF8 { value in
       guard !value.isEmpty, !value.contains(where: { $0 < 0x20 || $0 == 0x7f }) else { return }
-      bytes += "\r\n".utf8
-      name.withUTF8Buffer { bytes.append(contentsOf: $0) }
-      bytes += ": ".utf8
+      append("\r\n")
+      append(name)
+      append(": ")
       bytes.append(contentsOf: value)
     }
+  }
+
+  /// Appends a text without control characters. Unlike `+=` with a string's bytes, this is one copy.
+  mutating func append(_ text: StaticString) {
+    bytes.append(
+      contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+  }
+
+  /// Appends the digits of a number of 0 or more.
+  mutating func append(number: Int) {
+    let width = Self.width(of: number)
+    let start = bytes.count
+    for _ in 0..<width { bytes.append(UInt8(ascii: "0")) }
+    bytes.withUnsafeMutableBufferPointer { bytes in
+      if let first = bytes.baseAddress {
+        Self.write(number: number, width: width, into: first + start)
+      }
+    }
+  }
+
+  /// Appends a text without control characters.
+  mutating func append(_ text: String) {
+    var text = text
+    text.withUTF8 { bytes.append(contentsOf: $0) }
+  }
+
+  /// Appends fields as they are sent.
+  mutating func append(_ fields: [UInt8]) { bytes.append(contentsOf: fields) }
+
+  /// Appends milliseconds with three decimals.
+  mutating func append(microseconds: Int) {
+    append(number: microseconds / 1_000)
+    bytes.append(UInt8(ascii: "."))
+    for place in [100, 10, 1] { bytes.append(UInt8(ascii: "0") + UInt8(microseconds / place % 10)) }
   }
 
   /// The fields one by one, in order, without leading blanks in values.
@@ -175,6 +221,9 @@ struct ResponseHead {
 }
 
 extension ResponseHead {
+  /// The policy of images, which must not run scripts if they are opened as pages.
+  static let contentSecurityPolicy = "default-src 'none'; sandbox"
+
   /// Adds the fields that every image response has for all clients, except `Age` and
   /// `Cache-Control`.
   mutating func add(info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus) {
@@ -193,7 +242,7 @@ extension ResponseHead {
         "Content-Disposition",
         value: ContentDisposition.inline(source: source, format: image.format))
     }
-    add("Content-Security-Policy", value: "default-src 'none'; sandbox")
+    add("Content-Security-Policy", value: Self.contentSecurityPolicy)
   }
 
   /// Adds `Age` and `Cache-Control`. Downstream shared caches keep the image as long as this cache

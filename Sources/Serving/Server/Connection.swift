@@ -33,8 +33,28 @@ final class Connection {
   var tls: TLSSession?
   /// The progress of the current request.
   var stage = Stage.received
-  /// The parsed request target.
-  var target: RequestTarget?
+  /// The parsed request target. One that the loop's memo does not have is parsed at the first use of this property:
+  /// a hit of a known target has none.
+  var target: RequestTarget? {
+    get {
+      if isUnparsed {
+        isUnparsed = false
+        parsedTarget = parser(rawTarget, on: loop)
+      }
+      return parsedTarget
+    }
+    set { parsedTarget = newValue }
+  }
+  /// Whether the target was received and not parsed.
+  private(set) var isUnparsed = false
+  private var parsedTarget: RequestTarget?
+  private let parser: RequestTargetParser
+  /// What a hit needs of a target that is not parsed; `nil` if it is parsed, or not known.
+  var known: PlainTarget?
+  /// Where `KnownTargets` may keep the target after a hit; `nil` if it need not.
+  var unknownDigest: KnownTargets.Digest?
+  /// The raw target; only for one that the loop's memo does not have.
+  private(set) var rawTarget: [UInt8] = []
   /// The request's id in its response and in the log.
   var requestID = RequestID()
   /// The trace that the request belongs to.
@@ -71,15 +91,34 @@ final class Connection {
   var streaming: Streaming?
 
   /// Creates a connection without a request.
-  init(loop: EventLoopState, watch: ConnectionWatch, peer: IPAddress?) {
+  init(
+    loop: EventLoopState, watch: ConnectionWatch, peer: IPAddress?, parser: RequestTargetParser
+  ) {
     self.loop = loop
+    self.parser = parser
     self.watch = watch
     self.peer = peer
   }
 
   /// Begins a request whose request line was parsed.
   func begin(_ target: consuming RequestTarget) {
-    self.target = target
+    parsedTarget = target
+    isUnparsed = false
+    known = nil
+    unknownDigest = nil
+    stage = .received
+    bodyBytes = 0
+  }
+
+  /// Begins a request whose target is parsed later, if at all. `raw` is copied, because libmicrohttpd decodes it in
+  /// place.
+  func begin(raw: UnsafeRawBufferPointer) {
+    rawTarget.removeAll(keepingCapacity: true)
+    rawTarget.append(contentsOf: raw)
+    parsedTarget = nil
+    isUnparsed = true
+    known = nil
+    unknownDigest = nil
     stage = .received
     bodyBytes = 0
   }

@@ -55,6 +55,10 @@ extension CacheStatus.Tier {
 final class StageLatencies: Sendable {
   private let histograms: [(name: String, histogram: LatencyHistogram)] =
     Timings.stages.map { ($0, LatencyHistogram()) }
+  private let disk: LatencyHistogram?
+
+  /// Creates empty histograms.
+  init() { disk = histograms.first { $0.name == "disk" }?.histogram }
 
   /// Records the phases that happened.
   func record(_ timings: Timings) {
@@ -62,6 +66,9 @@ final class StageLatencies: Sendable {
       histograms.first { $0.name == name }?.histogram.record(duration)
     }
   }
+
+  /// Records a read from disk, in microseconds.
+  func record(diskMicroseconds: Int) { disk?.record(microseconds: diskMicroseconds) }
 
   /// The summary of each phase.
   var figures: [String: LatencyFigures] {

@@ -14,24 +14,25 @@ extension RequestHandler {
   func respondFromMemory(
     to client: Connection, on connection: OpaquePointer, method: UnsafePointer<CChar>
   ) -> MHD_Result? {
-    guard let target = client.target, target.key != nil, client.method.isSafe, !closesConnections,
-      !RequestCacheControl.arePresent(on: connection),
-      !supersededRequests.mayInclude(connection),
-      let key = key(of: target, loop: client.loop, on: connection),
+    guard mayHit(client, on: connection) else { return nil }
+    if client.isUnparsed { recognize(client, on: connection) }
+    guard let key = client.known?.key ?? key(of: client, on: connection),
       let variant = provider.cachedVariant(for: key)
     else { return nil }
     let now = Clock.now()
-    let expiry = target.expiry
+    // A plain target neither expires nor follows hints.
+    let target = client.known == nil ? client.target : nil
+    let expiry = target?.expiry
     if let expiry, expiry <= now { return nil }
     let fields = HitFields(
       of: variant.info.freshness, at: now, idLength: client.requestID.length, until: expiry,
-      hints: target.hintNumber)
+      hints: target?.hintNumber ?? 0)
     let status = isNotModified(variant.info, on: connection) ? 304 : 200
     let microseconds: Int
     let response: Response
     do throws(ImageError) {
       if configuration.headStyle == .block {
-        response = try hitResponse(variant, of: target, widths: fields.widths, for: client.loop)
+        response = try hitResponse(variant, for: client, widths: fields.widths)
         microseconds = client.elapsedMicroseconds
         response.stamp(
           fields, id: client.requestID, now: now, microseconds: microseconds, loop: client.loop)
@@ -39,7 +40,7 @@ extension RequestHandler {
           response.stamp(page: crossOrigin.page(on: connection), of: crossOrigin)
         }
       } else {
-        var head = try hitHead(variant, of: target, widths: fields.widths)
+        var head = try hitHead(variant, of: client.target, widths: fields.widths)
         microseconds = client.elapsedMicroseconds
         head.stamp(fields, id: client.requestID, now: now, microseconds: microseconds)
         if crossOrigin.isPerClient {
@@ -52,32 +53,65 @@ extension RequestHandler {
       return context(of: client, on: connection, method: method).refuse(error)
     }
     client.loop.hitLatency.record(microseconds: microseconds)
+    remember(client, on: connection)
     if logsHits || client.trace.isRecorded {
       logHit(status: status, bytes: variant.body.count, of: client, on: connection)
     }
     return queue(response, status: status, bytes: variant.body.count, to: client, on: connection)
   }
 
+  /// Whether an event loop may answer the request by itself, if a tier has a fresh entry.
+  func mayHit(_ client: Connection, on connection: OpaquePointer) -> Bool {
+    client.method.isSafe && !closesConnections && !RequestCacheControl.arePresent(on: connection)
+      && !supersededRequests.mayInclude(connection)
+  }
+
+  /// Finds what is known of a target that is not parsed.
+  private func recognize(_ client: Connection, on connection: OpaquePointer) {
+    let formats = client.loop.accept.formats(on: connection).intersection(rules.onOffer)
+    let digest = client.rawTarget.withUnsafeBytes { KnownTargets.Digest($0, accepting: formats) }
+    client.known = knownTargets.target(digest)
+    if client.known == nil { client.unknownDigest = digest }
+  }
+
+  /// Keeps the key of a target that was parsed for this hit, so that it is not parsed for the next.
+  func remember(_ client: Connection, on connection: OpaquePointer) {
+    guard let digest = client.unknownDigest else { return }
+    client.unknownDigest = nil
+    if let plain = plainTarget(of: client, on: connection) {
+      knownTargets.remember(plain, for: digest)
+    }
+  }
+
+  /// Returns what a hit needs of the target, if the response depends on nothing but target and `Accept`.
+  func plainTarget(of client: Connection, on connection: OpaquePointer) -> PlainTarget? {
+    if let known = client.known { return known }
+    guard let target = client.target, let stem = target.plainStem,
+      let key = key(of: client, on: connection)
+    else { return nil }
+    return PlainTarget(key: key, stem: stem, isNegotiated: target.isNegotiated)
+  }
+
   /// Returns the client's cache key. Reads only the fields that the target depends on.
-  private func key(
-    of target: RequestTarget, loop: EventLoopState, on connection: OpaquePointer
-  ) -> CacheKey? {
-    guard target.isAdaptive else { return target.key }
+  private func key(of client: Connection, on connection: OpaquePointer) -> CacheKey? {
+    guard let target = client.target else { return nil }
+    guard target.isAdaptive, target.key != nil else { return target.key }
     let formats =
-      target.isNegotiated ? loop.accept.formats(on: connection) : AcceptedFormats()
+      target.isNegotiated ? client.loop.accept.formats(on: connection) : AcceptedFormats()
     guard let use = target.hintUse else { return target.key(accepting: formats, rules) }
     return target.key(accepting: formats, for: use.hints(on: connection), rules)
   }
 
   /// Returns the event loop's prepared response, or creates one.
   private func hitResponse(
-    _ variant: Variant, of target: RequestTarget, widths: HitFields.Widths,
-    for loop: EventLoopState
+    _ variant: Variant, for client: Connection, widths: HitFields.Widths
   ) throws(ImageError) -> Response {
+    let loop = client.loop
     let prepared = prepared(variant, for: loop)
     if let response = prepared?.response(of: loop, widths: widths) { return response }
     let response = try Response(
-      head: try hitHead(variant, of: target, widths: widths), style: .block, body: variant.body,
+      head: try hitHead(variant, of: client.target, widths: widths), style: .block,
+      body: variant.body,
       widths: widths)
     prepared?.keep(response, for: loop, widths: widths)
     return response
@@ -85,9 +119,9 @@ extension RequestHandler {
 
   /// Returns the head of a hit, without the values of date, id, time and ages.
   private func hitHead(
-    _ variant: Variant, of target: RequestTarget, widths: HitFields.Widths
+    _ variant: Variant, of target: RequestTarget?, widths: HitFields.Widths
   ) throws(ImageError) -> ResponseHead {
-    guard case .success(let request) = target.request else {
+    guard let target, case .success(let request) = target.request else {
       throw .internal(detail: "a hit without a request")
     }
     var head = ResponseHead(

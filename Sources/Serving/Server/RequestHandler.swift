@@ -14,6 +14,12 @@ final class RequestHandler: Sendable {
   let configuration: ServerConfiguration
   /// The rules derived from the configuration.
   let rules: RequestRules
+  /// Parses request targets.
+  let parser: RequestTargetParser
+  /// The keys of targets that had hits.
+  let knownTargets: KnownTargets
+  /// The fields that all hits from disk have, as they are sent.
+  let sharedFields: (negotiated: [UInt8], others: [UInt8])
   /// The rules for operators.
   let operatorRules: RequestRules
   /// Whether operators may request more than other clients.
@@ -34,6 +40,8 @@ final class RequestHandler: Sendable {
   let page: PageFiles?
   /// Whether hits are logged, cached because it is read for each hit.
   let logsHits: Bool
+  /// Whether hits from disk are logged.
+  let logsDiskHits: Bool
   /// Receives the spans of recorded requests; `nil`: none is recorded.
   let spans: (any SpanSink)?
   /// Whether requests are recorded, cached because it is read for each request.
@@ -100,7 +108,13 @@ final class RequestHandler: Sendable {
       configuration.page
       ? PageFiles(PageDescription(of: audience, configuration: configuration, rules: rules)) : nil
     isRestricting = rules.isRestricting
+    parser = RequestTargetParser(rules: rules, endpoints: endpoints)
+    knownTargets = KnownTargets(limit: configuration.knownTargets)
     crossOrigin = CrossOrigin(configuration.corsOrigins)
+    sharedFields = (
+      ResponseHead.sharedFields(configuration, crossOrigin, vary: "Accept"),
+      ResponseHead.sharedFields(configuration, crossOrigin, vary: nil)
+    )
     self.monitor = monitor
     spans = configuration.spans
     exportsSpans = configuration.spans != nil
@@ -110,6 +124,7 @@ final class RequestHandler: Sendable {
     idleTimeout = configuration.idleTimeout.wholeMilliseconds
     headerTimeout = configuration.headerTimeout.wholeMilliseconds
     logsHits = log.level <= (configuration.loggedRequests == .all ? .info : .debug)
+    logsDiskHits = log.level <= (configuration.loggedRequests == .errors ? .debug : .info)
     serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue
   }
 
@@ -156,7 +171,7 @@ final class RequestHandler: Sendable {
     let now = Clock.coarseMilliseconds()
     let watch = monitor.connections.open(
       descriptor: descriptor, address: peer, at: now, deadline: now + headerTimeout)
-    let client = Connection(loop: loop, watch: watch, peer: peer)
+    let client = Connection(loop: loop, watch: watch, peer: peer, parser: parser)
     if expectsProxyHeader(from: peer) { client.proxyHeader = [] }
     // Peers of unix sockets have no address, and no TLS.
     if let tls, peer != nil { client.tls = TLSSession(tls, descriptor: descriptor) }
@@ -174,17 +189,14 @@ final class RequestHandler: Sendable {
 
   // MARK: Requests
 
-  /// Parses the target of a request line, before libmicrohttpd decodes the target in place.
+  /// Takes the target of a request line, before libmicrohttpd decodes the target in place.
   func receive(_ raw: UnsafeRawBufferPointer, on client: Connection) {
     client.loop.received.add(1)
     let hash = RequestMemo.hash(raw)
     if let known = client.loop.memo.target(raw, hash: hash) {
       client.begin(known)
     } else {
-      let target = RequestTarget(
-        raw: Array(raw), hash: hash, rules: rules, endpoints: endpoints)
-      client.loop.memo.remember(target)
-      client.begin(target)
+      client.begin(raw: raw)
     }
   }
 
@@ -220,6 +232,7 @@ final class RequestHandler: Sendable {
         return context(of: client, on: connection, method: method).refuse(error)
       }
       return respondFromMemory(to: client, on: connection, method: method)
+        ?? respondFromDisk(to: client, on: connection)
         ?? context(of: client, on: connection, method: method).handle()
     case .suspended:
       return context(of: client, on: connection, method: method).conclude()

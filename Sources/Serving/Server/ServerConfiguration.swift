@@ -60,6 +60,8 @@ public struct ServerConfiguration: Sendable {
   public var sampledShare = TracingSettings().sample
   /// Size of each event loop's cache of parsed request targets, in bytes.
   public var memoBytesPerWorker = 2 << 20
+  /// Maximum number of further targets whose cache keys are kept after a hit, for all event loops; about 200 bytes each.
+  public var knownTargets = 1 << 17
   /// How response heads are passed to libmicrohttpd; set by tests.
   var headStyle = HeadStyle(libraryVersion: HeadStyle.libraryVersion)
   /// How files on disk are read; tests choose.
@@ -152,6 +154,7 @@ public struct ServerConfiguration: Sendable {
     configuration.workers = 1
     configuration.connectionLimit = Self.operatorConnections
     configuration.memoBytesPerWorker = 64 << 10
+    configuration.knownTargets = 0
     configuration.corsOrigins.removeAll { $0 == "*" }
     return configuration
   }

@@ -42,6 +42,7 @@ final class InvalidationTests: ManagedTests {
     disk.atHand.withLock { $0 = [request.key] }
     _ = try await manager.purge(.host(try #require(HostPattern("origin"))))
     #expect(manager.deliveryAtOnce(for: request) == nil)
+    #expect(manager.variantOnDisk(for: request.key) { request } == nil)
     let again = try await manager.variant(for: request)
     #expect(
       again.cacheStatus == .miss(.uriMiss, stored: true, collapsed: false, originStatus: 200))

@@ -83,6 +83,7 @@ final class LoadOptionsTests: ManagedTests {
     _ = disk.store(old.variant)
     disk.atHand.withLock { $0 = [small.key] }
     #expect(manager.deliveryAtOnce(for: small) == nil)
+    #expect(manager.variantOnDisk(for: small.key) { small } == nil)
     let again = try await manager.variant(for: small)
     #expect(again.variant.info.sourceVersion == new.variant.info.sourceVersion)
     #expect(again.cacheStatus == .hit(.source))

@@ -30,7 +30,8 @@ final class OpenEntry: Sendable {
 ///
 /// Set-associative: a name selects a set of four places. A hit moves its entry one place forward, and
 /// a new entry replaces the last one. A file is kept at its second read within a while, so files that
-/// are read once push out none.
+/// are read once push out none. A full set takes only one of several: where more files are read than
+/// have a place, each would close one that is read as often.
 ///
 /// An open file keeps its room on disk after it is unlinked. So code that unlinks or replaces a file
 /// calls `drop` before its room counts as free. A read in progress may hold the file a little longer.
@@ -46,12 +47,16 @@ final class OpenEntries: Sendable {
     var seen: [UInt32]
     /// Increases with each `drop`.
     var drops: UInt64 = 0
+    /// Files that were read again while their set was full.
+    var newcomers = 0
   }
 
   private static let ways = 4
   private static let partCount = 16
   /// Marks for each place.
   private static let marks = 4
+  /// Of so many files that are read again while their set is full, one replaces another.
+  static let newcomersPerReplacement = 8
   private let parts: [Lock<Part>]
   private let setsPerPart: Int
 
@@ -102,8 +107,12 @@ final class OpenEntries: Sendable {
         return nil
       }
       let set = first..<first + Self.ways
-      let free =
-        set.first { part.places[$0] == nil || part.places[$0]?.name == name } ?? set.upperBound - 1
+      var free = set.first { part.places[$0] == nil || part.places[$0]?.name == name }
+      if free == nil {
+        part.newcomers &+= 1
+        if part.newcomers % Self.newcomersPerReplacement == 0 { free = set.upperBound - 1 }
+      }
+      guard let free else { return nil }
       let old = part.places[free]?.entry
       part.places[free] = (name, entry())
       return old
