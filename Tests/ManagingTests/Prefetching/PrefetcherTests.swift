@@ -111,8 +111,9 @@ struct PrefetcherTests {
 
   @Test func `the operator who sends a list is not charged for its images`() async throws {
     let prefetcher = prefetcher()
-    let lines = try prefetchLines((0..<9).map { "http://a/\($0)" })
-    let id = try ImagingAccounts.$current.withValue(UnlimitedAccount()) { try prefetcher.prefetch(lines) }
+    let id = try ImagingAccounts.$current.withValue(UnlimitedAccount()) {
+      try prefetcher.prefetch(prefetchLines((0..<9).map { "http://a/\($0)" }))
+    }
     provider.gate.open()
     #expect(try await end(of: id, in: prefetcher).finished == 9)
   }
