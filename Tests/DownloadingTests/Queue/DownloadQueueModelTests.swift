@@ -20,7 +20,7 @@ import Testing
     var faults: [String] = []
     var known: [Int] = []
 
-    for step in 1...60_000 {
+    for step in 1...30_000 {
       now += .milliseconds(Int.random(in: 0...400, using: &random))
       var actions: [DownloadQueue.Action] = []
       var expected: [DownloadQueue.Action] = []
