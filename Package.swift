@@ -70,7 +70,9 @@ let package = Package(
     .target(name: "FastJPEG", dependencies: ["Model"], swiftSettings: always),
     .target(
       name: "ImagingPipeline",
-      dependencies: ["Model", "Platform", "ImagingWire", "FastJPEG", "CVips", "CDeflate", "CJPEG", "CVectors"],
+      dependencies: [
+        "Model", "Platform", "ImagingWire", "FastJPEG", "CVips", "CDeflate", "CJPEG", "CVectors",
+      ],
       swiftSettings: always),
     .executableTarget(
       name: "pictor",

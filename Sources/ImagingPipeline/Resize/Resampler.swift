@@ -95,11 +95,12 @@ struct Resampler: ~Copyable {
 
   // MARK: Vertical
 
-  /// Computes the weighted sums of a window's rows into `line`.
+  /// Computes the weighted sums of a window's rows into `line`. A target has at least one pixel, so there are weights.
   private func reduceDown(_ y: Int) {
     // The number of weights is even; an excess row has the weight 0.
     let count = (down.counts[y] + 1) / 2
-    down.weights.withUnsafeBytes { weights in
+    down.weights.withUnsafeBytes { bytes in
+      guard let weights = bytes.baseAddress else { return }
       for index in 0..<count {
         func row(_ more: Int) -> UnsafeRawPointer {
           UnsafeRawPointer(rows + (down.first[y] + 2 * index + more) % down.taps * stride)
@@ -107,7 +108,7 @@ struct Resampler: ~Copyable {
         let offset = (y * down.taps + 2 * index) * 2
         (pairs + index).initialize(
           to: RowPair(
-            upper: row(0), lower: row(1), weights: Self.pair(of: weights.baseAddress! + offset)))
+            upper: row(0), lower: row(1), weights: Self.pair(of: weights + offset)))
       }
     }
     let line = UnsafeMutableRawPointer(line)
@@ -164,10 +165,11 @@ struct Resampler: ~Copyable {
     let taps = across.taps
     let hasAlpha = hasAlpha
     let out = UnsafeMutableRawPointer(result)
-    across.weights.withUnsafeBytes { weights in
+    across.weights.withUnsafeBytes { bytes in
+      guard let start = bytes.baseAddress else { return }
       for x in 0..<target.width {
         let pixels = UnsafeRawPointer(line + across.first[x] &* bands)
-        let weights = weights.baseAddress! + x &* taps &* 2
+        let weights = start + x &* taps &* 2
         var sum = SIMD4<Int32>(repeating: 1 << (LanczosAxis.weightBits - 1))
         // Two pixels at a time; an excess pixel has the weight 0. Always reads four values of each:
         // excess values are not stored, and the buffer has room after the last pixel.
