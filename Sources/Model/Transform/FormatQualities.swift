@@ -55,7 +55,7 @@ public struct EncoderEfforts: Hashable, Sendable {
   /// libimagequant's effort.
   public var gif = 4
   /// libwebp's effort.
-  public var webp = 2
+  public var webp = 3
   /// 9 minus libaom's speed. Below quality 90, colour has half the resolution.
   public var avif = 1
   /// libjxl's effort.
