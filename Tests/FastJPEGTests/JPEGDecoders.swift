@@ -12,8 +12,13 @@ enum JPEGDecoders {
 
   /// Decodes with the scaled decoder; `nil` if it leaves the JPEG to libjpeg.
   static func reduced(_ bytes: [UInt8], by shrink: Int) throws -> Pixels? {
+    try reduced(bytes, toEighths: 8 / shrink)
+  }
+
+  /// Decodes with the scaled decoder; `nil` if it leaves the JPEG to libjpeg.
+  static func reduced(_ bytes: [UInt8], toEighths eighths: Int) throws -> Pixels? {
     try GuardedBytes(bytes).withBytes { buffer in
-      guard let decoder = ScaledJPEGDecoder(buffer, shrink: shrink),
+      guard let decoder = ScaledJPEGDecoder(buffer, eighths: eighths),
         decoder.size.width * decoder.size.height < maximumPixels
       else { return nil }
       let count = decoder.size.width * decoder.bands

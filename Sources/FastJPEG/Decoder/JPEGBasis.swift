@@ -9,9 +9,13 @@ import Glibc
 /// majority, cost nothing. The result is closer to Lanczos3 from the full image than libjpeg's
 /// averages of pixels.
 struct JPEGBasis {
-  /// The pixels that a block is reduced to, across and down: 1, 2, 4 or 8.
+  /// The pixels that a block is reduced to, across and down: 1–4, 6 or 8.
   let size: (across: Int, down: Int)
-  /// For each coefficient in file order, one value for each pixel of a block, row by row.
+  /// The values from one row of a pattern to the next.
+  let pitch: Int
+  /// The values of a pattern. Of 3 by 3 pixels it has 16, which fill vectors; the excess is 0.
+  let count: Int
+  /// For each coefficient in file order, `count` values, one for each pixel of a block, row by row.
   let patterns: [Float]
   /// The last coefficient with a pattern other than zero.
   let last: Int
@@ -21,16 +25,23 @@ struct JPEGBasis {
   /// - Parameter quantization: The factors of the coefficients, in file order.
   init(across: Int, down: Int, quantization: [UInt16]) {
     size = (across, down)
+    let isPadded = across == 3 && down == 3
+    let pitch = isPadded ? 4 : across
+    let count = isPadded ? 16 : across * down
     last = Self.zigzag.lastIndex { $0 % 8 < across && $0 / 8 < down } ?? 0
     let columns = Self.waves(across)
     let rows = Self.waves(down)
     patterns = zip(Self.zigzag, quantization).flatMap { place, factor in
       let u = place % 8
       let v = place / 8
-      return (0..<across * down).map { pixel in
-        Float(columns[pixel % across][u] * rows[pixel / across][v] * Double(factor))
+      return (0..<count).map { index in
+        let x = index % pitch
+        let y = index / pitch
+        return x < across && y < down ? Float(columns[x][u] * rows[y][v] * Double(factor)) : 0
       }
     }
+    self.pitch = pitch
+    self.count = count
   }
 
   /// Returns the values of the 8 frequencies for each of `count` pixels of a side (T.81, A.3.3); 0

@@ -12,6 +12,10 @@ struct JPEGComponentDecoder: ~Copyable {
   /// The pixels that a block is reduced to.
   private let across: Int
   private let down: Int
+  /// `JPEGBasis.pitch`.
+  private let pitch: Int
+  /// `JPEGBasis.count`.
+  private let count: Int
   /// `JPEGHuffmanTable.quick` for DC, then for AC. Owned; freed by `deinit`.
   private let quick: UnsafeMutablePointer<UInt32>
   /// The last coefficient that affects the reduced block.
@@ -33,6 +37,8 @@ struct JPEGComponentDecoder: ~Copyable {
     dc = component.dc
     ac = component.ac
     (across, down) = basis.size
+    pitch = basis.pitch
+    count = basis.count
     quick = .allocate(capacity: 2 * Self.quickCount)
     quick.initialize(from: component.dc.quick, count: Self.quickCount)
     (quick + Self.quickCount).initialize(from: component.ac.quick, count: Self.quickCount)
@@ -73,7 +79,7 @@ struct JPEGComponentDecoder: ~Copyable {
         let corner = target + row * down * stride + column * across
         let found = readBlock(&bits)
         guard found >= 0 else { return false }
-        switch across * down {
+        switch count {
         case 1: corner[0] = patterns[0] * Float(mean) + 128
         case 4: addUp(SIMD4<Float>.self, found: found, to: corner, stride: stride)
         case 16: addUp(SIMD16<Float>.self, found: found, to: corner, stride: stride)
@@ -192,7 +198,6 @@ struct JPEGComponentDecoder: ~Copyable {
 
   /// Sums up other numbers of pixels, up to 64, which exceed the registers.
   private func addUp(_ found: Int, to corner: UnsafeMutablePointer<Float>, stride: Int) {
-    let count = across * down
     block.update(repeating: patterns[0] * Float(mean) + 128, count: count)
     for index in 0..<found {
       let pattern = patterns + Int(places[index]) &* count
@@ -205,7 +210,7 @@ struct JPEGComponentDecoder: ~Copyable {
   @inline(__always)
   private func put(to corner: UnsafeMutablePointer<Float>, stride: Int) {
     for y in 0..<down {
-      for x in 0..<across { corner[y &* stride &+ x] = block[y &* across &+ x] }
+      for x in 0..<across { corner[y &* stride &+ x] = block[y &* pitch &+ x] }
     }
   }
 

@@ -1,4 +1,4 @@
-// ScaledJPEGDecoder: decodes a JPEG directly at an eighth, a quarter or half of its size.
+// ScaledJPEGDecoder: decodes a JPEG directly at one to four eighths of its size.
 
 import Model
 
@@ -11,7 +11,7 @@ import Model
 /// Buffers are sized by the header and accessed only within bounds, for any bytes that follow.
 /// Damaged files and other kinds are left to libjpeg.
 public struct ScaledJPEGDecoder: ~Copyable {
-  /// The size of the reduced image: the full size divided by the shrink factor, rounded up.
+  /// The size of the reduced image: eighths of the full size, rounded up.
   public let size: PixelSize
   /// The size of the full image.
   public var sourceSize: PixelSize { frame.size }
@@ -29,21 +29,24 @@ public struct ScaledJPEGDecoder: ~Copyable {
   /// A row of units of each component, at the reduced image's resolution. Owned; freed by `deinit`.
   private let planes: UnsafeMutablePointer<Float>
 
+  /// The pixels that a side of a block can be reduced to.
+  private static let sides: Set = [1, 2, 3, 4, 6, 8]
+
   /// Prepares decoding; `nil` if this decoder does not support the JPEG.
   ///
-  /// - Parameter shrink: The reduction: 2, 4 or 8.
-  public init?(_ source: UnsafeRawBufferPointer, shrink: Int) {
+  /// - Parameter eighths: How much of each side is left, in eighths: 1–4.
+  public init?(_ source: UnsafeRawBufferPointer, eighths: Int) {
     guard let frame = JPEGFrame(source) else { return nil }
     let maximum = frame.blocks
     var bases: [JPEGBasis] = []
     for component in frame.components {
       // A subsampled component is reduced less, to the same size as the others.
-      let across = 8 * maximum.across / (shrink * component.blocks.across)
-      let down = 8 * maximum.down / (shrink * component.blocks.down)
+      let across = eighths * maximum.across / component.blocks.across
+      let down = eighths * maximum.down / component.blocks.down
       let isWhole =
         maximum.across.isMultiple(of: component.blocks.across)
         && maximum.down.isMultiple(of: component.blocks.down)
-      guard isWhole, [1, 2, 4, 8].contains(across), [1, 2, 4, 8].contains(down) else { return nil }
+      guard isWhole, Self.sides.contains(across), Self.sides.contains(down) else { return nil }
       bases.append(JPEGBasis(across: across, down: down, quantization: component.quantization))
     }
     func divided(_ side: Int, by divisor: Int) -> Int { (side + divisor - 1) / divisor }
@@ -53,12 +56,13 @@ public struct ScaledJPEGDecoder: ~Copyable {
       (decoders + index).initialize(to: JPEGComponentDecoder(frame.components[index], basis: basis))
     }
     size = PixelSize(
-      width: divided(frame.size.width, by: shrink), height: divided(frame.size.height, by: shrink))
+      width: divided(frame.size.width * eighths, by: 8),
+      height: divided(frame.size.height * eighths, by: 8))
     units = (
       divided(frame.size.width, by: 8 * maximum.across),
       divided(frame.size.height, by: 8 * maximum.down)
     )
-    unit = (8 * maximum.across / shrink, 8 * maximum.down / shrink)
+    unit = (maximum.across * eighths, maximum.down * eighths)
     let count = units.across * unit.width * unit.height * frame.components.count
     planes = .allocate(capacity: count)
     planes.initialize(repeating: 0, count: count)

@@ -23,9 +23,9 @@ struct Loader {
   /// The maximum pixels of a source, which also limit how large a vector is drawn.
   let maximumPixels: Int
 
-  /// The minimum factor left for the resize after a JPEG was shrunk by 2, 4 or 8 while decoding. A
-  /// larger one costs more time and gains quality only for lossless outputs.
-  private static let leastJPEGRest = 1.25
+  /// The minimum factor left for the resize after a JPEG was shrunk while decoding. A larger one costs more time and
+  /// gains quality only for lossless outputs (docs/decisions/026-vectors-and-decoded-sizes.md).
+  private static let leastJPEGRest = 1.0
   /// The minimum factor by which a WebP is shrunk while it is decoded, and then to its final size. Above it libwebp leaves
   /// out its loop filter (`bypass_filtering`); below it, its averages look softer than a resize, and save little.
   private static let leastWebPShrink = 4.0 / 3
@@ -48,7 +48,7 @@ struct Loader {
   ///   stacked vertically.
   func load(for geometry: Geometry, frames: Int) throws(ImageError) -> Image {
     let pages = header.pages(frames: frames)
-    if header.format == .jpeg { return try loadJPEG(shrink: shrinkOfJPEG(for: geometry)) }
+    if header.format == .jpeg { return try loadJPEG(eighths: eighthsOfJPEG(for: geometry)) }
     let failOn = try Self.decoderFailOn(source, header: header)
     return switch header.format {
     case .webp:
@@ -73,8 +73,8 @@ struct Loader {
     )
     // The last pixels of a shrunk JPEG cover fewer source pixels than the others, plus padding.
     if header.format == .jpeg {
-      let shrink = Double(shrinkOfJPEG(for: geometry))
-      scale = (1 / shrink, 1 / shrink)
+      let left = Double(eighthsOfJPEG(for: geometry)) / 8
+      scale = (left, left)
     }
     return Window(part.stored, times: scale)
   }
@@ -134,16 +134,20 @@ struct Loader {
     return isShrunk ? factor : 1
   }
 
-  private func shrinkOfJPEG(for geometry: Geometry) -> Int {
-    guard canShrink(for: geometry) else { return 1 }
+  /// Returns how much of each side of a JPEG is decoded, in eighths: 1–4, or 8 for all of it. libjpeg has no quick
+  /// transform for three eighths, and decodes four instead.
+  private func eighthsOfJPEG(for geometry: Geometry) -> Int {
+    guard canShrink(for: geometry) else { return 8 }
     let factor = factor(for: geometry)
-    return [8, 4, 2].first { factor / Double($0) >= Self.leastJPEGRest } ?? 1
+    // The window of a region has the decoder's scale, whichever decodes.
+    let choices = part.isWhole ? [1, 2, 3, 4] : [1, 2, 4]
+    return choices.first { factor * Double($0) / 8 >= Self.leastJPEGRest } ?? 8
   }
 
   /// Opens a JPEG, or decodes it immediately with `ScaledJPEGDecoder` where that is cheaper.
-  private func loadJPEG(shrink: Int) throws(ImageError) -> Image {
-    if shrink > 1, header.size.pixels <= Self.maximumReducedPixels * shrink * shrink,
-      let decoder = ScaledJPEGDecoder(source, shrink: shrink), decoder.sourceSize == header.size
+  private func loadJPEG(eighths: Int) throws(ImageError) -> Image {
+    if eighths < 8, header.size.pixels * eighths * eighths <= Self.maximumReducedPixels * 64,
+      let decoder = ScaledJPEGDecoder(source, eighths: eighths), decoder.sourceSize == header.size
     {
       let image = try Image(
         blank: decoder.size, bands: decoder.bands, profile: header.profile)
@@ -153,6 +157,7 @@ struct Loader {
       // The decoder succeeds only for a JPEG that is complete up to its end marker and undamaged.
       if isWhole { return image }
     }
+    let shrink = 8 / (eighths == 3 ? 4 : eighths)
     let failOn = try Self.decoderFailOn(source, header: header)
     return try Self.open(source, as: .jpeg, pages: .first, shrink: shrink, failOn: failOn)
   }

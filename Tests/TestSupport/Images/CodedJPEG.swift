@@ -78,16 +78,19 @@ public struct CodedJPEG: Sendable {
 
   // MARK: Expected result
 
-  /// Returns the image divided by `shrink`, from the lowest frequencies of its blocks, in floating
+  /// Returns the image divided by `shrink`.
+  public func reduced(by shrink: Int) -> [Double] { reduced(toEighths: 8 / shrink) }
+
+  /// Returns `eighths` of each side of the image, from the lowest frequencies of its blocks, in floating
   /// point.
-  public func reduced(by shrink: Int) -> [Double] {
+  public func reduced(toEighths eighths: Int) -> [Double] {
     let maximum = factors.count == 1 ? (across: 1, down: 1) : maximum
-    let width = (size.width + shrink - 1) / shrink
-    let height = (size.height + shrink - 1) / shrink
+    let width = (size.width * eighths + 7) / 8
+    let height = (size.height * eighths + 7) / 8
     let planes = factors.indices.map { component in
       let count = inUnit(component)
-      let across = 8 * maximum.across / (shrink * count.across)
-      let down = 8 * maximum.down / (shrink * count.down)
+      let across = eighths * maximum.across / count.across
+      let down = eighths * maximum.down / count.down
       let shown = blocks[component].map { pixels(of: $0, across: across, down: down) }
       return (0..<width * height).map { index in
         let x = index % width
