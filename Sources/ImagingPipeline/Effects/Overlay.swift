@@ -77,7 +77,7 @@ final class Overlay {
     let header = try SourceHeader(
       of: source.bytes, as: format, frame: nil, failOn: limits.failOn)
     try header.check(against: limits)
-    try SourceCost.check(source.bytes, header: header)
+    try SourceCost.check(source.bytes, header: header, limits: limits)
     do throws(ImageError) {
       return try layer(of: source, header: header, for: geometry, limits: limits)
     } catch {

@@ -111,7 +111,7 @@ public struct Pipeline: Sendable {
     let isDescribed = job.transform.product == .info(nil)
     let cost = JobCost(decoding: header)
     if job.verifies || !isDescribed {
-      try SourceCost.check(job.source, header: header)
+      try SourceCost.check(job.source, header: header, limits: job.limits)
       try cost.check(job.limits)
     }
     if job.verifies {

@@ -96,9 +96,11 @@ struct VectorReference: Hashable {
 
   /// Returns the text without character references; `nil` for one that contains escapes of CSS or entities of the
   /// document, which may stand for anything.
-  private static func decoded(_ value: VectorBytes) -> String? {
+  ///
+  /// - Parameter limit: The most bytes that are read. References are shorter.
+  static func decoded(_ value: VectorBytes, upTo limit: Int = 65_536) -> String? {
     guard !value.contains(UInt8(ascii: "\\")) else { return nil }
-    let text = String(decoding: value.prefix(65_536), as: UTF8.self)
+    let text = String(decoding: value.prefix(limit), as: UTF8.self)
     guard value.contains(UInt8(ascii: "&")) else { return text }
     var result = ""
     var rest = text[...]

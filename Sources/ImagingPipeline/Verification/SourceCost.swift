@@ -1,6 +1,7 @@
 // SourceCost: limits the decoding cost of a source where its size does not, based on its structure.
 
 import Glibc
+import ImagingWire
 import Model
 
 /// Limits for work that neither pixels nor bytes limit.
@@ -10,10 +11,13 @@ enum SourceCost {
   private static let maximumScannedPixels = 7_000_000_000
 
   /// Checks a source before it is decoded. The cost of a vector depends on its drawn size
-  /// (`VectorCost`).
+  /// (`VectorCost`), except for the images in it.
   ///
-  /// - Throws: `ImageError.tooCostly`.
-  static func check(_ source: UnsafeRawBufferPointer, header: SourceHeader) throws(ImageError) {
+  /// - Throws: `ImageError.tooCostly`; for a vector `.tooManyPixels`, too.
+  static func check(
+    _ source: UnsafeRawBufferPointer, header: SourceHeader, limits: ImagingLimits
+  ) throws(ImageError) {
+    if header.format == .svg { try VectorImages.check(source, limits: limits) }
     guard header.format == .jpeg else { return }
     let scans = scans(of: source)
     let maximum = max(maximumScannedPixels / max(header.size.pixels, 1), 1)
