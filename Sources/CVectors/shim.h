@@ -2,7 +2,7 @@
 // function where the processor has it, no policy.
 //
 // The compiler recognizes them in Swift only while it cannot see where the operands come from
-// (docs/decisions/026-vectors-and-decoded-sizes.md).
+// (docs/decisions/029-vectors-and-decoded-sizes.md).
 #pragma once
 
 #include <stdint.h>

@@ -24,7 +24,7 @@ struct Loader {
   let maximumPixels: Int
 
   /// The minimum factor left for the resize after a JPEG was shrunk while decoding. A larger one costs more time and
-  /// gains quality only for lossless outputs (docs/decisions/026-vectors-and-decoded-sizes.md).
+  /// gains quality only for lossless outputs (docs/decisions/029-vectors-and-decoded-sizes.md).
   private static let leastJPEGRest = 1.0
   /// The minimum factor by which a WebP is shrunk while it is decoded, and then to its final size. Above it libwebp leaves
   /// out its loop filter (`bypass_filtering`); below it, its averages look softer than a resize, and save little.
