@@ -25,6 +25,8 @@ final class WorkerProcess {
   private(set) var lastResidentBytes = 0
   /// Whether its memory limit is lower than its hard limit.
   private(set) var isHeld = false
+  /// Whether the limit of its results may be lower than its hard limit.
+  private var hasLowResultLimit = false
   /// The cores that it was confined to; `nil` for those that it inherited.
   private var cores: Cores?
   /// Its standard error, for messages of GLib or the dynamic linker.
@@ -119,18 +121,20 @@ final class WorkerProcess {
   /// After an error, a limit is the one before.
   func holdMemory(to bytes: Int?, resultBytes: Int) throws(SystemError) {
     guard let bytes else {
-      if isHeld {
-        try setResultLimit(.max)
-        try setMemoryLimit(.max)
-      }
+      if hasLowResultLimit { try setResultLimit(.max) }
+      if isHeld { try setMemoryLimit(.max) }
       return
     }
     // proc_pid_statm(5): the sixth number is private memory and the stack.
     guard let present = pages(at: 5) else { throw SystemError(ENODATA) }
     // Never 0, which Linux takes for no limit (mm/mmap.c, may_expand_vm).
     try setMemoryLimit(UInt(present * Int(getpagesize()) + max(bytes, 0)))
-    // After the other limit, so that `isHeld` is true for as long as this one is lower.
-    try setResultLimit(UInt(max(resultBytes, 0)))
+    // A job of a worker with its whole memory is not repeated, so it has the whole result limit, too.
+    if isHeld {
+      try setResultLimit(UInt(max(resultBytes, 0)))
+    } else if hasLowResultLimit {
+      try setResultLimit(.max)
+    }
   }
 
   private func setMemoryLimit(_ bytes: UInt) throws(SystemError) {
@@ -140,7 +144,9 @@ final class WorkerProcess {
   }
 
   private func setResultLimit(_ bytes: UInt) throws(SystemError) {
-    guard pictor_linux_limit_files(pid, bytes) >= 0 else { throw SystemError() }
+    let isLower = pictor_linux_limit_files(pid, bytes)
+    guard isLower >= 0 else { throw SystemError() }
+    hasLowResultLimit = isLower > 0
   }
 
   /// A number of pages in `/proc/PID/statm`; `nil` if unknown.

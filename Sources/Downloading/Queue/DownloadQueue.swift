@@ -12,7 +12,8 @@ import Platform
 ///   of the client with the most of them.
 /// - A client that has its share starts further loads while the total limit has room and no other load
 ///   waits. These no longer count against the total limit for clients below their shares, up to
-///   `silentLimit` loads together with stalled ones. So a client that was alone delays no other.
+///   `silentLimit` loads together with stalled ones. So a client that was alone delays no load of
+///   another for another host.
 /// - A load for several clients waits for the first of them that has a place.
 /// - The host of a silent load starts no further load until it responds, unless it was sending to
 ///   another load when this one became silent, or had just responded to one. A slow load still counts against its host's limit, so
@@ -129,8 +130,7 @@ struct DownloadQueue {
 
   /// Adds a client that a waiting load is for. A running load keeps the place that it has.
   mutating func join(_ id: ID, client: LoadClient) -> [Action] {
-    waiting.join(id, client: client)
-    return startWaiting()
+    waiting.join(id, client: client) ? startWaiting() : []
   }
 
   /// Removes a running or waiting load; ignores an unknown one.
@@ -271,6 +271,8 @@ struct DownloadQueue {
       if let host = hosts[lane.host], host.running >= limitPerHost || host.isSilent { return nil }
       let isAboveShare = !clients.isWithinShare(lane.client)
       guard active - (isAboveShare ? 0 : clients.surplus) < limit else { return nil }
+      // No stalled load ends for one above a share.
+      guard !isAboveShare || running.count < limit + silentLimit else { return nil }
       return WaitingLoads.Standing(
         isAboveShare: isAboveShare, turn: clients.turn(of: lane.client))
     }

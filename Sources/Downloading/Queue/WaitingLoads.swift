@@ -41,6 +41,9 @@ struct WaitingLoads {
 
   private typealias Order = (Int, Int, Int, Int, Int)
 
+  /// The maximum number of clients of a load. Further ones change little, and each costs time at every start.
+  static let maximumClients = 16
+
   private let order: DownloadOrder
   /// The loads of each lane by priority rank, in order of arrival. No lane is empty.
   private var lanes: [Lane: [Deque<Entry>]] = [:]
@@ -76,12 +79,15 @@ struct WaitingLoads {
     for client in clients { join(id, client: client) }
   }
 
-  /// Adds a client that a load is for; ignores an unknown load.
-  mutating func join(_ id: ID, client: LoadClient) {
-    guard let place = places[id], !place.clients.contains(client) else { return }
+  /// Adds a client that a load is for, up to `maximumClients`. Returns whether it is a new one; ignores an unknown load.
+  @discardableResult mutating func join(_ id: ID, client: LoadClient) -> Bool {
+    guard let place = places[id], place.clients.count < Self.maximumClients,
+      !place.clients.contains(client)
+    else { return false }
     let entry = Entry(id: id, number: place.number, position: place.clients.count)
     places[id]?.clients.append(client)
     insert(entry, into: Lane(host: place.host, client: client), rank: place.rank)
+    return true
   }
 
   /// Raises the priority of a load; never lowers it. The load keeps its order of arrival.

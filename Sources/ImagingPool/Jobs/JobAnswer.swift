@@ -98,7 +98,8 @@ extension Sizing {
     return fit == .outside || size.width <= pixels(width) && size.height <= pixels(height)
   }
 
-  /// The size of the result if it is the same for every source, without the limits; otherwise `nil`.
+  /// The size of the result if it is the same for every source, without the limits; otherwise `nil`. Finds mistakes. A
+  /// worker that was taken over may claim that a limit reduced its result.
   fileprivate var sizeOfAnySource: PixelSize? {
     guard width != nil, height != nil,
       fit == .contain || enlarge && (fit == .cover || fit == .fill)

@@ -15,8 +15,8 @@ import Model
 /// all memory of a new worker never succeeds, so it is `too_costly`. Without a limit for workers, the machine's memory is
 /// exhausted, and the job fails with 503.
 ///
-/// No death is negatively cached for the source, because the encoder or the machine may be at
-/// fault. A 422 is negatively cached for the variant, because each request would cost two more workers.
+/// For the source, no death is negatively cached, because the encoder or the machine may be at fault. For the variant, a
+/// 422 is, because each request would cost two more workers.
 struct JobDeaths {
   /// What happens next.
   enum Verdict: Equatable {

@@ -61,7 +61,10 @@ final class VariantService: Sendable {
   func freshOnDisk(
     _ key: CacheKey, at now: UnixTime, of request: () -> ImageRequest?
   ) -> Variant? {
-    guard let variant = lookup.freshOnDisk(key, at: now) else { return nil }
+    // One that waits to be written may be in a file. Its request looks again, and is counted then.
+    guard let variant = lookup.freshOnDisk(key, at: now), case .memory = variant.body else {
+      return nil
+    }
     lookup.promote(variant, of: request)
     revalidator.count(.hit(.disk))
     return variant

@@ -100,6 +100,38 @@ import Testing
     #expect(queue.waitingCount == 0)
   }
 
+  @Test func `a load has a place in the turns of a few clients only`() {
+    // Given a load that waits, and many clients
+    var loads = WaitingLoads(order: .fifo)
+    var queue = makeQueue(limit: 1, share: 1, silent: 0)
+    _ = add(1, for: .unlimited, to: &queue)
+    _ = add(2, for: greedy, to: &queue)
+    loads.add(2, host: "h", clients: [greedy], priority: .normal, deadline: start)
+    // When
+    let networks = (2...20_000).map { LoadClient.network(.v4($0)) }
+    let joined = networks.count { loads.join(2, client: $0) }
+    for network in networks where !queue.join(2, client: network).isEmpty {
+      Issue.record("it starts without room")
+    }
+    // Then
+    #expect(joined == WaitingLoads.maximumClients - 1)
+    #expect(queue.remove(1) == [.start(2)])
+  }
+
+  @Test(arguments: [LoadClient.background, .network(.v4(2))])
+  func `no stalled load ends for one above the share of its client`(client: LoadClient) {
+    // Given as many loads as may run at all, two of them stalled
+    var queue = makeQueue(limit: 2, share: 1, silent: 1, waiting: 20)
+    fill(&queue, ids: 1...2, for: greedy)
+    _ = add(3, for: modest, to: &queue)
+    for id in 1...2 { _ = queue.silence(id, isAlive: true) }
+    // When, then
+    #expect(add(4, for: client, to: &queue) == [])
+    #expect(add(5, for: .network(.v4(3)), to: &queue) == [.giveUp(1), .start(5)])
+    #expect(queue.remove(2) == [])
+    #expect(queue.remove(3) == [.start(4)])
+  }
+
   @Test func `a load that several clients wait for leaves all their lanes together`() {
     var queue = makeQueue(limit: 1, share: 1, silent: 0)
     _ = add(1, for: .unlimited, to: &queue)

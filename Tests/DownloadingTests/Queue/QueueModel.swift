@@ -149,7 +149,8 @@ struct QueueModel {
     guard room.perHost[entry.host] < limitPerHost, !silentHosts.contains(entry.host), !room.isFull
     else { return false }
     return isAboveShare(client, in: room)
-      ? room.total < limit : room.total - room.surplus < limit
+      ? room.total < limit && running.count < limit + silentLimit
+      : room.total - room.surplus < limit
   }
 
   private func isAboveShare(_ client: LoadClient, in room: Room) -> Bool {
