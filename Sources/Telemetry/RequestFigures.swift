@@ -39,6 +39,8 @@ public struct RequestFigures: Codable, Hashable, Sendable {
   public var rateLimited: [String: Int] = [:]
   /// Requests with a wrong operator's token (`wrong`), and those refused after too many of them (`limited`).
   public var tokensRefused: [String: Int] = [:]
+  /// Request targets whose cache keys are kept after a hit, besides those that each event loop remembers whole.
+  public var knownTargets = 0
   /// Time from the request head to the response, for memory hits.
   public var hitLatency: LatencyFigures?
   /// The same for all other image requests.
@@ -62,6 +64,7 @@ public struct RequestFigures: Codable, Hashable, Sendable {
     case tokensRefused = "tokens_refused"
     case bytesSent = "bytes_sent"
     case clientsGone = "clients_gone"
+    case knownTargets = "known_targets"
     case hitLatency = "hit_latency"
     case missLatency = "miss_latency"
   }

@@ -62,6 +62,7 @@ struct PartConfigurations: Sendable {
     server = ServerConfiguration(
       configuration.server, download: configuration.download, imaging: configuration.imaging,
       log: configuration.log)
+    server.knownTargets = plan.knownTargets
     server.certificates = configuration.server.certificates(&problems)
     server.operators = configuration.admin.operators(environment: environment, into: &problems)
     configuration.server.checkAddresses(&problems)

@@ -55,6 +55,12 @@ public struct MemoryPlan: Hashable, Sendable {
     min(512 << 20, max(room / 8, maximumBytes))
   }
 
+  /// The most request targets whose cache keys are kept after a hit.
+  public static let mostKnownTargets = 1 << 17
+
+  /// The number of such targets, each of at most 512 bytes: a thirty-second of the available memory.
+  public var knownTargets: Int { min(Self.mostKnownTargets, room / 32 / 512) }
+
   /// `imaging.workers`: one per core, each with at least 160 MiB.
   public var workers: Int { max(min(cores, room / (160 << 20)), 1) }
 

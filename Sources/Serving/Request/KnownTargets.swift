@@ -14,8 +14,8 @@ struct PlainTarget: Sendable {
   let isNegotiated: Bool
 }
 
-/// A bounded table from raw request targets and accepted formats to cache keys. `RequestMemo` has whole parsed targets, and room for some
-/// thousand; this table has what a hit needs of some ten thousand more, so that their targets are not parsed again.
+/// A bounded table from raw request targets and accepted formats to cache keys. `RequestMemo` has whole parsed targets,
+/// and room for some thousand. This table has what a hit needs of more, so that their targets are not parsed again.
 ///
 /// Holds a digest of the raw target in place of its bytes: 128 bits of SipHash under two secrets of the process (Swift's
 /// `Hasher`). A client that does not know the secrets cannot find two targets with one digest.
@@ -51,7 +51,7 @@ final class KnownTargets: Sendable {
 
   private static let ways = 4
   private static let shardCount = 16
-  /// Targets and keys longer than this, in bytes, are not kept.
+  /// Keys and file names longer than this, in bytes, are not kept.
   static let longestKey = 192
   private static let secrets = (
     SystemRandomNumberGenerator.word(), SystemRandomNumberGenerator.word()
@@ -60,7 +60,7 @@ final class KnownTargets: Sendable {
   private let shards: [Lock<Shard>]
   private let placesPerShard: Int
 
-  /// Creates a table of at most `limit` targets. A kept target takes about 200 bytes.
+  /// Creates a table of at most `limit` targets. A kept target takes 200 bytes, and 500 with the longest key and name.
   init(limit: Int) {
     var sets = 0
     while max(2 * sets, 1) * Self.ways * Self.shardCount <= limit { sets = max(2 * sets, 1) }
@@ -91,7 +91,7 @@ final class KnownTargets: Sendable {
     guard !shards.isEmpty, target.key.text.utf8.count <= Self.longestKey,
       target.stem.utf8.count <= Self.longestKey
     else { return }
-    // What is replaced is released outside the lock.
+    // What is replaced is released outside the lock, except when the table grows.
     let replaced = shard(of: digest).withLock { shard -> Place in
       // Sets fill unevenly, so the table grows before it is full.
       if shard.count * 2 >= shard.places.count, shard.places.count < placesPerShard {

@@ -110,6 +110,7 @@ final class RequestHandler: Sendable {
     isRestricting = rules.isRestricting
     parser = RequestTargetParser(rules: rules, endpoints: endpoints)
     knownTargets = KnownTargets(limit: configuration.knownTargets)
+    shared.figures.add(knownTargets)
     crossOrigin = CrossOrigin(configuration.corsOrigins)
     sharedFields = (
       ResponseHead.sharedFields(configuration, crossOrigin, vary: "Accept"),

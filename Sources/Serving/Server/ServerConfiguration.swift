@@ -60,8 +60,9 @@ public struct ServerConfiguration: Sendable {
   public var sampledShare = TracingSettings().sample
   /// Size of each event loop's cache of parsed request targets, in bytes.
   public var memoBytesPerWorker = 2 << 20
-  /// Maximum number of further targets whose cache keys are kept after a hit, for all event loops; about 200 bytes each.
-  public var knownTargets = 1 << 17
+  /// Maximum number of further targets whose cache keys are kept after a hit, for all event loops; 200 to 500 bytes
+  /// each (`MemoryPlan.knownTargets`).
+  public var knownTargets = MemoryPlan.mostKnownTargets
   /// How response heads are passed to libmicrohttpd; set by tests.
   var headStyle = HeadStyle(libraryVersion: HeadStyle.libraryVersion)
   /// How files on disk are read; tests choose.

@@ -38,9 +38,13 @@ final class ServerFigures: Sendable {
   let tokensRefused = CodeCounts()
 
   private let loops = Lock<[EventLoopState]>([])
+  private let tables = Lock<[KnownTargets]>([])
 
   /// Adds the counters of an event loop.
   func add(_ loop: EventLoopState) { loops.withLock { $0.append(loop) } }
+
+  /// Adds the targets that a listener keeps.
+  func add(_ table: KnownTargets) { tables.withLock { $0.append(table) } }
 
   /// Returns the current figures.
   func figures(limit: Int) -> RequestFigures {
@@ -78,6 +82,7 @@ final class ServerFigures: Sendable {
     figures.connectionsRefused = connectionsRefused.value
     figures.rateLimited = rateLimited.values
     figures.tokensRefused = tokensRefused.values
+    figures.knownTargets = tables.withLock { $0 }.reduce(0) { $0 + $1.count }
     return figures
   }
 

@@ -53,5 +53,8 @@ extension MetricFamily {
       "pictor_refused_tokens_total", by: "reason",
       "Operators' requests whose token was refused, by reason."
     ) { $0.requests.tokensRefused },
+    .gauge("pictor_known_targets", "Request targets whose cache keys are kept after a hit.") {
+      $0.requests.knownTargets
+    },
   ]
 }

@@ -14,7 +14,9 @@ struct MemoryPlanTests {
       #expect(plan.workers == 4)
       #expect(plan.workerMemory == 2 << 30)
       #expect(plan.retireAbove == 256 << 20)
+      #expect(plan.knownTargets == 131_072)
     }
+    #expect(MemoryPlan(room: 512 << 20, cores: 4).knownTargets == 32_768)
   }
 
   @Test(arguments: [128, 300, 512, 768, 1_024, 2_048])

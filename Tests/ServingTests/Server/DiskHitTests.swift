@@ -119,6 +119,7 @@ import Testing
       #expect(figures.byOutcome["hit"]?["disk"] == 3)
       #expect(figures.stages["disk"]?.count == 3)
       #expect(figures.missLatency?.count == 3)
+      #expect(figures.knownTargets == 1)
     }
   }
 
