@@ -20,10 +20,14 @@ struct VectorCost {
   /// The edges of each element: those of element `n` are `edges[starts[n]..<starts[n + 1]]`.
   private var starts: [Int] = []
   private var edges: [Edge] = []
-  /// Whether a reference cannot be followed.
-  private var isOpaque: Bool
-  private let extraOfMasks: [Double]
-  private let extraOfSheets: [Double]
+  /// What cannot be followed, in words for a message.
+  private(set) var opacity: String?
+  /// The nodes: elements, then two for each key and each rule of the style sheets. The second of two is drawn at each
+  /// vertex.
+  private let count: Int
+  /// Nanoseconds of masks, filter functions and layers of each node for each pixel of the drawing.
+  private var perPixel: [Double]
+  private var layers: [Double]
 
   /// The maximum estimated processor time beyond that of plain shapes drawn once, in seconds.
   private static let maximumSeconds = 4.0
@@ -31,6 +35,10 @@ struct VectorCost {
   private static let tile = 2_000
   /// Nanoseconds of a mask for each pixel.
   private static let mask = 9.0
+  /// Elements that draw nothing by themselves. Their properties cost nothing.
+  private static let unstyled: Set<String> = [
+    "filter", "linearGradient", "radialGradient", "stop", "style", "metadata", "title", "desc",
+  ]
 
   /// Checks the cost of a vector.
   ///
@@ -51,7 +59,8 @@ struct VectorCost {
       let reason =
         seconds < .infinity
         ? "drawing it would take about \(Int(min(seconds, 1e9))) s of processor time at \(size)"
-        : "it contains itself, or refers to content in a way that cannot be followed"
+        : cost.opacity.map { "it has \($0), which the estimate does not follow" }
+          ?? "it contains itself"
       throw .ofVariant(
         .tooCostly(reason: reason + "; at most \(Int(maximumSeconds)) s are allowed"))
     }
@@ -61,8 +70,14 @@ struct VectorCost {
   /// Reads a document.
   init(_ source: UnsafeRawBufferPointer) {
     document = VectorDocument(source)
-    isOpaque = document.isOpaque
+    opacity = document.opacity
     let elements = document.elements
+    let sheet = document.sheet
+    let firstRule = elements.count + 2 * sheet.rulesOfKeys.count
+    let count = firstRule + 2 * sheet.rules.count
+    self.count = count
+    perPixel = [Double](repeating: 0, count: count)
+    layers = perPixel
     var ids: [String: Int] = [:]
     for (index, element) in elements.enumerated() {
       // The first one with an id counts, as in librsvg.
@@ -70,37 +85,61 @@ struct VectorCost {
     }
     var found: [(from: Int, edge: Edge)] = []
     var isReferenced = [Bool](repeating: false, count: elements.count)
-    var masks = [Double](repeating: 0, count: elements.count)
-    var layers = [Double](repeating: 0, count: elements.count)
-    for (index, element) in elements.enumerated() {
-      var references = element.declarations.references
-      if !document.sheet.isEmpty {
-        let matched = document.sheet.declarations(
-          name: element.name, id: element.id, classes: element.classes)
-        references += matched.references
-        if matched.hasLayer, !element.declarations.hasLayer { layers[index] = 0.4 }
-      }
-      for reference in references + (element.link.map { [$0] } ?? []) {
+    /// Adds references; those at each vertex are drawn from `repeated`, or as often as `vertices`.
+    func add(_ references: some Sequence<VectorReference>, from: Int, repeated: Int, vertices: Int)
+    {
+      for reference in references {
         guard let id = reference.id, let target = ids[id] else {
-          if reference.id == nil || document.hasEntities { isOpaque = true }
+          if reference.id == nil {
+            opacity = opacity ?? "an escape or an entity in a reference"
+          } else if document.hasHiddenIDs {
+            opacity = opacity ?? "an entity in an id"
+          }
           continue
         }
-        if reference.isMask { masks[index] += Self.mask }
-        let isMarker = elements[target].name == "marker"
+        if reference.kind == .mask { perPixel[from] += Self.mask }
         isReferenced[target] = true
-        found.append((index, Edge(target: target, times: isMarker ? Double(element.vertices) : 1)))
+        let isRepeated = reference.kind == .vertices
+        let edge = Edge(target: target, times: isRepeated ? Double(vertices) : 1)
+        found.append((isRepeated ? repeated : from, edge))
       }
     }
-    for (index, element) in elements.enumerated() where element.parent >= 0 {
+    for (index, element) in elements.enumerated() {
+      add(element.links, from: index, repeated: index, vertices: 1)
+      guard !Self.unstyled.contains(element.name), !element.name.hasPrefix("fe") else { continue }
+      add(element.declarations.references, from: index, repeated: index, vertices: element.vertices)
+      guard !sheet.isEmpty else { continue }
+      for key in sheet.matchingKeys(name: element.name, id: element.id, classes: element.classes) {
+        let node = elements.count + 2 * key
+        found.append((index, Edge(target: node, times: 1)))
+        found.append((index, Edge(target: node + 1, times: Double(element.vertices))))
+      }
+    }
+    for (key, rules) in sheet.rulesOfKeys.enumerated() {
+      for rule in rules {
+        for offset in 0...1 {
+          let edge = Edge(target: firstRule + 2 * rule + offset, times: 1)
+          found.append((elements.count + 2 * key + offset, edge))
+        }
+      }
+    }
+    for (index, rule) in sheet.rules.enumerated() {
+      let node = firstRule + 2 * index
+      add(rule.references, from: node, repeated: node + 1, vertices: 1)
+      perPixel[node] += 65 * Double(rule.functions)
+      if rule.hasLayer { layers[node] = 0.4 }
+    }
+    for (index, element) in elements.enumerated() {
+      perPixel[index] += element.perPixel
+      layers[index] += element.layers
+      guard element.parent >= 0 else { continue }
       // Each counts at least once, because a reference may be overlooked.
       guard !isReferenced[index] || !document.isNeverDrawn(index) else { continue }
       found.append((element.parent, Edge(target: index, times: 1)))
     }
-    extraOfMasks = masks
-    extraOfSheets = layers
-    starts = [Int](repeating: 0, count: elements.count + 1)
+    starts = [Int](repeating: 0, count: count + 1)
     for (from, _) in found { starts[from + 1] += 1 }
-    for index in elements.indices { starts[index + 1] += starts[index] }
+    for index in 0..<count { starts[index + 1] += starts[index] }
     var places = starts
     edges = [Edge](repeating: Edge(target: 0, times: 0), count: found.count)
     for (from, edge) in found {
@@ -109,19 +148,22 @@ struct VectorCost {
     }
   }
 
+  /// The number of edges, which is in proportion to the source.
+  var edgeCount: Int { edges.count }
+
   /// The estimated time of drawing each element once, without filters, masks, layers, dashes and text, in seconds.
   var plainSeconds: Double { document.elements.reduce(0) { $0 + $1.plain } / 1e9 }
 
   /// Returns the estimated processor time in seconds; `.infinity` if it has no bound.
   func seconds(drawn size: PixelSize, scale: Double) -> Double {
-    guard !isOpaque else { return .infinity }
+    guard opacity == nil else { return .infinity }
     let tiles = [size.width, size.height].map { Double(($0 + Self.tile - 1) / Self.tile) }
     let pixels = size.area * tiles[0] * tiles[1]
     let growth = max(scale * scale, 1e-9)
     let elements = document.elements
-    var costs = [Double](repeating: 0, count: elements.count)
+    var costs = [Double](repeating: 0, count: count)
     /// 0: not visited, 1: being visited, 2: known.
-    var states = [UInt8](repeating: 0, count: elements.count)
+    var states = [UInt8](repeating: 0, count: count)
     var next = starts
     var total = 0.0
     // Without recursion, because a document may be nested at will.
@@ -139,11 +181,11 @@ struct VectorCost {
           }
           continue
         }
-        let element = elements[index]
-        let perPixel =
-          element.perPixel + element.perScaledPixel * growth + extraOfMasks[index]
-          + extraOfSheets[index]
-        costs[index] = element.plain + element.extra + perPixel * pixels
+        costs[index] = perPixel[index] * pixels + layers[index] * size.area
+        if index < elements.count {
+          let element = elements[index]
+          costs[index] += element.plain + element.extra + element.perScaledPixel * growth * pixels
+        }
         for edge in edges[starts[index]..<starts[index + 1]] {
           costs[index] += edge.times * costs[edge.target]
         }

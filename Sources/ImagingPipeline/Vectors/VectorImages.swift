@@ -17,17 +17,21 @@ enum VectorImages {
     var pixels = 0
     var scanner = VectorScanner(source)
     while let part = scanner.next() {
+      if case .declaration(_, isComplete: false) = part {
+        throw .tooCostly(reason: "the SVG's document type declaration has no end")
+      }
       guard case .open(let tag) = part, tag.name == "image" || tag.name == "feImage" else {
         continue
       }
       var links: [VectorBytes] = []
-      tag.forEachAttribute { name, value in if name == "href" { links.append(value) } }
+      tag.forEachAttribute { name, _, value in if name == "href" { links.append(value) } }
       for link in links {
-        guard let bytes = try content(of: link) else { continue }
-        let found = bytes.withUnsafeBytes { bytes in
-          Result { () throws(ImageError) in try Self.pixels(of: bytes, limits: limits) }
+        for bytes in try contents(of: link) {
+          let found = bytes.withUnsafeBytes { bytes in
+            Result { () throws(ImageError) in try Self.pixels(of: bytes, limits: limits) }
+          }
+          pixels += try found.get()
         }
-        pixels += try found.get()
         guard pixels <= limits.maximumPixels else {
           throw .tooManyPixels(pixels: pixels, limit: limits.maximumPixels)
         }
@@ -53,30 +57,50 @@ enum VectorImages {
     return min(header.size.pixels, limits.maximumPixels + 1)
   }
 
-  /// Returns the bytes of a `data:` URL (RFC 2397); `nil` for any other link and for what cannot be decoded.
-  private static func content(of link: VectorBytes) throws(ImageError) -> Data? {
-    guard !link.contains(UInt8(ascii: "\\")) else { return nil }
-    guard let text = VectorReference.decoded(link, upTo: .max) else {
-      throw .tooCostly(reason: "an image in the SVG is given by entities")
-    }
-    let url = text.utf8.drop { VectorTag.isSpace($0) }
-    guard String(url.prefix(5))?.lowercased() == "data:",
+  /// Returns the bytes of a `data:` URL (RFC 2397) in each way in which they may be read; none for any other link.
+  private static func contents(of link: VectorBytes) throws(ImageError) -> [Data] {
+    // White space in an attribute is read as spaces (XML 1.0, 3.3.3).
+    let spaced =
+      link.contains(where: VectorTag.isSpace) ? link.map { VectorTag.isSpace($0) ? 0x20 : $0 } : nil
+    let decoded =
+      if let spaced { spaced.withUnsafeBytes { VectorReference.decoded($0[...]) } } else {
+        VectorReference.decoded(link)
+      }
+    guard let decoded else { throw .tooCostly(reason: "an image in the SVG is given by entities") }
+    // A parser of URLs removes tabs and line breaks, here from character references.
+    let url = decoded.utf8.filter { $0 == 0x20 || !VectorTag.isSpace($0) }.drop { $0 == 0x20 }
+    guard String(decoding: url.prefix(5), as: UTF8.self).lowercased() == "data:",
       let comma = url.firstIndex(of: UInt8(ascii: ","))
-    else { return nil }
-    let isBase64 = String(url[..<comma])?.lowercased().contains("base64") ?? false
+    else { return [] }
     let content = unescaped(url[comma...].dropFirst())
-    guard isBase64 else { return content }
-    return Data(base64Encoded: content, options: .ignoreUnknownCharacters)
+    // Only the last parameter says that the content is coded, and it may have spaces around it.
+    let isCoded = String(decoding: url[..<comma], as: UTF8.self).lowercased().contains("base64")
+    return isCoded ? [content, uncoded(content)] : [content]
+  }
+
+  /// Decodes Base64 without regard to other characters, and with or without padding.
+  private static func uncoded(_ content: Data) -> Data {
+    var digits = content.filter {
+      switch $0 {
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
+        true
+      default: false
+      }
+    }
+    if digits.count % 4 == 1 { digits.removeLast() }
+    digits += Data(repeating: UInt8(ascii: "="), count: (4 - digits.count % 4) % 4)
+    return Data(base64Encoded: digits) ?? Data()
   }
 
   /// Returns the bytes with percent-encoded ones decoded (RFC 3986, section 2.1).
-  private static func unescaped(_ text: Substring.UTF8View) -> Data {
+  private static func unescaped(_ text: ArraySlice<UInt8>) -> Data {
     guard text.contains(UInt8(ascii: "%")) else { return Data(text) }
     var result = Data()
     var rest = text
     while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "%"), let digits = String(rest.prefix(2)), digits.utf8.count == 2,
-        let value = UInt8(digits, radix: 16)
+      if byte == UInt8(ascii: "%"), rest.count > 1, rest.prefix(2).allSatisfy(isDigit),
+        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
       {
         result.append(value)
         rest = rest.dropFirst(2)
@@ -85,5 +109,9 @@ enum VectorImages {
       }
     }
     return result
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    Character(Unicode.Scalar(byte)).isHexDigit
   }
 }

@@ -8,7 +8,7 @@ enum VectorPath {
     var length = 0.0
     var command = UInt8(ascii: "L")
     var arguments: [Double] = []
-    var present = (x: 0.0, y: 0.0)
+    var current = (x: 0.0, y: 0.0)
     var index = data.startIndex
     while index < data.endIndex {
       let byte = data[index]
@@ -19,7 +19,7 @@ enum VectorPath {
       } else if let number = number(in: data, at: &index) {
         arguments.append(number)
         guard arguments.count == count(of: command) else { continue }
-        length += add(command, arguments, to: &present)
+        length += add(command, arguments, to: &current)
         arguments.removeAll(keepingCapacity: true)
       } else {
         index += 1
@@ -44,16 +44,16 @@ enum VectorPath {
     }
   }
 
-  /// Moves the present point by a segment and returns the segment's length.
+  /// Moves the current point by a segment and returns the segment's length.
   private static func add(
-    _ command: UInt8, _ arguments: [Double], to present: inout (x: Double, y: Double)
+    _ command: UInt8, _ arguments: [Double], to current: inout (x: Double, y: Double)
   ) -> Double {
     let isRelative = command & 0x20 != 0
-    let start = present
+    let start = current
     let origin = isRelative ? start : (x: 0, y: 0)
     func move(_ x: Double, _ y: Double) -> Double {
-      let length = abs(x - present.x) + abs(y - present.y)
-      present = (x, y)
+      let length = abs(x - current.x) + abs(y - current.y)
+      current = (x, y)
       return length
     }
     switch command | 0x20 {

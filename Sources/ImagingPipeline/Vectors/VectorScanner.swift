@@ -5,17 +5,20 @@ import Glibc
 /// A range of bytes of an SVG.
 typealias VectorBytes = Slice<UnsafeRawBufferPointer>
 
-/// The parts of an SVG, one after another. It accepts more than XML does: librsvg refuses what is malformed.
+/// The parts of an SVG, one after another. It accepts more than XML does, because librsvg reports
+/// malformed documents.
 struct VectorScanner {
   /// A part of a document.
   enum Part {
     /// A start tag, or an empty-element tag.
     case open(VectorTag)
     case close
-    /// Text or a CDATA section.
-    case text(VectorBytes)
-    /// A document type declaration, with its internal subset.
-    case declaration(VectorBytes)
+    /// Text, or a CDATA section, whose text is literal.
+    case text(VectorBytes, isLiteral: Bool)
+    /// A processing instruction, such as `xml-stylesheet …`.
+    case instruction(VectorBytes)
+    /// A document type declaration, with its internal subset, and whether it ends.
+    case declaration(VectorBytes, isComplete: Bool)
   }
 
   private let source: UnsafeRawBufferPointer
@@ -29,19 +32,22 @@ struct VectorScanner {
       let start = place
       guard source[start] == UInt8(ascii: "<") else {
         place = position(of: "<", from: start) ?? source.count
-        return .text(source[start..<place])
+        return .text(source[start..<place], isLiteral: false)
       }
       if begins("<!--", at: start) {
-        skip(to: "-->", from: start + 4)
+        place = end(of: "-->", from: start + 4) ?? source.count
       } else if begins("<![CDATA[", at: start) {
         let content = start + 9
-        skip(to: "]]>", from: content)
-        return .text(source[min(content, place)..<place])
+        place = end(of: "]]>", from: content) ?? source.count
+        // A document without its `]]>` is malformed.
+        return .text(source[content..<max(content, place - 3)], isLiteral: true)
       } else if begins("<?", at: start) {
-        skip(to: "?>", from: start + 2)
+        place = end(of: "?>", from: start + 2) ?? source.count
+        return .instruction(source[start + 2..<place])
       } else if begins("<!", at: start) {
-        place = endOfDeclaration(from: start)
-        return .declaration(source[start..<place])
+        let end = endOfDeclaration(from: start)
+        place = end ?? source.count
+        return .declaration(source[start..<place], isComplete: end != nil)
       } else {
         place = endOfTag(from: start)
         let content = source[min(start + 1, place)..<place]
@@ -66,18 +72,15 @@ struct VectorScanner {
     return UnsafeRawPointer(found) - base
   }
 
-  /// Moves behind the next `end`, or to the end of the source.
-  private mutating func skip(to end: StaticString, from start: Int) {
+  /// Returns the position behind the next `end`; `nil` if there is none.
+  private func end(of end: StaticString, from start: Int) -> Int? {
     let first = Unicode.Scalar(end.utf8Start.pointee)
     var found = start
     while let next = position(of: first, from: found) {
-      if begins(end, at: next) {
-        place = next + end.utf8CodeUnitCount
-        return
-      }
+      if begins(end, at: next) { return next + end.utf8CodeUnitCount }
       found = next + 1
     }
-    place = source.count
+    return nil
   }
 
   /// Returns the position behind a tag. A `>` within quotes does not end it.
@@ -96,26 +99,35 @@ struct VectorScanner {
     return source.count
   }
 
-  /// Returns the position behind a declaration, whose internal subset may contain others.
-  private func endOfDeclaration(from start: Int) -> Int {
+  /// Returns the position behind a declaration, whose internal subset may contain others, comments and processing
+  /// instructions; `nil` if it has no end.
+  private func endOfDeclaration(from start: Int) -> Int? {
     var quote: UInt8?
     var depth = 0
-    for place in start..<source.count {
+    var place = start
+    while place < source.count {
       let byte = source[place]
       if let open = quote {
         if byte == open { quote = nil }
+      } else if byte == UInt8(ascii: "<"), begins("<!--", at: place) || begins("<?", at: place) {
+        let isComment = source[place + 1] == UInt8(ascii: "!")
+        let end = isComment ? end(of: "-->", from: place + 4) : end(of: "?>", from: place + 2)
+        guard let end else { return nil }
+        place = end
         continue
+      } else {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "'"): quote = byte
+        case UInt8(ascii: "<"): depth += 1
+        case UInt8(ascii: ">"):
+          depth -= 1
+          if depth == 0 { return place + 1 }
+        default: break
+        }
       }
-      switch byte {
-      case UInt8(ascii: "\""), UInt8(ascii: "'"): quote = byte
-      case UInt8(ascii: "<"): depth += 1
-      case UInt8(ascii: ">"):
-        depth -= 1
-        if depth == 0 { return place + 1 }
-      default: break
-      }
+      place += 1
     }
-    return source.count
+    return nil
   }
 }
 
@@ -138,8 +150,8 @@ struct VectorTag {
     attributes = content[name.endIndex...]
   }
 
-  /// Calls `body` with the local name and the value of each attribute.
-  func forEachAttribute(_ body: (String, VectorBytes) -> Void) {
+  /// Calls `body` with the local name of each attribute, whether it has a namespace prefix, and its value.
+  func forEachAttribute(_ body: (String, Bool, VectorBytes) -> Void) {
     var rest = attributes
     while let equals = rest.firstIndex(of: UInt8(ascii: "=")) {
       let name = rest[..<equals].drop { Self.isSpace($0) }.prefix { !Self.isSpace($0) }
@@ -147,7 +159,7 @@ struct VectorTag {
       guard let quote = behind.first, quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'")
       else { return }
       let value = behind.dropFirst().prefix { $0 != quote }
-      body(Self.local(name), value)
+      body(Self.local(name), name.contains(UInt8(ascii: ":")), value)
       rest = rest[min(value.endIndex + 1, rest.endIndex)...]
     }
   }

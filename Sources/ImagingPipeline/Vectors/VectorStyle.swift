@@ -3,50 +3,70 @@
 /// What a declaration block asks for that costs time.
 struct VectorDeclarations {
   /// The targets of `url(#…)`, without gradients being told from others.
-  var references: [VectorReference] = []
+  var references: Set<VectorReference> = []
   /// Whether the element is drawn to a layer of its own first.
   var hasLayer = false
   /// The sum of `stroke-dasharray`; `nil` without one.
   var dashes: Double?
+  /// The number of filter functions such as `blur(2px)`.
+  var functions = 0
 
-  var isEmpty: Bool { references.isEmpty && !hasLayer && dashes == nil }
+  var isEmpty: Bool { references.isEmpty && !hasLayer && dashes == nil && functions == 0 }
+
+  /// The properties that may contain `url(#…)`, besides markers (SVG 2, Filter Effects and CSS Masking).
+  private static let kinds: [String: VectorReference.Kind] = [
+    "filter": .plain, "clip-path": .plain, "fill": .plain, "stroke": .plain, "mask": .mask,
+    "marker": .vertices, "marker-mid": .vertices, "marker-start": .plain, "marker-end": .plain,
+  ]
 
   init() {}
 
-  /// Reads declarations such as `filter:url(#a);opacity:.5`.
-  init(_ text: VectorBytes) {
-    for declaration in text.split(separator: UInt8(ascii: ";")) {
+  /// Reads declarations such as `filter:url(#a);opacity:.5`, without comments.
+  init(_ text: Substring) {
+    for declaration in text.utf8.split(separator: UInt8(ascii: ";")) {
       guard let colon = declaration.firstIndex(of: UInt8(ascii: ":")) else { continue }
       let name = declaration[..<colon].filter { !VectorTag.isSpace($0) }
-      add(String(decoding: name, as: UTF8.self), declaration[colon...].dropFirst())
+      add(String(decoding: name, as: UTF8.self), Substring(declaration[colon...].dropFirst()))
     }
   }
 
+  /// Whether a property is one that costs time.
+  static func counts(_ name: String) -> Bool {
+    kinds[name] != nil
+      || ["opacity", "mix-blend-mode", "isolation", "stroke-dasharray"].contains(name)
+  }
+
   /// Adds a property, from an attribute or a declaration.
-  mutating func add(_ name: String, _ value: VectorBytes) {
+  mutating func add(_ name: String, _ value: Substring) {
     switch name {
     case "opacity":
       hasLayer = hasLayer || Self.numbers(value).first != 1
     case "mix-blend-mode", "isolation":
-      hasLayer = true
+      let word = value.filter { !$0.isWhitespace }
+      hasLayer = hasLayer || (word != "normal" && word != "auto")
     case "stroke-dasharray":
       let sum = Self.numbers(value).reduce(0, +)
-      if sum > 0 { dashes = sum }
+      if sum > 0 { dashes = min(sum, dashes ?? sum) }
     default:
-      references += VectorReference.all(in: value, isMask: name == "mask")
+      guard let kind = Self.kinds[name] else { return }
+      references.formUnion(VectorReference.all(in: value, kind))
+      if name == "filter" {
+        let names = value.split(separator: "(", omittingEmptySubsequences: false).dropLast()
+        functions += names.count { !$0.hasSuffix("url") && !$0.hasSuffix("URL") }
+      }
     }
   }
 
-  /// Adds the declarations of a matching rule.
-  mutating func add(_ other: VectorDeclarations) {
-    references += other.references
+  /// Adds the declarations of another block.
+  mutating func merge(_ other: VectorDeclarations) {
+    references.formUnion(other.references)
     hasLayer = hasLayer || other.hasLayer
-    dashes = dashes ?? other.dashes
+    functions += other.functions
+    dashes = other.dashes ?? dashes
   }
 
-  private static func numbers(_ value: VectorBytes) -> [Double] {
-    String(decoding: value.prefix(256), as: UTF8.self)
-      .split { $0 == " " || $0 == "," || $0.isNewline || $0 == "\t" }
+  private static func numbers(_ value: Substring) -> [Double] {
+    value.split { $0 == "," || $0.isWhitespace }
       .compactMap { Double($0.prefix { $0.isNumber || ".-+eE".contains($0) }) }
       .filter(\.isFinite)
   }
@@ -54,10 +74,18 @@ struct VectorDeclarations {
 
 /// A reference of the form `url(#id)` or `#id`.
 struct VectorReference: Hashable {
+  /// How often and with what besides the target is drawn.
+  enum Kind {
+    case plain
+    /// Costs layers besides the target.
+    case mask
+    /// Draws the target at each vertex.
+    case vertices
+  }
+
   /// `nil` if the reference is written in a way that this reader does not resolve.
   let id: String?
-  /// Whether the property is `mask`, which costs layers besides the target.
-  var isMask = false
+  var kind = Kind.plain
 
   /// Reads the value of `href`; `nil` for a reference to another document.
   init?(href value: VectorBytes) {
@@ -70,37 +98,36 @@ struct VectorReference: Hashable {
     id = String(trimmed.dropFirst().prefix { !$0.isWhitespace })
   }
 
-  /// Returns the value of an `id`; `nil` if it contains entities of the document.
-  static func text(of value: VectorBytes) -> String? { decoded(value) }
-
-  private init(id: String?, isMask: Bool) {
+  private init(id: String?, kind: Kind) {
     self.id = id
-    self.isMask = isMask
+    self.kind = kind
   }
 
-  /// Returns the references of the form `url(#…)`.
-  static func all(in value: VectorBytes, isMask: Bool = false) -> [VectorReference] {
-    // The usual case, without a string.
-    guard value.contains(UInt8(ascii: "(")) else { return [] }
-    guard let text = decoded(value) else { return [VectorReference(id: nil, isMask: isMask)] }
+  /// Returns the references of the form `url(#…)`; one without an id for escapes of CSS.
+  static func all(in value: Substring, _ kind: Kind) -> [VectorReference] {
+    // The usual case.
+    guard value.utf8.contains(UInt8(ascii: "(")) else { return [] }
+    guard !value.utf8.contains(UInt8(ascii: "\\")) else {
+      return [VectorReference(id: nil, kind: kind)]
+    }
     var found: [VectorReference] = []
-    var rest = text[...]
-    while let range = rest.firstRange(of: "url(") {
-      rest = rest[range.upperBound...].drop { $0.isWhitespace || $0 == "'" || $0 == "\"" }
+    var rest = value
+    while let open = rest.firstIndex(of: "(") {
+      let isLink = rest[..<open].suffix(3).lowercased() == "url"
+      rest = rest[open...].dropFirst()
+      guard isLink else { continue }
+      rest = rest.drop { $0.isWhitespace || $0 == "'" || $0 == "\"" }
       guard rest.first == "#" else { continue }
       let id = rest.dropFirst().prefix { !$0.isWhitespace && !")'\"".contains($0) }
-      found.append(VectorReference(id: String(id), isMask: isMask))
+      found.append(VectorReference(id: String(id), kind: kind))
     }
     return found
   }
 
-  /// Returns the text without character references; `nil` for one that contains escapes of CSS or entities of the
-  /// document, which may stand for anything.
-  ///
-  /// - Parameter limit: The most bytes that are read. References are shorter.
-  static func decoded(_ value: VectorBytes, upTo limit: Int = 65_536) -> String? {
-    guard !value.contains(UInt8(ascii: "\\")) else { return nil }
-    let text = String(decoding: value.prefix(limit), as: UTF8.self)
+  /// Returns the text without character references; `nil` for one that contains entities of the document, which may stand
+  /// for anything.
+  static func decoded(_ value: VectorBytes) -> String? {
+    let text = String(decoding: value, as: UTF8.self)
     guard value.contains(UInt8(ascii: "&")) else { return text }
     var result = ""
     var rest = text[...]
@@ -129,61 +156,5 @@ struct VectorReference: Hashable {
     let code =
       digits.first == "x" ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits, radix: 10)
     return code.flatMap(Unicode.Scalar.init).map(Character.init)
-  }
-}
-
-/// The rules of an SVG's style sheets, by the class, the id or the name of the elements that they match.
-///
-/// Only the last compound selector counts, and of it one part, so a rule may match more elements here than it does.
-struct VectorStyleSheet {
-  private var rules: [String: VectorDeclarations] = [:]
-  /// The rules for every element.
-  private(set) var everywhere = VectorDeclarations()
-
-  var isEmpty: Bool { rules.isEmpty && everywhere.isEmpty }
-
-  /// Adds the rules of a style sheet.
-  mutating func add(_ text: VectorBytes) {
-    var rest = text
-    while let brace = rest.firstIndex(where: { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "}") })
-    {
-      let selectors = rest[..<brace]
-      rest = rest[brace...].dropFirst()
-      // Whatever is misread counts for every element.
-      everywhere.references += VectorReference.all(in: selectors)
-      guard text[brace] == UInt8(ascii: "{") else { continue }
-      let end = rest.firstIndex { $0 == UInt8(ascii: "{") || $0 == UInt8(ascii: "}") }
-      guard let end, text[end] == UInt8(ascii: "}") else { continue }
-      let declarations = VectorDeclarations(rest[..<end])
-      rest = rest[end...].dropFirst()
-      guard !declarations.isEmpty else { continue }
-      for selector in selectors.split(separator: UInt8(ascii: ",")) {
-        add(declarations, for: String(decoding: selector, as: UTF8.self))
-      }
-    }
-    everywhere.references += VectorReference.all(in: rest)
-  }
-
-  private mutating func add(_ declarations: VectorDeclarations, for selector: String) {
-    let compound = selector.split { $0.isWhitespace || ">+~".contains($0) }.last ?? ""
-    let isPlain = compound.allSatisfy {
-      $0.isLetter || $0.isNumber || "-_.#".contains($0)
-    }
-    let parts = compound.split { ".#".contains($0) }
-    guard isPlain, let part = parts.last else { return everywhere.add(declarations) }
-    // The sign before the part tells a class or an id from a name.
-    let sign =
-      part.startIndex > compound.startIndex
-      ? compound[compound.index(before: part.startIndex)] : " "
-    rules["\(sign)\(part)", default: VectorDeclarations()].add(declarations)
-  }
-
-  /// Returns the declarations for an element.
-  func declarations(name: String, id: String?, classes: [String]) -> VectorDeclarations {
-    var result = everywhere
-    for key in [" " + name] + (id.map { ["#" + $0] } ?? []) + classes.map({ "." + $0 }) {
-      if let found = rules[key] { result.add(found) }
-    }
-    return result
   }
 }

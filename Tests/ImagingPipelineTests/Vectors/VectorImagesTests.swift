@@ -57,12 +57,18 @@ import Testing
       "data:image/png;base64,\(code)", "data:image/png,\(digits.joined())",
       "data:image/png;base64,\n  \(code)", "  DATA:image/png;base64,\(code)",
       "&#100;ata&#x3a;image/png;base64,\(code)", "data:;charset=utf-8;base64,\(code)",
+      "data:image/png;base64,\(code.prefix { $0 != "=" })", "data:image\\png;base64,\(code)",
+      "data:image/png;x=base64,\(digits.joined())", "d&#10;ata:image/png;base64,\(code)",
+      "data:image/png;bas&#9;e64,\(code)", "data:image/png; base64 ,\(code)",
     ]
     for link in links {
       for element in ["image", "feImage"] {
         #expect(
           Made.error(svg([link], element: element))?.code == "too_costly", "\(link.prefix(40))")
       }
+    }
+    for before in ["<!DOCTYPE svg [<!-- ' -->]>", "<!DOCTYPE svg [<?x ' ?>]>"] {
+      #expect(Made.error(svg([links[0]], before: before))?.code == "too_costly")
     }
     // What an entity stands for is not followed, so even a small image is refused.
     let small = link(try red(as: ".png"))
