@@ -15,7 +15,7 @@ built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
 .PHONY: help run build build-all test test-sanitized fuzz lint format docs check-clients check-deployments check-metrics \
-	check-page check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 soak set-up
+	check-page check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images soak set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -97,6 +97,9 @@ bench-compare: build-all ## this tree beside another revision, in turn: make ben
 gallery: build ## docs/gallery.md: what each parameter makes of the samples
 	@scripts/set-up python3
 	scripts/gallery
+
+pin-images: ## pin the base images of the Dockerfile by their digests, which needs a registry
+	scripts/pin-images
 
 container-check: ## build the container, run it, ask it for an image
 	scripts/container-check
