@@ -6,7 +6,7 @@ import Testing
 
 @testable import Managing
 
-struct FlightModelTests {
+@Suite(.onOwnThreads) struct FlightModelTests {
   /// A flight in the model.
   private struct Running {
     let key: Int

@@ -124,7 +124,7 @@ private struct Model {
   }
 }
 
-final class StalenessModelTests: ManagedTests {
+@Suite(.onOwnThreads) final class StalenessModelTests: ManagedTests {
   private static let sizes: [Double?] = [nil, 0.5]
 
   /// Returns the number of the bytes of a variant, which the origin encodes in their date.

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Managing
 
-struct PrefetchScheduleTests {
+@Suite(.onOwnThreads) struct PrefetchScheduleTests {
   private func turns(_ schedule: inout PrefetchSchedule) -> [PrefetchSchedule.Turn] {
     var turns: [PrefetchSchedule.Turn] = []
     while let turn = schedule.next() { turns.append(turn) }

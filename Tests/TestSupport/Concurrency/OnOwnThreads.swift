@@ -3,6 +3,9 @@
 import Testing
 
 /// Runs a suite's tests on threads of their own; see `BlockingExecutor`.
+///
+/// Suites need it whose tests block, or compute for seconds under the thread sanitizer. On the
+/// cooperative pool, with one thread per core, two of them keep the servers of other tests waiting.
 public struct OnOwnThreads: SuiteTrait, TestTrait, TestScoping {
   /// `true`: the trait of a suite applies to all of its tests.
   public var isRecursive: Bool { true }

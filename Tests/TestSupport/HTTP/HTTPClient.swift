@@ -58,7 +58,7 @@ public final class HTTPClient {
   ///   - source: The last number of the client's own address, 127.0.0.n.
   ///   - host: The last number of the server's address, 127.0.0.n.
   public init(
-    port: Int, timeout: Int = 10, receiveBuffer: Int? = nil, source: UInt32? = nil,
+    port: Int, timeout: Int = 60, receiveBuffer: Int? = nil, source: UInt32? = nil,
     host: UInt32 = 1
   ) throws(HTTPClientError) {
     // Not inherited by programs that other tests start: they would keep the connection open.
@@ -96,7 +96,7 @@ public final class HTTPClient {
   }
 
   /// Connects to a unix socket.
-  public init(unix path: String, timeout: Int = 10) throws(HTTPClientError) {
+  public init(unix path: String, timeout: Int = 60) throws(HTTPClientError) {
     socket = Glibc.socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var wait = timeval(tv_sec: timeout, tv_usec: 0)
     let waitSize = socklen_t(MemoryLayout<timeval>.size)

@@ -1,10 +1,11 @@
 // GhostListTests: the list of keys that were asked for once.
 
+import TestSupport
 import Testing
 
 @testable import Caching
 
-struct GhostListTests {
+@Suite(.onOwnThreads) struct GhostListTests {
   @Test func `a key is met at its second request, and forgotten then`() {
     let ghosts = Ghosts()
     #expect(
