@@ -1,7 +1,7 @@
 # Builds on the official Swift image. The result holds Pictor, the libraries that it loads, certificates and a font: no
 # shell, no package manager, not root (docs/operations.md#in-a-container).
 
-FROM swift:6.3-bookworm AS build
+FROM swift:6.3-bookworm@sha256:7060a792f4cd9eaa0d00826d941cec00ab8d252d33b8b28bc8e105f51f2dba73 AS build
 WORKDIR /build
 COPY scripts/set-up scripts/set-up
 RUN scripts/set-up
@@ -14,8 +14,10 @@ RUN swift build -c release --static-swift-stdlib --disable-local-rpath --product
  && strip .build/release/pictor .build/release/pictor-imager \
  && swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' >.build/release/swift-version
 
-FROM debian:bookworm-slim AS root
+FROM debian:bookworm-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe64d6990e4b07ea4171 AS root
+# The pinned image is as old as its digest: libc and others come from Debian's updates.
 RUN apt-get update -qq \
+ && DEBIAN_FRONTEND=noninteractive apt-get upgrade -qq -y \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
       libmicrohttpd12 libgnutls30 libvips42 libcurl4 zlib1g libbrotli1 libzstd1 libseccomp2 libsystemd0 ca-certificates \
       fonts-dejavu-core
