@@ -61,6 +61,8 @@ let package = Package(
       swiftSettings: optimized),
     .target(name: "Tracing", dependencies: words + ["CCurl"]),
     .target(
+      name: "Sharing", dependencies: words + ["CHiredis"], swiftSettings: optimized),
+    .target(
       name: "ImagingWire", dependencies: ["Model", "Platform", "CLinux"],
       swiftSettings: optimized),
     .target(name: "ImagingPool", dependencies: words + ["ImagingWire", "CLinux"]),
@@ -78,7 +80,7 @@ let package = Package(
       name: "pictor",
       dependencies: words + [
         "Signing", "Configuring", "Commanding", "Serving", "Managing", "Caching", "Downloading",
-        "ImagingPool", "Tracing",
+        "ImagingPool", "Tracing", "Sharing",
         "ImagingWire", "CSystemd",
       ]),
     .executableTarget(
@@ -118,6 +120,8 @@ let package = Package(
     library("CSandbox", pkgConfig: "libseccomp", package: "libseccomp-dev"),
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
     library("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
+    // Without pkg-config, whose flags for hiredis SwiftPM does not know.
+    .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
     library("CDeflate", pkgConfig: "libdeflate", package: "libdeflate-dev"),
     // What decodes content codings, which libdeflate cannot do piece by piece.
     library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
@@ -164,6 +168,9 @@ let package = Package(
       name: "CacheModelTests", dependencies: words + ["Managing", "Caching", "TestSupport"],
       swiftSettings: optimized),
     .testTarget(name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport"]),
+    .testTarget(
+      name: "SharingTests",
+      dependencies: words + ["Sharing", "Managing", "Caching", "TestSupport"]),
     .testTarget(name: "TracingTests", dependencies: words + ["Tracing", "TestSupport"]),
     .testTarget(
       name: "ImagingWireTests",

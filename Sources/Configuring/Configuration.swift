@@ -38,6 +38,8 @@ public struct Configuration: Hashable, Sendable {
   public var prefetch = PrefetchSettings()
   /// `log.…`
   public var log = LogSettings()
+  /// `fleet.…`
+  public var fleet = FleetSettings()
   /// `tracing.…`
   public var tracing = TracingSettings()
 

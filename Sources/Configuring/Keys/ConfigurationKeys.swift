@@ -30,7 +30,8 @@ public struct ConfigurationKey: Sendable {
 extension Configuration {
   /// All keys, in the order of config/pictor.json5.
   public static let keys =
-    serverKeys + firstKeys + downloadKeys + imagingKeys + lastKeys + tracingKeys + signingKeys
+    serverKeys + firstKeys + downloadKeys + imagingKeys + lastKeys + fleetKeys + tracingKeys
+    + signingKeys
 
   /// The keys between those of the server and those of sources.
   private static let firstKeys: [ConfigurationKey] = [

@@ -1,0 +1,67 @@
+// The parser of replies of hiredis, with a bound for the elements of one reply.
+
+#pragma once
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+
+typedef struct {
+  redisReader *reader;
+  redisReplyObjectFunctions limited;
+  const redisReplyObjectFunctions *original;
+  int limit;
+  int left;
+} pictor_redis_reader;
+
+// Refuses an array beyond the limit, nested ones counted together: hiredis allocates an array at its head,
+// before its elements arrive.
+static inline void *pictor_redis_array(const redisReadTask *task, int elements) {
+  pictor_redis_reader *own = task->privdata;
+  if (task->parent == NULL) own->left = own->limit;
+  if (elements > own->left) return NULL;
+  own->left -= elements;
+  return own->original->createArray(task, elements);
+}
+
+static inline pictor_redis_reader *pictor_redis_reader_new(int elements) {
+  pictor_redis_reader *own = calloc(1, sizeof *own);
+  if (own == NULL) return NULL;
+  own->reader = redisReaderCreate();
+  if (own->reader == NULL) {
+    free(own);
+    return NULL;
+  }
+  own->limit = elements;
+  own->original = own->reader->fn;
+  own->limited = *own->reader->fn;
+  own->limited.createArray = pictor_redis_array;
+  own->reader->fn = &own->limited;
+  own->reader->privdata = own;
+  return own;
+}
+
+static inline void pictor_redis_reader_free(pictor_redis_reader *own) {
+  redisReaderFree(own->reader);
+  free(own);
+}
+
+static inline int pictor_redis_feed(pictor_redis_reader *own, const void *bytes, size_t count) {
+  return redisReaderFeed(own->reader, bytes, count);
+}
+
+// Sets `reply` to the next complete reply, or to NULL.
+static inline int pictor_redis_next(pictor_redis_reader *own, redisReply **reply) {
+  void *object = NULL;
+  int status = redisReaderGetReply(own->reader, &object);
+  *reply = object;
+  return status;
+}
+
+// The bytes that wait for the rest of their reply.
+static inline size_t pictor_redis_unread(const pictor_redis_reader *own) {
+  return own->reader->len - own->reader->pos;
+}
+
+static inline const char *pictor_redis_error(const pictor_redis_reader *own) {
+  return own->reader->errstr;
+}

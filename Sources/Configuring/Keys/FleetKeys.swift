@@ -1,0 +1,56 @@
+// FleetKeys: the keys of machines that share by Redis, `fleet.…`.
+
+import Model
+
+extension Configuration {
+  /// The keys of a fleet.
+  static let fleetKeys: [ConfigurationKey] = [
+    ConfigurationKey(
+      path: "fleet.redis",
+      purpose:
+        "address of the Redis through which machines share purges; env:NAME or file:/path for one with a "
+        + "password; empty: the machine is alone",
+      allowed: redisAllowed, read: readRedis,
+      write: { ConfigurationKey.quoted($0.fleet.redis?.text ?? "") }),
+    .text(
+      "fleet.key_prefix", at: \.fleet.keyPrefix,
+      purpose: "what the names of keys in Redis begin with; one for each fleet",
+      allowed: "1 to 64 letters, digits, and characters of -_.:{}"
+    ) { text in
+      (1...64).contains(text.utf8.count)
+        && text.utf8.allSatisfy { byte in
+          switch byte {
+          case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+          default: "-_.:{}".utf8.contains(byte)
+          }
+        }
+    },
+    .duration(
+      "fleet.timeout", at: \.fleet.timeout, purpose: "longest wait for a reply of Redis",
+      in: .milliseconds(1)...(.seconds(10))),
+    .duration(
+      "fleet.retry_interval", at: \.fleet.retryInterval,
+      purpose: "time after a failure in which Redis is not asked; it doubles, up to 8 times",
+      in: .milliseconds(10)...(.seconds(60))),
+  ]
+
+  private static let redisAllowed =
+    RedisAddress.allowed + " without a password, or env:NAME or file:/path; or nothing"
+
+  /// Reads the address. Messages do not repeat it, since it may hold a password.
+  private static func readRedis(
+    _ configuration: inout Configuration, _ value: RawValue
+  ) throws(MemberProblems) -> Bool {
+    guard let text = value.text else { return false }
+    let setting = SecretText(text)
+    let isPlain = RedisAddress(text).map { $0.password == nil } ?? false
+    guard text.isEmpty || (setting.isWellFormed && (setting.isReference || isPlain)) else {
+      throw MemberProblems(
+        all: [MemberProblem(place: "", description: "not allowed: \(redisAllowed)")])
+    }
+    configuration.fleet.redis = text.isEmpty ? nil : setting
+    return true
+  }
+}

@@ -1,0 +1,16 @@
+// FleetSettings: the keys `fleet.…`: machines that share their purges.
+
+/// The settings of a fleet, `fleet.…`. Without `redis` the machine is alone.
+public struct FleetSettings: Hashable, Sendable {
+  /// The address of Redis, or a reference to it; `nil`: no fleet.
+  public var redis: SecretText?
+  /// What the names of all keys in Redis begin with.
+  public var keyPrefix = "pictor:"
+  /// The longest wait for a reply of Redis.
+  public var timeout = Duration.milliseconds(50)
+  /// The time after a failure in which Redis is not asked.
+  public var retryInterval = Duration.seconds(1)
+
+  /// Creates the default settings.
+  public init() {}
+}

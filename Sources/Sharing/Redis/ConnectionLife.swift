@@ -1,0 +1,111 @@
+// ConnectionLife: the life cycle of a connection to Redis, which is also its circuit breaker. Pure.
+
+/// What a connection does and until when.
+///
+/// The breaker is closed in `ready` only. In every other state callers get `unavailable` at once. So a caller never
+/// waits for a connection, and the probe of the half-open breaker is the greeting, which no caller waits for.
+struct ConnectionLife: Equatable {
+  enum State: Equatable {
+    /// Open: the next attempt begins at this time.
+    case waiting(ContinuousClock.Instant)
+    /// Half-open: the address is resolved and the socket connects, until this time.
+    case connecting(ContinuousClock.Instant)
+    /// Half-open: the greeting waits for its replies, until this time.
+    case greeting(ContinuousClock.Instant)
+    /// Closed: commands are sent.
+    case ready
+    /// The client has ended.
+    case stopped
+  }
+
+  /// What the owner has to do.
+  enum Action: Equatable {
+    case connect
+    case greet
+    /// Close the socket and fail the commands in progress.
+    case close
+    case nothing
+  }
+
+  /// The longest pause between attempts, in retry intervals.
+  static let longestPause = 8
+
+  private(set) var state: State
+  /// Failures since a greeting succeeded.
+  private(set) var failures = 0
+  private let interval: Duration
+  private let patience: Duration
+  private let jitter: @Sendable (ClosedRange<Double>) -> Double
+
+  /// Begins with an attempt at once.
+  ///
+  /// - Parameters:
+  ///   - interval: the pause after a first failure. It doubles with each further one, up to `longestPause` times.
+  ///   - patience: the time for connecting, and again for the greeting.
+  ///   - jitter: returns a number in a range, so that the machines of a fleet do not come back at one moment.
+  init(
+    interval: Duration, patience: Duration, now: ContinuousClock.Instant,
+    jitter: @escaping @Sendable (ClosedRange<Double>) -> Double = { .random(in: $0) }
+  ) {
+    state = .waiting(now)
+    self.interval = interval
+    self.patience = patience
+    self.jitter = jitter
+  }
+
+  var isReady: Bool { state == .ready }
+
+  /// When `advance` has to be called; `nil` if only events change the state.
+  var deadline: ContinuousClock.Instant? {
+    switch state {
+    case .waiting(let time), .connecting(let time), .greeting(let time): time
+    case .ready, .stopped: nil
+    }
+  }
+
+  /// The time has come.
+  mutating func advance(now: ContinuousClock.Instant) -> Action {
+    guard let deadline, now >= deadline else { return .nothing }
+    if case .waiting = state {
+      state = .connecting(now + patience)
+      return .connect
+    }
+    return fail(now: now)
+  }
+
+  /// The socket is connected.
+  mutating func connected(now: ContinuousClock.Instant) -> Action {
+    guard case .connecting = state else { return .nothing }
+    state = .greeting(now + patience)
+    return .greet
+  }
+
+  /// The greeting has succeeded.
+  mutating func greeted() {
+    guard case .greeting = state else { return }
+    state = .ready
+    failures = 0
+  }
+
+  /// The connection failed, or a command had no reply in time.
+  mutating func fail(now: ContinuousClock.Instant) -> Action {
+    switch state {
+    case .waiting, .stopped: return .nothing
+    case .connecting, .greeting, .ready: break
+    }
+    let steps = min(1 << min(failures, 10), Self.longestPause)
+    failures += 1
+    // Never shorter than the interval, which bounds the time-outs of callers.
+    state = .waiting(now + interval * Double(steps) * jitter(1...1.25))
+    return .close
+  }
+
+  mutating func stop() -> Action {
+    state = .stopped
+    return .close
+  }
+
+  static func == (left: Self, right: Self) -> Bool {
+    left.state == right.state && left.failures == right.failures
+  }
+}

@@ -1,0 +1,86 @@
+// RedisClient: sends commands to Redis without blocking a thread.
+
+import Model
+import Platform
+import Synchronization
+import Telemetry
+
+/// A client of one Redis server: two connections on one thread, one for short commands and one for reads that wait.
+///
+/// Each command has a deadline. After a failure or a time-out the breaker is open: commands fail at once, until the
+/// client has connected and greeted the server again. So Redis away costs callers at most one time-out an interval.
+final class RedisClient: Sendable {
+  /// The connection that a command uses.
+  enum Line: Int {
+    /// Commands that are answered at once.
+    case commands
+    /// `XREAD BLOCK`, which delays the commands behind it.
+    case stream
+  }
+
+  let counters = RedisCounters()
+  private let configuration: RedisConfiguration
+  private let lines: [RedisLine]
+  private let thread: RedisThread
+
+  /// Starts the thread.
+  init(_ configuration: RedisConfiguration, log: Log) throws(SystemError) {
+    self.configuration = configuration
+    lines = ["commands", "stream"].map { RedisLine(name: $0, limit: configuration.queueLimit) }
+    thread = try RedisThread()
+    try thread.start(configuration, lines: lines, counters: counters, log: log)
+  }
+
+  /// Whether the breaker is closed.
+  func isReady(_ line: Line = .commands) -> Bool {
+    lines[line.rawValue].isReady.load(ordering: .acquiring)
+  }
+
+  /// Bytes of commands that wait for their replies.
+  var waitingBytes: Int { lines[Line.commands.rawValue].waiting }
+
+  /// Sets what is called on the client's thread after each greeting. It must not block.
+  func onReady(_ line: Line, _ observer: (@Sendable () -> Void)?) {
+    lines[line.rawValue].onReady.withLock { $0 = observer }
+  }
+
+  /// Sends commands in one piece and returns their replies, one each.
+  ///
+  /// - Parameter time: the longest wait; `nil` for the configured one.
+  func send(
+    _ commands: [RedisCommand], on line: Line = .commands, within time: Duration? = nil
+  ) async throws(RedisFailure) -> [RedisReply] {
+    let outcome = await withCheckedContinuation { continuation in
+      send(commands, on: line, within: time) { continuation.resume(returning: $0) }
+    }
+    return try outcome.get()
+  }
+
+  /// Sends commands in one piece.
+  ///
+  /// - Parameter finish: called once, with the replies, on any thread; must not block.
+  func send(
+    _ commands: [RedisCommand], on line: Line, within time: Duration?,
+    finish: @escaping @Sendable (RedisRequest.Outcome) -> Void
+  ) {
+    guard !commands.isEmpty else { return finish(.success([])) }
+    let place = lines[line.rawValue]
+    var bytes: [UInt8] = []
+    if place.isReady.load(ordering: .acquiring) {
+      for command in commands { command.append(to: &bytes) }
+    }
+    guard !bytes.isEmpty, place.admit(bytes.count) else {
+      counters.unavailable.add(commands.count)
+      return finish(.failure(.unavailable))
+    }
+    let request = RedisRequest(
+      bytes: bytes, count: commands.count, deadline: .now + (time ?? configuration.timeout),
+      finish: finish)
+    if !thread.send(request, line: line.rawValue) {
+      place.finish(request, .failure(.unavailable))
+    }
+  }
+
+  /// Ends the client. Commands in progress fail. Blocks until its thread has ended.
+  func stop() { thread.stop() }
+}

@@ -1,0 +1,33 @@
+// RedisConfiguration: what the Redis client needs to know, and what it counts.
+
+import Model
+import Telemetry
+
+/// The configuration of a `RedisClient`.
+struct RedisConfiguration: Sendable {
+  let address: RedisAddress
+  /// The longest wait for a reply.
+  var timeout = FleetSettings().timeout
+  /// The pause after a first failure.
+  var retryInterval = FleetSettings().retryInterval
+  /// The time for connecting, and again for the greeting. No caller waits for either.
+  var patience = Duration.seconds(2)
+  /// The most bytes of one reply.
+  var replyLimit = 16 << 20
+  /// The most bytes of commands that wait for their replies, on one connection.
+  var queueLimit = 16 << 20
+}
+
+/// Counts since the start.
+final class RedisCounters: Sendable {
+  /// Commands that were sent.
+  let sent = Counter()
+  /// Commands that were not sent because the breaker was open or too many commands waited.
+  let unavailable = Counter()
+  /// Commands without a reply in time.
+  let timedOut = Counter()
+  /// Error replies.
+  let errors = Counter()
+  /// Connections that failed: refused, ended, silent, or with bytes that are no reply.
+  let failures = Counter()
+}

@@ -1,0 +1,295 @@
+// RedisConnection: one connection to Redis, driven by the client's thread.
+
+import Glibc
+import Model
+import Platform
+import Synchronization
+import Telemetry
+
+/// A connection with its life cycle, the commands in progress and the bytes in both directions. Only the client's
+/// thread uses it.
+final class RedisConnection {
+  /// What waits for replies.
+  private struct Pending {
+    /// `nil`: the greeting.
+    let request: RedisRequest?
+    let count: Int
+    var replies: [RedisReply] = []
+  }
+
+  /// Receives the addresses of a name, and wakes the client's thread.
+  typealias Resolver =
+    @Sendable (RedisAddress.Place, _ attempt: Int) throws(SystemError) -> Void
+
+  private(set) var life: ConnectionLife
+  private let configuration: RedisConfiguration
+  private let line: RedisLine
+  private let counters: RedisCounters
+  private let resolve: Resolver
+  private let log: Log
+  private var descriptor: CInt = -1
+  private var parser: ReplyParser?
+  private var output: [UInt8] = []
+  private var sent = 0
+  private var pending = Deque<Pending>()
+  private var addresses: [RedisSocket] = []
+  /// Counts attempts, so that a late answer to an earlier one is ignored.
+  private var attempt = 0
+  private var isReported = false
+
+  init(
+    _ configuration: RedisConfiguration, line: RedisLine, counters: RedisCounters, log: Log,
+    resolve: @escaping Resolver
+  ) {
+    self.configuration = configuration
+    self.line = line
+    self.counters = counters
+    self.log = log
+    self.resolve = resolve
+    life = ConnectionLife(
+      interval: configuration.retryInterval, patience: configuration.patience, now: .now)
+  }
+
+  deinit { if descriptor >= 0 { close(descriptor) } }
+
+  // MARK: Waiting
+
+  /// What to wait for; a negative descriptor without a connection.
+  var interest: (descriptor: CInt, events: Poll.Events) {
+    if case .connecting = life.state { return (descriptor, .writable) }
+    return (descriptor, sent < output.count ? [.readable, .writable] : .readable)
+  }
+
+  /// When `advance` has to be called.
+  var deadline: ContinuousClock.Instant? {
+    let next = pending.first?.request?.deadline
+    guard let deadline = life.deadline else { return next }
+    return next.map { min($0, deadline) } ?? deadline
+  }
+
+  // MARK: Events
+
+  /// Does what is due.
+  func advance(now: ContinuousClock.Instant) {
+    if let deadline = pending.first?.request?.deadline, now >= deadline {
+      fail("no reply in time", now: now)
+    }
+    switch life.advance(now: now) {
+    case .connect: connect(now: now)
+    case .close: end("no connection in time", now: now)
+    case .greet, .nothing: break
+    }
+  }
+
+  /// Receives the addresses of the server's name.
+  func resolved(_ result: Result<[RedisSocket], RedisError>, attempt: Int) {
+    guard attempt == self.attempt, case .connecting = life.state, descriptor < 0 else { return }
+    switch result {
+    case .success(let found):
+      addresses = found
+      connectNext(because: "no address")
+    case .failure(let error): fail("its name: \(error)", now: .now)
+    }
+  }
+
+  /// Sends a request. Its outcome may be there before this returns.
+  func send(_ request: RedisRequest) {
+    guard life.isReady else {
+      counters.unavailable.add(request.count)
+      line.finish(request, .failure(.unavailable))
+      return
+    }
+    counters.sent.add(request.count)
+    enqueue(Pending(request: request, count: request.count), request.bytes)
+  }
+
+  /// The descriptor is ready.
+  func handle(_ events: Poll.Events) {
+    if case .connecting = life.state {
+      do throws(SystemError) {
+        try RedisSocket.check(descriptor)
+        if life.connected(now: .now) == .greet { greet() }
+      } catch {
+        connectNext(because: error.description)
+      }
+      return
+    }
+    if !events.subtracting(.writable).isEmpty { receive() }
+    if descriptor >= 0, events.contains(.writable) { write() }
+  }
+
+  /// Ends the connection for good.
+  func stop() {
+    _ = life.stop()
+    drop(.unavailable, now: .now)
+  }
+
+  // MARK: Connecting
+
+  private func connect(now: ContinuousClock.Instant) {
+    attempt += 1
+    do {
+      addresses = try RedisSocket.all(of: configuration.address.place, numeric: true)
+      connectNext(because: "no address")
+    } catch {
+      // A name. Resolving it blocks, so another thread does it.
+      do throws(SystemError) {
+        try resolve(configuration.address.place, attempt)
+      } catch {
+        fail("no thread to resolve its name: \(error)", now: now)
+      }
+    }
+  }
+
+  /// Tries the next address.
+  private func connectNext(because reason: String) {
+    closeSocket()
+    var reason = reason
+    while !addresses.isEmpty {
+      do throws(SystemError) {
+        descriptor = try addresses.removeFirst().connect().release()
+        return
+      } catch {
+        reason = error.description
+      }
+    }
+    fail(reason, now: .now)
+  }
+
+  private func greet() {
+    let address = configuration.address
+    var commands: [RedisCommand] = []
+    if let password = address.password {
+      commands.append(
+        address.user.map { RedisCommand("AUTH", $0, password) } ?? RedisCommand("AUTH", password))
+    }
+    if address.database != 0 { commands.append(RedisCommand("SELECT", "\(address.database)")) }
+    commands.append(RedisCommand("PING"))
+    parser = ReplyParser(limit: configuration.replyLimit)
+    var bytes: [UInt8] = []
+    for command in commands { command.append(to: &bytes) }
+    enqueue(Pending(request: nil, count: commands.count), bytes)
+  }
+
+  private func greeted(_ replies: [RedisReply]) {
+    if let error = replies.lazy.compactMap(\.error).first {
+      return fail(error.description, now: .now)
+    }
+    guard replies.last == .status("PONG") else { return fail("no PONG", now: .now) }
+    life.greeted()
+    line.isReady.store(true, ordering: .releasing)
+    if isReported {
+      isReported = false
+      log.info("Redis is back", fields: ["connection": .string(line.name)])
+    }
+    line.onReady.withLock { $0 }?()
+  }
+
+  // MARK: Bytes
+
+  private func enqueue(_ item: Pending, _ bytes: [UInt8]) {
+    pending.append(item)
+    if sent == output.count {
+      output = bytes
+      sent = 0
+    } else {
+      output += bytes
+    }
+    write()
+  }
+
+  private func write() {
+    while sent < output.count {
+      let count = output.withUnsafeBytes { bytes in
+        let rest = UnsafeRawBufferPointer(rebasing: bytes[sent...])
+        return Glibc.send(descriptor, rest.baseAddress, rest.count, CInt(MSG_NOSIGNAL))
+      }
+      if count < 0, errno == EINTR { continue }
+      if count < 0, errno == EAGAIN { return }
+      guard count > 0 else { return fail(errnoText(), now: .now) }
+      sent += count
+    }
+    output = []
+    sent = 0
+  }
+
+  private func receive() {
+    var ending: String?
+    var violation: String?
+    withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in
+      // At most so much at once: the other connection shares the thread.
+      for _ in 0..<16 {
+        let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
+        if count < 0, errno == EINTR { continue }
+        if count < 0, errno == EAGAIN { return }
+        guard count > 0 else {
+          ending = count == 0 ? "the connection was closed" : errnoText()
+          return
+        }
+        do throws(ReplyParser.Violation) {
+          guard parser != nil else { return }
+          try parser?.feed(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+          while descriptor >= 0, let reply = try parser?.next() { try take(reply) }
+        } catch {
+          violation = error.description
+        }
+        if violation != nil || descriptor < 0 { return }
+      }
+    }
+    if let reason = violation ?? ending, descriptor >= 0 { fail(reason, now: .now) }
+  }
+
+  private func take(_ reply: RedisReply) throws(ReplyParser.Violation) {
+    guard !pending.isEmpty else {
+      throw ReplyParser.Violation(description: "a reply without a command")
+    }
+    pending[0].replies.append(reply)
+    guard pending[0].replies.count == pending[0].count, let item = pending.popFirst() else {
+      return
+    }
+    guard let request = item.request else { return greeted(item.replies) }
+    let errors = item.replies.compactMap(\.error)
+    counters.errors.add(errors.count)
+    line.finish(request, .success(item.replies))
+    if let error = errors.first(where: \.isLasting) { fail(error.description, now: .now) }
+  }
+
+  // MARK: Failures
+
+  private func fail(_ reason: String, now: ContinuousClock.Instant) {
+    if life.fail(now: now) == .close { end(reason, now: now) }
+  }
+
+  /// Ends a connection whose life has noted the failure.
+  private func end(_ reason: String, now: ContinuousClock.Instant) {
+    counters.failures.add()
+    if !isReported {
+      isReported = true
+      log.warning(
+        "Redis is away", fields: ["connection": .string(line.name), "reason": .string(reason)])
+    }
+    drop(.lost, now: now)
+  }
+
+  private func drop(_ failure: RedisFailure, now: ContinuousClock.Instant) {
+    line.isReady.store(false, ordering: .releasing)
+    closeSocket()
+    parser = nil
+    output = []
+    sent = 0
+    addresses = []
+    let failed = pending
+    pending = Deque()
+    for request in failed.compactMap(\.request) {
+      let isLate = now >= request.deadline
+      if isLate { counters.timedOut.add(request.count) }
+      line.finish(request, .failure(isLate ? .timedOut : failure))
+    }
+  }
+
+  private func closeSocket() {
+    guard descriptor >= 0 else { return }
+    close(descriptor)
+    descriptor = -1
+  }
+}

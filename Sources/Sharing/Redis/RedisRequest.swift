@@ -1,0 +1,15 @@
+// RedisRequest: commands in one piece of bytes, with what receives their replies.
+
+/// Commands that are sent in one piece, and whose replies arrive together.
+struct RedisRequest: Sendable {
+  typealias Outcome = Result<[RedisReply], RedisFailure>
+
+  /// The commands in the protocol's form.
+  let bytes: [UInt8]
+  /// The number of commands, at least 1.
+  let count: Int
+  /// When the request times out.
+  let deadline: ContinuousClock.Instant
+  /// Called once, on the client's thread. Must not block.
+  let finish: @Sendable (Outcome) -> Void
+}

@@ -1,0 +1,74 @@
+// ReplyParserTests: replies as values, and what a server may not send.
+
+import TestSupport
+import Testing
+
+@testable import Sharing
+
+@Suite struct ReplyParserTests {
+  private func parse(_ text: String, limit: Int = 4_096, at once: Bool = true) throws
+    -> [RedisReply]
+  {
+    guard let parser = ReplyParser(limit: limit) else { return [] }
+    var replies: [RedisReply] = []
+    for piece in once ? [Array(text.utf8)] : text.utf8.map({ [$0] }) {
+      try piece.withUnsafeBytes { bytes in try parser.feed(bytes) }
+      while let reply = try parser.next() { replies.append(reply) }
+    }
+    return replies
+  }
+
+  @Test(arguments: [true, false]) func `each kind of reply is read, whole or byte by byte`(
+    once: Bool
+  ) throws {
+    let text =
+      "+OK\r\n:-7\r\n$3\r\na\0b\r\n$-1\r\n*-1\r\n*2\r\n$1\r\nx\r\n*1\r\n:1\r\n-OOM no\nroom\r\n"
+    #expect(
+      try parse(text, at: once) == [
+        .status("OK"), .integer(-7), .bytes([97, 0, 98]), .none, .none,
+        .list([.bytes([120]), .list([.integer(1)])]), .error(RedisError("OOM no?room".utf8)),
+      ])
+  }
+
+  @Test(arguments: [
+    "HTTP/1.1 400 Bad Request\r\n\r\n", "$99999999999999999999\r\n", "*-2\r\n", "*1000000000\r\n",
+    "*65537\r\n", ":12x\r\n", "*9999999999999\r\n", "$-2\r\n", "\0\0\0\0",
+    "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+  ]) func `bytes that are no reply are an error`(text: String) throws {
+    #expect(throws: ReplyParser.Violation.self) { try parse(text) }
+  }
+
+  @Test func `a reply that exceeds its bound is an error before its end`() throws {
+    #expect(throws: ReplyParser.Violation.self) {
+      try parse("$1000000000\r\n" + String(repeating: "x", count: 5_000))
+    }
+    #expect(try parse("$1000000000\r\n" + String(repeating: "x", count: 1_000)) == [])
+  }
+
+  @Test func `nested lists share one bound`() throws {
+    let nested = "*60000\r\n*60000\r\n"
+    #expect(throws: ReplyParser.Violation.self) { try parse(nested) }
+    // The bound is that of one reply.
+    #expect(try parse("*1\r\n:1\r\n*1\r\n:1\r\n").count == 2)
+  }
+
+  @Test func `damaged replies end in a value or an error`() {
+    var generator = SeededGenerator(seed: 17)
+    let whole = Array("*3\r\n$2\r\nab\r\n:12\r\n*2\r\n+OK\r\n$-1\r\n-ERR x\r\n".utf8)
+    var failed = 0
+    for _ in 0..<3_000 {
+      var bytes = whole
+      for _ in 0..<Int.random(in: 1...3, using: &generator) {
+        bytes[Int.random(in: 0..<bytes.count, using: &generator)] =
+          "*$:+-0193\r\nx".utf8
+          .randomElement(using: &generator) ?? 0
+      }
+      guard let parser = ReplyParser(limit: 64) else { continue }
+      do {
+        try bytes.withUnsafeBytes { try parser.feed($0) }
+        while try parser.next() != nil {}
+      } catch { failed += 1 }
+    }
+    #expect(failed > 100 && failed < 3_000)
+  }
+}

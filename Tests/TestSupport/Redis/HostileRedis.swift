@@ -1,0 +1,91 @@
+// HostileRedis: a server that a test writes the replies of.
+
+import Glibc
+import Platform
+import Synchronization
+
+/// A server on a unix socket that answers `PING` correctly if it has to, and everything else as the test says.
+public final class HostileRedis: Sendable {
+  /// What it does with a command after the greeting.
+  public enum Reply: Sendable {
+    /// Sends these bytes.
+    case bytes(String)
+    /// Sends these bytes one at a time.
+    case slowly(String)
+    /// Sends these bytes and closes the connection.
+    case closing(String)
+    /// Nothing.
+    case silence
+  }
+
+  private let folder: TemporaryFolder
+  private let listener: OwnedDescriptor
+  private let reply: Lock<Reply>
+  private let greeting: Lock<String>
+  private let commandCount = Atomic<Int>(0)
+
+  /// Starts the server.
+  public init(greeting: String = "+PONG\r\n", _ reply: Reply) throws {
+    folder = try TemporaryFolder()
+    self.reply = Lock(reply)
+    self.greeting = Lock(greeting)
+    listener = OwnedDescriptor(
+      owning: socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
+    let descriptor = listener.value
+    guard let address = UnixAddress(folder.path + "/redis"),
+      address.withSocketAddress({ bind(descriptor, $0, $1) }) == 0, listen(descriptor, 16) == 0
+    else { throw ChildProcess.Failure("hostile redis: errno \(errno)") }
+    try OwnThread.start(name: "hostile", rank: .work) { [weak self] in
+      while true {
+        let connection = accept(descriptor, nil, nil)
+        guard connection >= 0, let server = self else { return }
+        try? OwnThread.start(name: "hostile", rank: .work) { [weak server] in
+          Self.serve(connection) { server?.answer(to: $0) }
+          close(connection)
+        }
+      }
+    }
+  }
+
+  deinit { shutdown(listener.value, CInt(SHUT_RDWR)) }
+
+  /// The address, as the setting `fleet.redis`.
+  public var address: String { "unix:\(folder.path)/redis" }
+
+  /// The commands it received after greetings.
+  public var commands: Int { commandCount.load(ordering: .sequentiallyConsistent) }
+
+  /// Changes what it does.
+  public func set(_ reply: Reply, greeting: String = "+PONG\r\n") {
+    self.reply.withLock { $0 = reply }
+    self.greeting.withLock { $0 = greeting }
+  }
+
+  private func answer(to command: String) -> Reply {
+    if command.contains("\r\nPING\r\n") { return .bytes(greeting.withLock { $0 }) }
+    commandCount.add(1, ordering: .sequentiallyConsistent)
+    return reply.withLock { $0 }
+  }
+
+  private static func serve(_ connection: CInt, _ answer: (String) -> Reply?) {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = recv(connection, &buffer, buffer.count, 0)
+      guard count > 0, let reply = answer(String(decoding: buffer[..<count], as: UTF8.self)) else {
+        return
+      }
+      switch reply {
+      case .bytes(let text): put(Array(text.utf8), connection)
+      case .slowly(let text): for byte in text.utf8 { put([byte], connection) }
+      case .closing(let text):
+        put(Array(text.utf8), connection)
+        return
+      case .silence: break
+      }
+    }
+  }
+
+  private static func put(_ bytes: [UInt8], _ connection: CInt) {
+    _ = send(connection, bytes, bytes.count, CInt(MSG_NOSIGNAL))
+  }
+}
