@@ -36,6 +36,7 @@ public final class ImageManager: ImageProvider {
   ///     cached.
   ///   - recompression: which variants are made smaller once they are popular.
   ///   - storage: where variants are until they are sent.
+  ///   - publish: tells other machines of a purge that is applied here.
   ///   - files: the threads that read files.
   ///   - log: receives warnings about the clock and about slow file reads.
   ///   - now: the wall clock.
@@ -49,6 +50,7 @@ public final class ImageManager: ImageProvider {
     derives: Bool = ImagingSettings().derives,
     recompression: RecompressionPolicy = RecompressionPolicy(),
     storage: VariantStorage = .unlimited,
+    publish: @escaping @Sendable (PurgeScope) async -> Void = { _ in },
     files: BlockingThreads = BlockingThreads(name: "pictor-file"),
     log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
@@ -111,7 +113,7 @@ public final class ImageManager: ImageProvider {
       revalidator: revalidator)
     let invalidation = Invalidation(
       memory: memory, disk: disk, purges: purges, validity: validity, failures: failures,
-      sources: sources, variants: variants)
+      sources: sources, variants: variants, publish: publish)
     self.cache = cache
     self.variants = variants
     self.sources = sources
@@ -220,6 +222,13 @@ extension ImageManager: CacheOperations {
   /// See `CacheOperations`.
   public func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
     try await invalidation.purge(scope)
+  }
+
+  /// Applies a purge that another machine has published. Does not publish it again.
+  ///
+  /// - Throws: `internal` if the purge cannot be made durable.
+  public func applyPurge(_ scope: PurgeScope) async throws(ImageError) {
+    _ = try await invalidation.apply(scope)
   }
 
   /// See `CacheOperations`.

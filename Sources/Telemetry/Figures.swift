@@ -284,6 +284,8 @@ public struct Stats: Codable, Hashable, Sendable {
   public var process: ProcessFigures
   /// Figures of the log.
   public var log: LogFigures
+  /// Figures of the fleet; `nil` for a machine that is alone.
+  public var fleet: FleetFigures?
   /// Figures of the export of spans; `nil` if no spans are exported.
   public var tracing: TracingFigures?
 
@@ -313,7 +315,7 @@ public struct Stats: Codable, Hashable, Sendable {
     case status, version, addresses, requests, memory, budgets, disk, downloads, flights, freshness,
       prefetch, recompression,
       imaging
-    case process, log, tls, tracing
+    case process, log, tls, tracing, fleet
     case uptimeSeconds = "uptime_seconds"
   }
 }

@@ -9,6 +9,7 @@ import Managing
 import Model
 import Platform
 import Serving
+import Sharing
 import Signing
 import Tracing
 
@@ -29,6 +30,8 @@ struct PartConfigurations: Sendable {
   let derives: Bool
   let recompression: RecompressionPolicy
   let prefetcher: PrefetcherConfiguration
+  /// Through what the machine shares; `nil`: it is alone.
+  let fleet: FleetConfiguration?
   /// Where spans are sent; `nil`: nowhere.
   let exporter: SpanExporterConfiguration?
   let shutdownDelay: Duration
@@ -106,6 +109,8 @@ struct PartConfigurations: Sendable {
     server.sampledShare = configuration.tracing.sample
     exporter = configuration.tracing.exporter(
       environment: environment, caFile: configuration.download.caFile, &problems)
+    fleet = configuration.fleetConfiguration(
+      folder: disk.limit > 0 ? disk.path : nil, environment: environment, &problems)
     for (index, rule) in configuration.hosts.enumerated() {
       let resolved = problems.collect { () throws(ConfigurationError) in
         try rule.resolved(environment: environment, at: "hosts: rule \(index + 1)")

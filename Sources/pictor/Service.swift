@@ -10,6 +10,7 @@ import Managing
 import Model
 import Platform
 import Serving
+import Sharing
 import Telemetry
 import Tracing
 
@@ -25,6 +26,7 @@ final class Service: Sendable {
   private let server: Server
   private let certificates: TLSCertificates?
   private let exporter: SpanExporter?
+  private let fleet: Fleet?
 
   /// Creates the parts with their threads and files. No connection is accepted yet.
   init(_ configurations: PartConfigurations, log: Log) throws {
@@ -39,6 +41,8 @@ final class Service: Sendable {
       limit: configurations.memory.limit + configurations.memory.responseLimit)
     let purges = Purges(filter: configurations.server.keyFilter)
     let disk = try DiskTier(configurations.disk, purges: purges, memory: images, log: log)
+    // After the disk tier, which makes the folder.
+    let fleet = try configurations.fleet.map { try Fleet($0, log: log) }
     let storage = VariantStorage(
       memory: images, files: disk.makeUnlinkedFiles(),
       maximumInMemory: max(configurations.memory.largestVariant, VariantStorage.alwaysInMemory))
@@ -53,7 +57,7 @@ final class Service: Sendable {
       sourceFormats: configurations.imagers.limits.formats,
       passing: configurations.passing, avifPolicy: configurations.avif,
       derives: configurations.derives, recompression: configurations.recompression,
-      storage: storage, log: log)
+      storage: storage, publish: { await fleet?.publish($0) }, log: log)
     let prefetcher = Prefetcher(provider: manager, configuration: configurations.prefetcher)
     let start = ContinuousClock.now
     server = Server(
@@ -77,11 +81,13 @@ final class Service: Sendable {
           files: storage.files.map { BudgetFigures($0.budget) })
         stats.recompression = manager.recompressionFigures
         stats.tracing = exporter?.figures
+        stats.fleet = fleet?.figures
         return stats
       }, log: log)
     imagers.reserveCores { [weak server] in server?.loopTime ?? .zero }
     certificates = configurations.server.certificates
     self.exporter = exporter
+    self.fleet = fleet
     self.memory = memory
     self.warnings = warnings
     self.disk = disk
@@ -97,6 +103,7 @@ final class Service: Sendable {
   func start() throws {
     try warnings.start()
     try imagers.start()
+    fleet?.start { [manager] scope throws(ImageError) in try await manager.applyPurge(scope) }
     try server.start()
     // Only now is it known which port any free one was.
     downloader.refuse(own: server.addresses)
@@ -135,6 +142,7 @@ final class Service: Sendable {
       warnings.stop()
       downloader.shutDown()
       await imagers.shutDown(within: .seconds(1))
+      await fleet?.stop()
       await disk.shutDown(within: .seconds(5))
       isDone.signal()
     }

@@ -11,10 +11,13 @@ struct Invalidation: Sendable {
   private let failures: NegativeCache
   private let sources: SourceService
   private let variants: VariantService
+  private let publish: @Sendable (PurgeScope) async -> Void
 
+  /// - Parameter publish: tells other machines of a purge.
   init(
     memory: any MemoryCache, disk: any DiskCache, purges: any PurgeList, validity: EntryValidity,
-    failures: NegativeCache, sources: SourceService, variants: VariantService
+    failures: NegativeCache, sources: SourceService, variants: VariantService,
+    publish: @escaping @Sendable (PurgeScope) async -> Void = { _ in }
   ) {
     self.memory = memory
     self.disk = disk
@@ -23,9 +26,24 @@ struct Invalidation: Sendable {
     self.failures = failures
     self.sources = sources
     self.variants = variants
+    self.publish = publish
   }
 
-  /// Publishes a purge and applies it. The purge takes effect when it is published, even if a later
+  /// Applies a purge, then tells the other machines, even if a step failed here.
+  ///
+  /// - Throws: as `apply`.
+  func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
+    do throws(ImageError) {
+      let report = try await apply(scope)
+      await publish(scope)
+      return report
+    } catch {
+      await publish(scope)
+      throw error
+    }
+  }
+
+  /// Publishes a purge to all parts of this machine and applies it. The purge takes effect when it is published, even if a later
   /// step fails.
   ///
   /// The order matters:
@@ -39,7 +57,7 @@ struct Invalidation: Sendable {
   /// that a request already holds.
   ///
   /// - Throws: `internal` if the disk tier cannot make the purge durable. It is in force nevertheless.
-  func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
+  func apply(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
     let purge = purges.add(scope)
     // Covered after the previous number: by this purge, or by a later one. The list knows the tags of
     // hosts.

@@ -44,7 +44,7 @@ public struct MetricFamily: Sendable {
 
   /// All families, in the order of `/metrics`.
   public static let all: [MetricFamily] =
-    requests + caches + downloads + work + imaging + process
+    requests + caches + downloads + work + imaging + process + fleet
 }
 
 // MARK: Rows

@@ -69,6 +69,7 @@ struct MetricFamilyTests {
       prefetch: PrefetchFigures(), imaging: imaging, process: ProcessFigures())
     stats.budgets.files = BudgetFigures()
     stats.tracing = TracingFigures()
+    stats.fleet = FleetFigures()
     return stats
   }
 

@@ -1,0 +1,108 @@
+// Fleet: the façade of what machines share by Redis.
+
+import Model
+import Platform
+import Telemetry
+
+/// The configuration of a fleet.
+public struct FleetConfiguration: Sendable {
+  /// Where Redis is.
+  public var address: RedisAddress
+  /// The settings.
+  public var settings: FleetSettings
+  /// The folder for the position and for purges that wait; `nil` without a disk tier.
+  public var folder: String?
+
+  /// Creates a configuration.
+  public init(address: RedisAddress, settings: FleetSettings, folder: String?) {
+    self.address = address
+    self.settings = settings
+    self.folder = folder
+  }
+}
+
+/// One machine of a fleet. It publishes its purges, and applies those of the other machines.
+public final class Fleet: Sendable {
+  private let client: RedisClient
+  private let stream: PurgeStream
+  private let log: Log
+  private let work = Lock<[Task<Void, Never>]>([])
+
+  /// Connects, and reads the files of an earlier run. Blocks while it reads.
+  ///
+  /// - Throws: if the thread of the connection cannot start.
+  public init(_ configuration: FleetConfiguration, log: Log) throws(SystemError) {
+    let settings = configuration.settings
+    var redis = RedisConfiguration(address: configuration.address)
+    redis.timeout = settings.timeout
+    redis.retryInterval = settings.retryInterval
+    client = try RedisClient(redis, log: log)
+    stream = PurgeStream(
+      client: client, prefix: settings.keyPrefix, folder: configuration.folder,
+      retryInterval: settings.retryInterval, log: log)
+    self.log = log
+  }
+
+  /// Publishes a purge that this machine has applied. Waits for Redis no longer than its time-out; if Redis is away,
+  /// the purge waits on disk and is delivered later.
+  public func publish(_ scope: PurgeScope) async { await stream.publish(scope) }
+
+  /// Whether this machine has applied all purges that the stream had at the last read.
+  public var isSynchronised: Bool { stream.isSynchronised }
+
+  /// Begins to follow the purge stream.
+  ///
+  /// - Parameter apply: applies a purge to this machine's tiers, without publishing it.
+  public func start(
+    applying apply: @escaping @Sendable (PurgeScope) async throws(ImageError) -> Void
+  ) {
+    let reading = Task { [stream] in await stream.run(apply: apply) }
+    let checking = Task { [self] in await checkPolicy() }
+    work.withLock { $0 = [reading, checking] }
+  }
+
+  /// Ends the connections and the reading. Purges that wait stay on disk.
+  public func stop() async {
+    let tasks = work.withLock { $0 }
+    for task in tasks { task.cancel() }
+    // It waits for the client's thread.
+    _ = try? await BlockingThreads(name: "pictor-end", threads: 1).value { [client] in client.stop()
+    }
+    for task in tasks { await task.value }
+  }
+
+  /// The figures, as `/stats` shows them.
+  public var figures: FleetFigures {
+    var figures = FleetFigures()
+    figures.isConnected = client.isReady() && client.isReady(.stream)
+    figures.commands = client.counters.sent.value
+    figures.unavailable = client.counters.unavailable.value
+    figures.timedOut = client.counters.timedOut.value
+    figures.errors = client.counters.errors.value
+    figures.failures = client.counters.failures.value
+    figures.purgesPublished = stream.counters.published.value
+    figures.purgesApplied = stream.counters.applied.value
+    figures.purgesWaiting = stream.waiting
+    figures.positionAgeSeconds = stream.age
+    return figures
+  }
+
+  /// Warns once if Redis may evict the purge stream, or refuses purges when it is full.
+  private func checkPolicy() async {
+    while !Task.isCancelled {
+      if let reply = try? await client.send([RedisCommand("CONFIG", "GET", "maxmemory-policy")])
+        .first
+      {
+        // A user without the right to ask is no reason to warn.
+        guard let policy = reply.elements?.last?.text, !policy.hasPrefix("volatile-") else {
+          return
+        }
+        log.warning(
+          "maxmemory-policy of Redis should be volatile-ttl: allkeys policies evict the purge stream, noeviction refuses purges",
+          fields: ["policy": .string(policy)])
+        return
+      }
+      try? await Task.sleep(for: .seconds(1))
+    }
+  }
+}

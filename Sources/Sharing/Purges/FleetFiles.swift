@@ -1,0 +1,73 @@
+// FleetFiles: the files of a machine in a fleet: its position, and purges that wait for Redis.
+
+import Glibc
+import Model
+import Platform
+
+/// The files `fleet-position` and `fleet-purges` in the folder of the disk tier. Without a folder nothing outlives
+/// the process: then there is no disk tier, and memory is empty after a start.
+struct FleetFiles: Sendable {
+  /// The longest file that is read, in bytes.
+  private static let longest = 64 << 20
+
+  /// The folder; `nil` without a disk tier.
+  let folder: String?
+
+  /// Reads the position; `nil` if there is none, or if it is damaged.
+  func readPosition() -> AppliedPosition? { read("fleet-position").flatMap { AppliedPosition($0) } }
+
+  /// Replaces the position.
+  func write(_ applied: AppliedPosition) throws(SystemError) {
+    try write("fleet-position", applied.text)
+  }
+
+  /// Reads the purges that wait. A damaged line counts as a purge of everything, which contains it.
+  func readPurges() -> [PurgeScope] {
+    (read("fleet-purges") ?? "").split(separator: "\n").map {
+      PurgeScope(json: String($0)) ?? .everything
+    }
+  }
+
+  /// Replaces the purges that wait.
+  func write(_ purges: [PurgeScope]) throws(SystemError) {
+    try write("fleet-purges", purges.map { $0.json + "\n" }.joined())
+  }
+
+  private func read(_ name: String) -> String? {
+    guard let folder else { return nil }
+    let descriptor = open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    defer { close(descriptor) }
+    var text: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while text.count < Self.longest {
+      let count = Glibc.read(descriptor, &buffer, buffer.count)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { break }
+      text += buffer[..<count]
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Replaces a file. It is on the medium when this returns.
+  private func write(_ name: String, _ text: String) throws(SystemError) {
+    guard let folder else { return }
+    let path = "\(folder)/\(name)"
+    let temporary = path + ".new"
+    let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw SystemError() }
+    defer { close(descriptor) }
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw SystemError() }
+      rest = rest.dropFirst(count)
+    }
+    guard fsync(descriptor) == 0, rename(temporary, path) == 0 else { throw SystemError() }
+    let parent = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard parent >= 0 else { throw SystemError() }
+    defer { close(parent) }
+    guard fsync(parent) == 0 else { throw SystemError() }
+  }
+}

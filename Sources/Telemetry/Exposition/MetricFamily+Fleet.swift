@@ -1,0 +1,38 @@
+// MetricFamily+Fleet: the metrics of what machines share by Redis.
+
+extension MetricFamily {
+  /// The metrics of a fleet. A machine that is alone has none.
+  static let fleet: [MetricFamily] = [
+    .gauge("pictor_fleet_connected", "1 if Redis is used, 0 if it is away.") {
+      $0.fleet.map { $0.isConnected ? 1 : 0 }
+    },
+    .counters(
+      "pictor_fleet_commands_total", by: "result", "Commands to Redis, by what became of them."
+    ) {
+      guard let fleet = $0.fleet else { return [:] }
+      return [
+        "sent": fleet.commands, "unavailable": fleet.unavailable, "timed_out": fleet.timedOut,
+        "error": fleet.errors,
+      ]
+    },
+    .counters("pictor_fleet_connection_failures_total", by: "service", "Connections that failed.") {
+      $0.fleet.map { ["redis": $0.failures] } ?? [:]
+    },
+    .counters(
+      "pictor_fleet_purges_total", by: "direction",
+      "Purges published, and applied from other machines."
+    ) {
+      guard let fleet = $0.fleet else { return [:] }
+      return ["published": fleet.purgesPublished, "applied": fleet.purgesApplied]
+    },
+    .gauge("pictor_fleet_purges_waiting", "Purges of this machine that wait for Redis.") {
+      $0.fleet?.purgesWaiting
+    },
+    .fraction(
+      .gauge, "pictor_fleet_position_age_seconds",
+      "Time since the purge stream was read to its end."
+    ) {
+      $0.fleet?.positionAgeSeconds
+    },
+  ]
+}

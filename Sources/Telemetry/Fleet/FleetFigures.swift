@@ -1,0 +1,38 @@
+// FleetFigures: the figures of what machines share by Redis.
+
+/// Figures of a machine in a fleet.
+public struct FleetFigures: Codable, Hashable, Sendable {
+  /// Whether both connections to Redis are ready: the breaker is closed.
+  public var isConnected = false
+  /// Commands sent to Redis.
+  public var commands = 0
+  /// Commands that were not sent because Redis was away or too many waited.
+  public var unavailable = 0
+  /// Commands without a reply in time.
+  public var timedOut = 0
+  /// Error replies of Redis.
+  public var errors = 0
+  /// Connections that failed.
+  public var failures = 0
+  /// Purges of this machine that are in the stream.
+  public var purgesPublished = 0
+  /// Purges of other machines that were applied here.
+  public var purgesApplied = 0
+  /// Purges of this machine that wait for Redis.
+  public var purgesWaiting = 0
+  /// Seconds since the purge stream was last read to its end; -1 if it never was.
+  public var positionAgeSeconds = -1.0
+
+  /// Creates figures of zero.
+  public init() {}
+
+  enum CodingKeys: String, CodingKey {
+    case commands, unavailable, errors, failures
+    case isConnected = "connected"
+    case timedOut = "timed_out"
+    case purgesPublished = "purges_published"
+    case purgesApplied = "purges_applied"
+    case purgesWaiting = "purges_waiting"
+    case positionAgeSeconds = "position_age_seconds"
+  }
+}

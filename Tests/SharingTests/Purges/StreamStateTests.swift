@@ -1,0 +1,124 @@
+// StreamStateTests: how a machine begins to read, what waits, and texts, all without Redis.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Sharing
+
+@Suite struct StreamStateTests {
+  private func at(_ number: UInt64) -> StreamPosition {
+    StreamPosition(milliseconds: number, number: 0)
+  }
+
+  private func state(isWhole: Bool = true) -> StreamState {
+    StreamState(epoch: "e", oldest: at(10), newest: at(20), isWhole: isWhole)
+  }
+
+  @Test func `a machine continues where it was`() {
+    let applied = AppliedPosition(epoch: "e", position: at(15))
+    #expect(state().beginning(for: applied) == .read(after: at(15)))
+    #expect(state(isWhole: false).beginning(for: applied) == .read(after: at(15)))
+  }
+
+  @Test func `a new machine reads a whole stream, and purges everything before a trimmed one`() {
+    #expect(state().beginning(for: nil) == .read(after: .start))
+    #expect(state(isWhole: false).beginning(for: nil) == .purgeEverything(at(20)))
+  }
+
+  @Test func `a machine that missed trimmed entries purges everything`() {
+    let applied = AppliedPosition(epoch: "e", position: at(9))
+    #expect(state(isWhole: false).beginning(for: applied) == .purgeEverything(at(20)))
+  }
+
+  @Test func `another epoch is a purge of everything`() {
+    let applied = AppliedPosition(epoch: "other", position: at(15))
+    #expect(state().beginning(for: applied) == .purgeEverything(at(20)))
+  }
+
+  @Test func `a position beyond the stream shows that Redis lost entries`() {
+    #expect(state().beginning(for: AppliedPosition(epoch: "e", position: at(21))) == .renewEpoch)
+  }
+
+  @Test func `positions are ordered as numbers`() {
+    #expect(StreamPosition("9-11").map { $0 > StreamPosition(milliseconds: 9, number: 2) } == true)
+    for text in ["", "1", "1-", "-1", "1-2-3", "a-b", "99999999999999999999-0"] {
+      #expect(StreamPosition(text) == nil)
+    }
+    let applied = AppliedPosition(epoch: "abc", position: at(3))
+    #expect(AppliedPosition(applied.text) == applied)
+    for text in ["", "abc", "abc x", "a b c"] { #expect(AppliedPosition(text) == nil) }
+  }
+
+  @Test func `scopes are written on one line and read back`() throws {
+    let url = try SourceURL(parsing: "https://example.com/ä?b=\"c\"")
+    let host = try #require(HostPattern("*.example.com"))
+    let scopes: [PurgeScope] = [
+      .url(url), .prefix(url), .host(host), .tag("a\nb\\\""), .everything,
+    ]
+    for scope in scopes {
+      #expect(!scope.json.contains("\n"))
+      #expect(PurgeScope(json: scope.json) == scope)
+    }
+    for text in [
+      "", "{}", "[]", #"{"kind":"url"}"#, #"{"kind":"url","value":"x"}"#,
+      #"{"kind":"host","value":" "}"#,
+      #"{"kind":"tag"}"#, #"{"kind":"all"}"#, String(repeating: "[", count: 20_000),
+    ] { #expect(PurgeScope(json: text) == nil, "\(text)") }
+  }
+
+  @Test func `entries of another kind are unknown, and damaged replies are none`() {
+    func bytes(_ text: String) -> RedisReply { .bytes(Array(text.utf8)) }
+    func entry(_ fields: RedisReply...) -> RedisReply { .list([bytes("5-1"), .list(fields)]) }
+    #expect(StreamEntry(entry(bytes("epoch"), bytes("e")))?.content == .epoch("e"))
+    #expect(
+      StreamEntry(
+        entry(bytes("machine"), bytes("m"), bytes("scope"), bytes(#"{"kind":"everything"}"#)))?
+        .content == .purge(.everything, machine: "m"))
+    #expect(StreamEntry(entry(bytes("scope"), bytes("later")))?.content == .unknown)
+    #expect(StreamEntry(entry(bytes("odd")))?.content == .unknown)
+    #expect(StreamEntry(entry())?.content == .unknown)
+    #expect(StreamEntry(.list([bytes("x"), .list([])])) == nil)
+    #expect(StreamEntry.all(.none) == [])
+    #expect(StreamEntry.all(.list([.list([bytes("k"), .list([.integer(1)])])])) == nil)
+    #expect(StreamEntry.all(.integer(1)) == nil)
+  }
+
+  @Test func `the outbox keeps each scope once, and what was added again during a delivery`() {
+    var outbox = PurgeOutbox([.tag("a"), .tag("b"), .tag("a")])
+    #expect(outbox.scopes == [.tag("a"), .tag("b")])
+    let delivered = outbox.oldest(10)
+    outbox.add(.tag("b"))
+    outbox.remove(delivered)
+    #expect(outbox.scopes == [.tag("b")])
+    outbox.remove(outbox.oldest(10))
+    #expect(outbox.isEmpty)
+  }
+
+  @Test func `an outbox beyond its bound is one purge of everything`() {
+    var outbox = PurgeOutbox()
+    for number in 0..<PurgeOutbox.limit { outbox.add(.tag("\(number)")) }
+    #expect(outbox.scopes.count == PurgeOutbox.limit)
+    outbox.add(.tag("0"))
+    #expect(outbox.scopes.count == PurgeOutbox.limit)
+    outbox.add(.tag("more"))
+    outbox.add(.tag("and more"))
+    #expect(outbox.scopes == [.everything])
+    outbox.remove(outbox.oldest(1))
+    outbox.add(.tag("x"))
+    #expect(outbox.scopes == [.tag("x")])
+  }
+
+  @Test func `files are read back, and a damaged line purges everything`() throws {
+    let folder = try TemporaryFolder()
+    let files = FleetFiles(folder: folder.path)
+    #expect(files.readPosition() == nil && files.readPurges() == [])
+    let applied = AppliedPosition(epoch: "e", position: at(3))
+    try files.write(applied)
+    try files.write([.tag("a"), .tag("b\n")])
+    #expect(files.readPosition() == applied)
+    #expect(files.readPurges() == [.tag("a"), .tag("b\n")])
+    try folder.write("fleet-purges", bytes: Array("garbage\n".utf8))
+    #expect(files.readPurges() == [.everything])
+  }
+}
