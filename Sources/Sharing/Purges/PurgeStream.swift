@@ -127,8 +127,8 @@ final class PurgeStream: Sendable {
         } catch {
           isCurrent.store(false, ordering: .releasing)
           switch error {
-          case .otherEpoch: continue
-          case .redis: break
+          // A pause for these, too: a server that names another epoch each time must not keep the machine busy.
+          case .otherEpoch, .redis: break
           case .unexpected(let reply):
             log.warning("the purge stream cannot be read", fields: ["reply": .string(reply)])
           case .notApplied(let error):
