@@ -36,7 +36,7 @@ public final class ImageManager: ImageProvider {
   ///     cached.
   ///   - recompression: which variants are made smaller once they are popular.
   ///   - storage: where variants are until they are sent.
-  ///   - publish: tells other machines of a purge that is applied here.
+  ///   - fleet: what machines share; `nil` for a machine that is alone.
   ///   - files: the threads that read files.
   ///   - log: receives warnings about the clock and about slow file reads.
   ///   - now: the wall clock.
@@ -50,7 +50,7 @@ public final class ImageManager: ImageProvider {
     derives: Bool = ImagingSettings().derives,
     recompression: RecompressionPolicy = RecompressionPolicy(),
     storage: VariantStorage = .unlimited,
-    publish: @escaping @Sendable (PurgeScope) async -> Void = { _ in },
+    fleet: (any SharedCache)? = nil,
     files: BlockingThreads = BlockingThreads(name: "pictor-file"),
     log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
@@ -61,7 +61,8 @@ public final class ImageManager: ImageProvider {
     let substitutions = SubstitutionCounters()
     let validity = EntryValidity(purges: purges)
     let cache = VariantCache(
-      memory: memory, disk: disk, validity: validity, recompression: recompression)
+      memory: memory, disk: disk, validity: validity, recompression: recompression,
+      fleet: fleet)
     let store = SourceStore(disk: disk, variants: cache, validity: validity)
     let failures = NegativeCache(policy: failurePolicy, purges: purges, now: now)
     let staleness = Staleness(policy: stalePolicy, now: now)
@@ -83,6 +84,7 @@ public final class ImageManager: ImageProvider {
       // Answers from the tiers.
       MemoryStep(lookup: lookup),
       DiskStep(lookup: lookup, candidates: candidates),
+      SharedStep(lookup: lookup, candidates: candidates),
       // Answers that need no source.
       FallbackFormatStep(policy: avifPolicy),
       NegativeCacheStep(failures: failures),
@@ -113,7 +115,7 @@ public final class ImageManager: ImageProvider {
       revalidator: revalidator)
     let invalidation = Invalidation(
       memory: memory, disk: disk, purges: purges, validity: validity, failures: failures,
-      sources: sources, variants: variants, publish: publish)
+      sources: sources, variants: variants, fleet: fleet)
     self.cache = cache
     self.variants = variants
     self.sources = sources

@@ -12,6 +12,8 @@ public struct FleetConfiguration: Sendable {
   public var settings: FleetSettings
   /// The folder for the position and for purges that wait; `nil` without a disk tier.
   public var folder: String?
+  /// The rules with the tags of hosts.
+  public var filter = CacheKeyFilter()
 
   /// Creates a configuration.
   public init(address: RedisAddress, settings: FleetSettings, folder: String?) {
@@ -22,16 +24,20 @@ public struct FleetConfiguration: Sendable {
 }
 
 /// One machine of a fleet. It publishes its purges, and applies those of the other machines.
-public final class Fleet: Sendable {
+public final class Fleet: SharedCache {
   private let client: RedisClient
   private let stream: PurgeStream
+  private let tier: SharedTier
   private let log: Log
   private let work = Lock<[Task<Void, Never>]>([])
 
   /// Connects, and reads the files of an earlier run. Blocks while it reads.
   ///
+  /// - Parameter coding: variants as bytes.
   /// - Throws: if the thread of the connection cannot start.
-  public init(_ configuration: FleetConfiguration, log: Log) throws(SystemError) {
+  public init(
+    _ configuration: FleetConfiguration, coding: any VariantCoding, log: Log
+  ) throws(SystemError) {
     let settings = configuration.settings
     var redis = RedisConfiguration(address: configuration.address)
     redis.timeout = settings.timeout
@@ -40,12 +46,31 @@ public final class Fleet: Sendable {
     stream = PurgeStream(
       client: client, prefix: settings.keyPrefix, folder: configuration.folder,
       retryInterval: settings.retryInterval, log: log)
+    tier = SharedTier(
+      client: client, stream: stream, coding: coding, filter: configuration.filter,
+      prefix: settings.keyPrefix, limit: settings.variantLimit)
     self.log = log
   }
 
   /// Publishes a purge that this machine has applied. Waits for Redis no longer than its time-out; if Redis is away,
   /// the purge waits on disk and is delivered later.
-  public func publish(_ scope: PurgeScope) async { await stream.publish(scope) }
+  public func publish(_ scope: PurgeScope, number: Int) async {
+    await stream.publish(scope, number: number)
+  }
+
+  /// See `SharedCache`.
+  public func beginPurge(_ scope: PurgeScope) -> Int { stream.begin(scope) }
+
+  /// See `SharedCache`.
+  public var mark: SharedMark? { stream.mark }
+
+  /// See `SharedCache`.
+  public func variant(for key: CacheKey, generation: Int) async -> Variant? {
+    await tier.variant(for: key, generation: generation)
+  }
+
+  /// See `SharedCache`.
+  public func store(_ variant: Variant, since mark: SharedMark) { tier.store(variant, since: mark) }
 
   /// Whether this machine has applied all purges that the stream had at the last read.
   public var isSynchronised: Bool { stream.isSynchronised }
@@ -80,6 +105,12 @@ public final class Fleet: Sendable {
     figures.timedOut = client.counters.timedOut.value
     figures.errors = client.counters.errors.value
     figures.failures = client.counters.failures.value
+    figures.hits = tier.counters.hits.value
+    figures.misses = tier.counters.misses.value
+    figures.refused = tier.counters.refused.value
+    figures.stores = tier.counters.stores.value
+    figures.dropped = tier.counters.dropped.value
+    figures.storesWaiting = tier.waiting
     figures.purgesPublished = stream.counters.published.value
     figures.purgesApplied = stream.counters.applied.value
     figures.purgesWaiting = stream.waiting

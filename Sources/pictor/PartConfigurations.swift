@@ -31,7 +31,7 @@ struct PartConfigurations: Sendable {
   let recompression: RecompressionPolicy
   let prefetcher: PrefetcherConfiguration
   /// Through what the machine shares; `nil`: it is alone.
-  let fleet: FleetConfiguration?
+  var fleet: FleetConfiguration?
   /// Where spans are sent; `nil`: nowhere.
   let exporter: SpanExporterConfiguration?
   let shutdownDelay: Duration
@@ -111,6 +111,7 @@ struct PartConfigurations: Sendable {
       environment: environment, caFile: configuration.download.caFile, &problems)
     fleet = configuration.fleetConfiguration(
       folder: disk.limit > 0 ? disk.path : nil, environment: environment, &problems)
+    fleet?.filter = server.keyFilter
     for (index, rule) in configuration.hosts.enumerated() {
       let resolved = problems.collect { () throws(ConfigurationError) in
         try rule.resolved(environment: environment, at: "hosts: rule \(index + 1)")

@@ -42,7 +42,9 @@ final class Service: Sendable {
     let purges = Purges(filter: configurations.server.keyFilter)
     let disk = try DiskTier(configurations.disk, purges: purges, memory: images, log: log)
     // After the disk tier, which makes the folder.
-    let fleet = try configurations.fleet.map { try Fleet($0, log: log) }
+    let fleet = try configurations.fleet.map {
+      try Fleet($0, coding: StoredVariantCoding(memory: images), log: log)
+    }
     let storage = VariantStorage(
       memory: images, files: disk.makeUnlinkedFiles(),
       maximumInMemory: max(configurations.memory.largestVariant, VariantStorage.alwaysInMemory))
@@ -57,7 +59,7 @@ final class Service: Sendable {
       sourceFormats: configurations.imagers.limits.formats,
       passing: configurations.passing, avifPolicy: configurations.avif,
       derives: configurations.derives, recompression: configurations.recompression,
-      storage: storage, publish: { await fleet?.publish($0) }, log: log)
+      storage: storage, fleet: fleet, log: log)
     let prefetcher = Prefetcher(provider: manager, configuration: configurations.prefetcher)
     let start = ContinuousClock.now
     server = Server(

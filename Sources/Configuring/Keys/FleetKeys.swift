@@ -8,7 +8,7 @@ extension Configuration {
     ConfigurationKey(
       path: "fleet.redis",
       purpose:
-        "address of the Redis through which machines share purges; env:NAME or file:/path for one with a "
+        "address of the Redis through which machines share purges and variants; env:NAME or file:/path for one with a "
         + "password; empty: the machine is alone",
       allowed: redisAllowed, read: readRedis,
       write: { ConfigurationKey.quoted($0.fleet.redis?.text ?? "") }),
@@ -34,6 +34,9 @@ extension Configuration {
       "fleet.retry_interval", at: \.fleet.retryInterval,
       purpose: "time after a failure in which Redis is not asked; it doubles, up to 8 times",
       in: .milliseconds(10)...(.seconds(60))),
+    .size(
+      "fleet.variant_limit", at: \.fleet.variantLimit,
+      purpose: "bytes of the largest variant that machines share by Redis; 0: none"),
   ]
 
   private static let redisAllowed =

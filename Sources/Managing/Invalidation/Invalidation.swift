@@ -11,13 +11,13 @@ struct Invalidation: Sendable {
   private let failures: NegativeCache
   private let sources: SourceService
   private let variants: VariantService
-  private let publish: @Sendable (PurgeScope) async -> Void
+  private let fleet: (any SharedCache)?
 
-  /// - Parameter publish: tells other machines of a purge.
+  /// - Parameter fleet: the other machines, which are told of purges; `nil` for none.
   init(
     memory: any MemoryCache, disk: any DiskCache, purges: any PurgeList, validity: EntryValidity,
     failures: NegativeCache, sources: SourceService, variants: VariantService,
-    publish: @escaping @Sendable (PurgeScope) async -> Void = { _ in }
+    fleet: (any SharedCache)? = nil
   ) {
     self.memory = memory
     self.disk = disk
@@ -26,19 +26,20 @@ struct Invalidation: Sendable {
     self.failures = failures
     self.sources = sources
     self.variants = variants
-    self.publish = publish
+    self.fleet = fleet
   }
 
   /// Applies a purge, then tells the other machines, even if a step failed here.
   ///
   /// - Throws: as `apply`.
   func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
+    let number = fleet?.beginPurge(scope) ?? 0
     do throws(ImageError) {
       let report = try await apply(scope)
-      await publish(scope)
+      await fleet?.publish(scope, number: number)
       return report
     } catch {
-      await publish(scope)
+      await fleet?.publish(scope, number: number)
       throw error
     }
   }

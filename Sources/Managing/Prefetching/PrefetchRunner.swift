@@ -53,8 +53,8 @@ struct PrefetchRunner: Sendable {
       case .hit(.memory), .hit(.disk), .staleHit(.memory, _, _), .staleHit(.disk, _, _),
         .staleIfError:
         return (.skipped, false)
-      case .hit(.source), .hit(.variant), .staleHit(.source, _, _), .staleHit(.variant, _, _),
-        .miss:
+      case .hit(.source), .hit(.variant), .hit(.shared), .staleHit(.source, _, _),
+        .staleHit(.variant, _, _), .staleHit(.shared, _, _), .miss:
         return (.finished, false)
       }
     } catch {

@@ -8,12 +8,14 @@ final class VariantCache: Sendable {
   private let disk: any DiskCache
   private let validity: EntryValidity
   private let recompression: RecompressionPolicy
+  private let fleet: (any SharedCache)?
 
   /// - Parameter recompression: which variants have their hits counted.
   init(
     memory: any MemoryCache, disk: any DiskCache, validity: EntryValidity,
-    recompression: RecompressionPolicy = RecompressionPolicy()
+    recompression: RecompressionPolicy = RecompressionPolicy(), fleet: (any SharedCache)? = nil
   ) {
+    self.fleet = fleet
     self.recompression = recompression
     self.memory = memory
     self.disk = disk
@@ -55,6 +57,19 @@ final class VariantCache: Sendable {
     await disk.variant(for: key).flatMap { current($0) }
   }
 
+  /// Whether there is a shared tier.
+  var shares: Bool { fleet != nil }
+
+  /// Whether machines may share the variants of a key: not those of local files, which differ, nor those of some clients
+  /// (`Vary`).
+  static func mayBeShared(_ key: CacheKey) -> Bool { key.host != nil && key.variation == nil }
+
+  /// Returns the current variant in the shared tier, fresh or not.
+  func shared(_ key: CacheKey) async -> Variant? {
+    // Before the look-up: a purge that is applied meanwhile covers the result.
+    await fleet?.variant(for: key, generation: validity.generation).flatMap { current($0) }
+  }
+
   /// Returns a small current variant on disk if it is available without blocking and `accepts`
   /// accepts it.
   func onDiskAtOnce(_ key: CacheKey, where accepts: (VariantInfo) -> Bool) -> Variant? {
@@ -84,20 +99,28 @@ final class VariantCache: Sendable {
   /// Stores a variant in the given tiers and returns whether one accepted it. Damaged variants stay
   /// in memory.
   ///
-  /// - Parameter demand: who asks; the disk tier may defer the variant.
+  /// - Parameters:
+  ///   - demand: who asks; the disk tier may defer the variant.
+  ///   - isFromFleet: whether the shared tier has the variant.
   @discardableResult
   func store(
-    _ variant: Variant, in tiers: StoreTiers, for demand: VariantDemand = .vouched
+    _ variant: Variant, in tiers: StoreTiers, for demand: VariantDemand = .vouched,
+    isFromFleet: Bool = false
   ) -> Bool {
     let tiers = variant.info.isDamaged ? tiers.intersection(.memory) : tiers
     return validity.writing(variant.key) {
+      // Before the check: a purge that is applied after it has a later position.
+      let mark = tiers.contains(.disk) && !isFromFleet ? fleet?.mark : nil
       guard validity.isCurrent(variant) else { return false }
       // Before it is in memory, where the next hit may find it and then counts as the second request.
       if tiers.contains(.disk) { variant.deferStoring() }
       if tiers.contains(.memory) { recompression.count(variant) }
       let isInMemory = tiers.contains(.memory) && memory.store(variant)
       let outcome = tiers.contains(.disk) ? disk.store(variant, for: demand) : .refused
-      if outcome != .deferred { _ = variant.endDeferral() }
+      if outcome != .deferred {
+        _ = variant.endDeferral()
+        share(variant, since: mark)
+      }
       // The source may have changed since the first check. A disk hit checks again when it is read.
       if isInMemory, !validity.isCurrent(variant) { memory.remove(variant.key) }
       return isInMemory || outcome == .stored
@@ -109,8 +132,16 @@ final class VariantCache: Sendable {
   func admit(_ variant: Variant, for demand: VariantDemand) {
     guard variant.endDeferral() else { return }
     validity.writing(variant.key) {
-      if validity.isCurrent(variant) { _ = disk.store(variant, for: demand) }
+      let mark = fleet?.mark
+      guard validity.isCurrent(variant) else { return }
+      _ = disk.store(variant, for: demand)
+      share(variant, since: mark)
     }
+  }
+
+  private func share(_ variant: Variant, since mark: SharedMark?) {
+    guard let fleet, let mark, Self.mayBeShared(variant.key) else { return }
+    fleet.store(variant, since: mark)
   }
 
   /// Replaces a variant in both tiers by the same image in other bytes, which keeps its freshness.

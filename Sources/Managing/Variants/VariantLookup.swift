@@ -32,6 +32,21 @@ struct VariantLookup: Sendable {
     await cache.onDisk(request.key).map { cached($0, tier: .disk, for: request) }
   }
 
+  /// Whether there is a shared tier.
+  var shares: Bool { cache.shares }
+
+  /// Looks in the shared tier.
+  func shared(_ request: ImageRequest) async -> CachedVariant? {
+    await cache.shared(request.key).map { cached($0, tier: .shared, for: request) }
+  }
+
+  /// Stores a variant of the shared tier in this machine's tiers, as far as the request allows it.
+  func keepShared(_ variant: Variant, for request: ImageRequest) {
+    requests.note(request, of: variant)
+    cache.store(
+      variant, in: request.options.store, for: request.options.demand(), isFromFleet: true)
+  }
+
   /// Looks on disk for a small variant that the request may use. Never blocks.
   func onDiskAtOnce(_ request: ImageRequest) -> CachedVariant? {
     cache.onDiskAtOnce(

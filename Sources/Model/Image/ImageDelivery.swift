@@ -12,6 +12,8 @@ public enum CacheStatus: Hashable, Sendable {
     case source
     /// A larger variant in either tier; the variant was derived from it.
     case variant
+    /// The shared tier: another machine rendered the variant.
+    case shared
   }
 
   /// Why the request was forwarded to the origin (RFC 9211, section 2.2).

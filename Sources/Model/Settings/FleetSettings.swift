@@ -1,4 +1,4 @@
-// FleetSettings: the keys `fleet.…`: machines that share their purges.
+// FleetSettings: the keys `fleet.…`: machines that share purges and variants.
 
 /// The settings of a fleet, `fleet.…`. Without `redis` the machine is alone.
 public struct FleetSettings: Hashable, Sendable {
@@ -10,6 +10,8 @@ public struct FleetSettings: Hashable, Sendable {
   public var timeout = Duration.milliseconds(50)
   /// The time after a failure in which Redis is not asked.
   public var retryInterval = Duration.seconds(1)
+  /// The largest variant in Redis, in bytes; 0: none.
+  public var variantLimit = 256 << 10
 
   /// Creates the default settings.
   public init() {}

@@ -48,7 +48,7 @@ final class OutcomeCounts: Sendable {
 
 extension CacheStatus.Tier {
   /// The tiers that are counted here.
-  fileprivate static let onDisk: [CacheStatus.Tier] = [.disk, .source, .variant]
+  fileprivate static let onDisk: [CacheStatus.Tier] = [.disk, .source, .variant, .shared]
 }
 
 /// Histograms of the phases of image requests.

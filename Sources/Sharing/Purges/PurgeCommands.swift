@@ -8,6 +8,8 @@ struct PurgeCommands: Sendable {
   static let length = 100_000
   /// How many entries one read returns at most.
   static let batch = 1_000
+  /// How many missed purges in one read are one of everything.
+  static let many = 500
 
   private let epochKey: String
   private let streamKey: String
@@ -62,9 +64,9 @@ struct PurgeCommands: Sendable {
 
   /// Adds a purge to a stream that exists. The reply is its position, or none without a stream: a new one begins with
   /// its epoch.
-  func add(_ scope: PurgeScope, from machine: String) -> RedisCommand {
+  func add(_ scope: PurgeScope, number: Int, from machine: String) -> RedisCommand {
     RedisCommand(
       "XADD", streamKey, "NOMKSTREAM", "MAXLEN", "~", "\(Self.length)", "*", "machine", machine,
-      "scope", scope.json)
+      "number", "\(number)", "scope", scope.json)
   }
 }

@@ -9,7 +9,7 @@ struct PurgeOutbox: Equatable {
 
   private(set) var scopes: [PurgeScope] = []
   private var known: Set<PurgeScope> = []
-  /// Counts changes, so that a delivery removes only what it delivered.
+  /// The last number of each scope, so that a delivery removes only what it delivered.
   private var numbers: [PurgeScope: Int] = [:]
   private var lastNumber = 0
 
@@ -20,8 +20,10 @@ struct PurgeOutbox: Equatable {
   var isEmpty: Bool { scopes.isEmpty }
 
   /// Adds a purge. A repeated scope is delivered after its last addition.
-  mutating func add(_ scope: PurgeScope) {
-    lastNumber += 1
+  ///
+  /// - Parameter number: the purge's number; greater for a later one. `nil` for the next one.
+  mutating func add(_ scope: PurgeScope, number: Int? = nil) {
+    lastNumber = max(lastNumber, number ?? lastNumber + 1)
     if known.contains(.everything) {
       numbers[.everything] = lastNumber
       return

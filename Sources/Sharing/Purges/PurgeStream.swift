@@ -33,6 +33,9 @@ final class PurgeStream: Sendable {
   private let machine = String(UInt64.random(in: 0...(.max)), radix: 36)
   private let outbox: Lock<PurgeOutbox>
   private let applied: Lock<AppliedPosition?>
+  private let history: Lock<PurgeHistory>
+  /// The number of this machine's last purge.
+  private let lastNumber: Atomic<Int>
   /// Whether this machine has applied all that the stream had a moment ago.
   private let isCurrent = Atomic<Bool>(false)
   /// Whether the stream was found gone, so the reader has to begin a new one.
@@ -48,7 +51,12 @@ final class PurgeStream: Sendable {
     files = FleetFiles(folder: folder)
     self.retryInterval = retryInterval
     self.log = log
-    outbox = Lock(PurgeOutbox(files.readPurges()))
+    let waiting = PurgeOutbox(files.readPurges())
+    var history = PurgeHistory()
+    for (scope, number) in waiting.oldest(.max) { history.addPending(scope, number: number) }
+    self.history = Lock(history)
+    lastNumber = Atomic(waiting.scopes.count)
+    outbox = Lock(waiting)
     applied = Lock(files.readPosition())
   }
 
@@ -63,18 +71,39 @@ final class PurgeStream: Sendable {
     lastRead.withLock { $0 }.map { ($0.duration(to: .now) / .milliseconds(1)) / 1_000 } ?? -1
   }
 
+  /// What this machine has applied; `nil` while it may have missed a purge.
+  var mark: SharedMark? {
+    guard isSynchronised, let applied = applied.withLock({ $0 }) else { return nil }
+    return SharedMark(
+      epoch: applied.epoch, milliseconds: applied.position.milliseconds,
+      number: applied.position.number)
+  }
+
+  /// Whether no purge covers a shared entry, and this machine would know.
+  func allows(_ key: CacheKey, mark: SharedMark, filter: CacheKeyFilter) -> Bool {
+    isSynchronised && history.withLock { $0.allows(key, mark: mark, filter: filter) }
+  }
+
   // MARK: Publishing
 
+  /// Notes a purge before it is applied here. Returns its number.
+  func begin(_ scope: PurgeScope) -> Int {
+    let number = lastNumber.wrappingAdd(1, ordering: .relaxed).newValue
+    history.withLock { $0.addPending(scope, number: number) }
+    return number
+  }
+
   /// Publishes a purge that is applied here. If Redis is away, the purge is in the journal when this returns.
-  func publish(_ scope: PurgeScope) async {
+  func publish(_ scope: PurgeScope, number: Int) async {
     if client.isReady(), isSynchronised,
-      let reply = try? await client.send([commands.add(scope, from: machine)]).first,
+      let reply = try? await client.send([commands.add(scope, number: number, from: machine)])
+        .first,
       isAdded(reply)
     {
       counters.published.add()
       return
     }
-    await keep { $0.add(scope) }
+    await keep { $0.add(scope, number: number) }
   }
 
   /// Whether a purge is in the stream. Notes a stream that is gone.
@@ -90,7 +119,8 @@ final class PurgeStream: Sendable {
       let batch = outbox.withLock { $0.oldest(100) }
       guard !batch.isEmpty,
         let replies = try? await client.send(
-          batch.map { commands.add($0.scope, from: machine) }, within: .seconds(2))
+          batch.map { commands.add($0.scope, number: $0.number, from: machine) },
+          within: .seconds(2))
       else { return }
       let delivered = zip(batch, replies).filter { isAdded($1) }.map(\.0)
       counters.published.add(delivered.count)
@@ -161,19 +191,24 @@ final class PurgeStream: Sendable {
       try await applyEverything(apply, upTo: position, epoch: state.epoch)
     case .renewEpoch: throw .unexpected("an epoch that does not change")
     }
-    // What was missed is applied without waiting. Many purges are one of everything.
-    var isFirst = true
+    history.withLock { history in
+      if history.epoch != state.epoch {
+        history.begin(epoch: state.epoch, floor: state.isWhole ? .start : state.oldest)
+      }
+    }
+    // The history of the whole stream, and what was missed, without waiting.
     while !Task.isCancelled {
-      guard let position = applied.withLock({ $0?.position }) else { return }
-      let entries = try await entries(after: position, epoch: state.epoch)
-      if isFirst, entries.count == PurgeCommands.batch {
-        try await applyEverything(apply, upTo: state.newest, epoch: state.epoch)
-      } else {
-        try await take(entries, apply, epoch: state.epoch)
+      let entries = try await entries(
+        after: history.withLock { $0.position }, epoch: state.epoch)
+      let missed = entries.filter { $0.position > applied.withLock { $0?.position ?? .start } }
+      // Many purges are one of everything.
+      let isMany = !isSynchronised && missed.count >= PurgeCommands.many
+      if isMany { try await applyEverything(apply, upTo: state.newest, epoch: state.epoch) }
+      try await take(entries, apply, epoch: state.epoch)
+      if entries.count < PurgeCommands.batch {
         isCurrent.store(true, ordering: .releasing)
         lastRead.withLock { $0 = .now }
       }
-      isFirst = false
       if waiting > 0 { await deliver() }
       if isGone.exchange(false, ordering: .acquiring) { throw .otherEpoch }
     }
@@ -201,15 +236,25 @@ final class PurgeStream: Sendable {
     _ entries: [StreamEntry], _ apply: Application, epoch: String
   ) async throws(Interruption) {
     guard let last = entries.last else { return }
+    let before = applied.withLock { $0?.position ?? .start }
     for entry in entries {
+      let scope: PurgeScope
+      var own: Int?
       switch entry.content {
-      case .epoch(let other): guard other == epoch else { throw .otherEpoch }
-      case .purge(_, let machine) where machine == self.machine: break
-      case .purge(let scope, _): try await applyOne(scope, apply)
-      case .unknown: try await applyOne(.everything, apply)
+      case .epoch(let other):
+        guard other == epoch else { throw .otherEpoch }
+        continue
+      case .purge(let purged, let machine, let number):
+        scope = purged
+        own = machine == self.machine ? number : nil
+      case .unknown: scope = .everything
       }
+      // Before it is applied, and both before the position: a later mark is that of a machine without these entries.
+      history.withLock { $0.add(scope, at: entry.position, own: own) }
+      if own == nil, entry.position > before { try await applyOne(scope, apply) }
     }
-    try await move(to: last.position, epoch: epoch)
+    history.withLock { $0.skip(to: last.position) }
+    if last.position > before { try await move(to: last.position, epoch: epoch) }
   }
 
   private func applyEverything(

@@ -8,7 +8,7 @@ struct StreamEntry: Equatable {
     /// The beginning of a stream, with its epoch.
     case epoch(String)
     /// A purge, and the machine that made it.
-    case purge(PurgeScope, machine: String)
+    case purge(PurgeScope, machine: String, number: Int)
     /// Fields of another version, or damage. What it purges is unknown.
     case unknown
   }
@@ -29,7 +29,8 @@ struct StreamEntry: Equatable {
     if let epoch = texts["epoch"] {
       content = .epoch(epoch)
     } else if let scope = texts["scope"].flatMap({ PurgeScope(json: $0) }) {
-      content = .purge(scope, machine: texts["machine"] ?? "")
+      content = .purge(
+        scope, machine: texts["machine"] ?? "", number: texts["number"].flatMap { Int($0) } ?? 0)
     } else {
       content = .unknown
     }

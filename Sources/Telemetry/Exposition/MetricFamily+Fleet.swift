@@ -15,6 +15,19 @@ extension MetricFamily {
         "error": fleet.errors,
       ]
     },
+    .counters(
+      "pictor_fleet_lookups_total", by: "result", "Look-ups in the shared tier, by result."
+    ) {
+      guard let fleet = $0.fleet else { return [:] }
+      return ["hit": fleet.hits, "miss": fleet.misses, "refused": fleet.refused]
+    },
+    .counters("pictor_fleet_stores_total", by: "result", "Variants for the shared tier.") {
+      guard let fleet = $0.fleet else { return [:] }
+      return ["written": fleet.stores, "dropped": fleet.dropped]
+    },
+    .gauge("pictor_fleet_stores_waiting", "Variants that wait to be written.") {
+      $0.fleet?.storesWaiting
+    },
     .counters("pictor_fleet_connection_failures_total", by: "service", "Connections that failed.") {
       $0.fleet.map { ["redis": $0.failures] } ?? [:]
     },

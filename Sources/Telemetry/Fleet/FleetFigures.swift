@@ -14,6 +14,18 @@ public struct FleetFigures: Codable, Hashable, Sendable {
   public var errors = 0
   /// Connections that failed.
   public var failures = 0
+  /// Variants found in the shared tier.
+  public var hits = 0
+  /// Variants that the shared tier does not have.
+  public var misses = 0
+  /// Entries of the shared tier that are purged, damaged or of another version.
+  public var refused = 0
+  /// Variants written to the shared tier.
+  public var stores = 0
+  /// Variants that were not written: the queue was full, or Redis was away or full.
+  public var dropped = 0
+  /// Variants that wait to be written.
+  public var storesWaiting = 0
   /// Purges of this machine that are in the stream.
   public var purgesPublished = 0
   /// Purges of other machines that were applied here.
@@ -27,7 +39,8 @@ public struct FleetFigures: Codable, Hashable, Sendable {
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case commands, unavailable, errors, failures
+    case commands, unavailable, errors, failures, hits, misses, refused, stores, dropped
+    case storesWaiting = "stores_waiting"
     case isConnected = "connected"
     case timedOut = "timed_out"
     case purgesPublished = "purges_published"

@@ -22,6 +22,7 @@ import Testing
       in: folders[number],
       PictorProcess.operated + [
         "--fleet.redis", server.address, "--fleet.timeout", "10s", "--fleet.retry_interval", "20ms",
+        "--fleet.variant_limit", "0B",
       ])
     try blockUntil("the machine has read the stream") {
       try figures(pictor).positionAgeSeconds >= 0
@@ -50,10 +51,10 @@ import Testing
     let second = try start(1)
     var third: PictorProcess? = try start(2)
     for pictor in [first, second] {
-      #expect(try cacheStatus(pictor).contains("fwd=uri-miss"))
+      #expect(try cacheStatus(pictor).contains("pictor;"))
       #expect(try cacheStatus(pictor).contains("hit"))
     }
-    if let third { #expect(try cacheStatus(third).contains("fwd=uri-miss")) }
+    if let third { #expect(try cacheStatus(third).contains("pictor;")) }
     #expect(try third?.end() == 0)
     third = nil
     try purge(first)

@@ -1,5 +1,6 @@
 // FleetTests: machines that share purges through a real Redis, which fails in every way.
 
+import Caching
 import Model
 import Platform
 import Telemetry
@@ -19,7 +20,8 @@ private final class Machine: Sendable {
     settings.retryInterval = .milliseconds(20)
     let address = try #require(RedisAddress(server.address))
     fleet = try Fleet(
-      FleetConfiguration(address: address, settings: settings, folder: folder?.path), log: .silent)
+      FleetConfiguration(address: address, settings: settings, folder: folder?.path),
+      coding: StoredVariantCoding(memory: .unlimited), log: .silent)
     fleet.start { [purges] scope throws(ImageError) in purges.withLock { $0.append(scope) } }
   }
 
@@ -50,8 +52,8 @@ private final class Machine: Sendable {
 
   @Test func `a purge is applied by all others, and not again by its own machine`() async throws {
     let machines = [try await machine(0), try await machine(1), try await machine(2)]
-    await machines[0].fleet.publish(.tag("a"))
-    await machines[1].fleet.publish(.tag("b"))
+    await machines[0].fleet.purge(.tag("a"))
+    await machines[1].fleet.purge(.tag("b"))
     try await eventually { machines[2].applied == [.tag("a"), .tag("b")] }
     try await eventually {
       machines[0].applied == [.tag("b")] && machines[1].applied == [.tag("a")]
@@ -65,8 +67,8 @@ private final class Machine: Sendable {
     var second: Machine? = try await machine(1)
     await second?.fleet.stop()
     second = nil
-    await first.fleet.publish(.tag("a"))
-    await first.fleet.publish(.tag("b"))
+    await first.fleet.purge(.tag("a"))
+    await first.fleet.purge(.tag("b"))
     second = try await machine(1)
     #expect(second?.applied == [.tag("a"), .tag("b")])
     // And not once more.
@@ -81,14 +83,14 @@ private final class Machine: Sendable {
     let second = try await machine(1)
     var first: Machine? = try await machine(0)
     server.kill()
-    await first?.fleet.publish(.tag("a"))
-    await first?.fleet.publish(.tag("b"))
+    await first?.fleet.purge(.tag("a"))
+    await first?.fleet.purge(.tag("b"))
     #expect(first?.fleet.figures.purgesWaiting == 2)
     await first?.fleet.stop()
     first = nil
     let again = try Machine(server, in: folders[0])
     #expect(again.fleet.figures.purgesWaiting == 2)
-    await again.fleet.publish(.tag("c"))
+    await again.fleet.purge(.tag("c"))
     try server.start()
     try await eventually { again.fleet.figures.purgesWaiting == 0 }
     try await eventually { second.applied.suffix(3) == [.tag("a"), .tag("b"), .tag("c")] }
@@ -99,7 +101,7 @@ private final class Machine: Sendable {
   @Test func `a Redis without its data is a purge of everything`() async throws {
     let first = try await machine(0)
     let second = try await machine(1)
-    await first.fleet.publish(.tag("a"))
+    await first.fleet.purge(.tag("a"))
     try await eventually { second.applied == [.tag("a")] }
     server.kill(losingData: true)
     try server.start()
@@ -108,7 +110,7 @@ private final class Machine: Sendable {
     }
     try await second.whenSynchronised()
     try await first.whenSynchronised()
-    await first.fleet.publish(.tag("b"))
+    await first.fleet.purge(.tag("b"))
     try await eventually { second.applied.last == .tag("b") }
   }
 
@@ -122,14 +124,14 @@ private final class Machine: Sendable {
     } else {
       try server.command(parts[0])
     }
-    await first.fleet.publish(.tag("a"))
+    await first.fleet.purge(.tag("a"))
     // Purges of the old stream may be lost, so everything is purged.
     for machine in [first, second] {
       try await eventually { machine.applied.contains(.everything) }
       try await machine.whenSynchronised()
     }
     try await eventually { first.fleet.figures.purgesWaiting == 0 }
-    await first.fleet.publish(.tag("b"))
+    await first.fleet.purge(.tag("b"))
     try await eventually { second.applied.contains(.tag("b")) }
   }
 
@@ -137,7 +139,7 @@ private final class Machine: Sendable {
     let first = try await machine(0)
     let second = try await machine(1)
     await second.fleet.stop()
-    for tag in ["a", "b", "c"] { await first.fleet.publish(.tag(tag)) }
+    for tag in ["a", "b", "c"] { await first.fleet.purge(.tag(tag)) }
     try server.command("XTRIM", "pictor:purges", "MAXLEN", "1")
     let again = try await machine(1)
     #expect(again.applied.first == .everything)
@@ -146,7 +148,7 @@ private final class Machine: Sendable {
   @Test func `a Redis that lost its last entries begins a new epoch`() async throws {
     let first = try await machine(0)
     let second = try await machine(1)
-    await first.fleet.publish(.tag("a"))
+    await first.fleet.purge(.tag("a"))
     try await eventually { second.applied == [.tag("a")] }
     // Both have applied more than the stream has: as after a power failure without a synced file.
     await first.fleet.stop()
@@ -167,7 +169,7 @@ private final class Machine: Sendable {
     let first = try await machine(0)
     let second = try await machine(1)
     await second.fleet.stop()
-    for _ in 0..<PurgeCommands.batch { await first.fleet.publish(.tag("a")) }
+    for _ in 0..<PurgeCommands.many { await first.fleet.purge(.tag("a")) }
     let again = try await machine(1)
     #expect(again.applied == [.everything])
   }
@@ -187,17 +189,18 @@ private final class Machine: Sendable {
     var settings = FleetSettings()
     settings.timeout = .seconds(10)
     let fleet = try Fleet(
-      FleetConfiguration(address: address, settings: settings, folder: nil), log: .silent)
+      FleetConfiguration(address: address, settings: settings, folder: nil),
+      coding: StoredVariantCoding(memory: .unlimited), log: .silent)
     fleet.start { _ throws(ImageError) in }
     try await eventually { fleet.isSynchronised }
-    await fleet.publish(.tag("a"))
+    await fleet.purge(.tag("a"))
     #expect(fleet.figures.purgesPublished == 1 && fleet.figures.errors == 0)
     await fleet.stop()
   }
 
   @Test func `a machine without a folder has no position`() async throws {
     let first = try await machine(0)
-    await first.fleet.publish(.tag("a"))
+    await first.fleet.purge(.tag("a"))
     let other = try Machine(server, in: nil)
     try await other.whenSynchronised()
     #expect(other.applied == [.tag("a")])
@@ -213,17 +216,24 @@ private final class Machine: Sendable {
     let address = try #require(RedisAddress(server.address))
     let fleet = try Fleet(
       FleetConfiguration(address: address, settings: settings, folder: folders[0].path),
-      log: .silent)
+      coding: StoredVariantCoding(memory: .unlimited), log: .silent)
     fleet.start { _ throws(ImageError) in }
     try await eventually { fleet.isSynchronised }
     server.freeze()
     let before = fleet.figures.commands
-    for number in 0..<20 { await fleet.publish(.tag("\(number)")) }
+    for number in 0..<20 { await fleet.purge(.tag("\(number)")) }
     // The first may have been in time to reach the socket; the breaker answers the others.
     #expect(fleet.figures.commands - before <= 2)
     #expect(fleet.figures.purgesWaiting >= 19)
     server.thaw()
     try await eventually { Set(second.applied).count == 20 }
     await fleet.stop()
+  }
+}
+
+extension Fleet {
+  /// Publishes a purge as the manager does.
+  fileprivate func purge(_ scope: PurgeScope) async {
+    await publish(scope, number: beginPurge(scope))
   }
 }

@@ -74,7 +74,7 @@ import Testing
     #expect(
       StreamEntry(
         entry(bytes("machine"), bytes("m"), bytes("scope"), bytes(#"{"kind":"everything"}"#)))?
-        .content == .purge(.everything, machine: "m"))
+        .content == .purge(.everything, machine: "m", number: 0))
     #expect(StreamEntry(entry(bytes("scope"), bytes("later")))?.content == .unknown)
     #expect(StreamEntry(entry(bytes("odd")))?.content == .unknown)
     #expect(StreamEntry(entry())?.content == .unknown)

@@ -1,0 +1,45 @@
+// SharedCache: the port to what the machines of a fleet share.
+
+/// What a machine knows of purges when it checks an entry that it is about to share.
+public struct SharedMark: Hashable, Sendable {
+  /// The epoch of the purge stream.
+  public let epoch: String
+  /// The last purge that the machine has applied: milliseconds, and a number within them.
+  public let milliseconds: UInt64
+  /// See `milliseconds`.
+  public let number: UInt64
+
+  /// Creates a mark.
+  public init(epoch: String, milliseconds: UInt64, number: UInt64) {
+    self.epoch = epoch
+    self.milliseconds = milliseconds
+    self.number = number
+  }
+}
+
+/// The shared tier, and the purges of a fleet.
+public protocol SharedCache: Sendable {
+  /// What this machine has applied; `nil` while entries may not be shared. Read it before the check of the entry. Never
+  /// blocks.
+  var mark: SharedMark? { get }
+  /// Returns the variant of `key`, fresh or not, if no purge covers it. Anything else is `nil`.
+  ///
+  /// - Parameter generation: the generation that the result gets, read before the call (`PurgeList`).
+  func variant(for key: CacheKey, generation: Int) async -> Variant?
+  /// Shares a variant in the background, or drops it. Never blocks.
+  func store(_ variant: Variant, since mark: SharedMark)
+  /// Notes a purge of this machine before it is applied here: shared entries that it covers are refused from now on.
+  ///
+  /// - Returns: the purge's number, for `publish`.
+  func beginPurge(_ scope: PurgeScope) -> Int
+  /// Tells other machines of a purge that is applied here.
+  func publish(_ scope: PurgeScope, number: Int) async
+}
+
+/// Variants as bytes.
+public protocol VariantCoding: Sendable {
+  /// Returns the key, the metadata and the body; `nil` if the body is not in memory.
+  func encode(_ variant: Variant) -> [UInt8]?
+  /// Returns the variant of `key` in untrusted bytes; `nil` if they hold anything else, or if memory has no room.
+  func decode(_ bytes: UnsafeRawBufferPointer, as key: CacheKey, generation: Int) -> Variant?
+}
