@@ -5,6 +5,7 @@ import itertools
 import subprocess
 import time
 import traceback
+import urllib.parse
 from pathlib import Path
 
 from machines import CHROME, Load, Origin, Pictor, ask, await_that, target
@@ -133,6 +134,48 @@ def check_shares(report, it):
     return first
 
 
+def check_spellings(report, it):
+    """One source in several spellings is one download of the fleet."""
+    before = sum(pictor.downloads() for pictor in it.pictors)
+    for number, url in enumerate(it.urls):
+        # New to Pictor, so that each source is downloaded once more.
+        url += "?again"
+        encoded = urllib.parse.quote(url, safe="")
+        for query in (f"url={encoded}&w=33", f"w=33&url={encoded}", f"w=33&url={url}&h=500",
+                      f"url={encoded.replace('%3A', '%3a').replace('%2F', '%2f')}&w=33&h=501"):
+            if it.proxy.ask("/image?" + query).status != 200:
+                report.check(f"a spelling of source {number} is served", query, "200")
+    after = sum(pictor.downloads() for pictor in it.pictors)
+    report.check("four spellings of each source are one download", after - before, len(it.urls))
+
+
+def check_death(report, it):
+    """A Pictor is killed while nothing else runs: the next requests lose nothing, and the rest of the fleet serves."""
+    dead = it.pictors[1]
+    dead.process.kill()
+    dead.process.wait()
+    report.check("a Pictor is killed, and each source is served",
+                 [it.proxy.ask(target(url, w=22)).status for url in it.urls], [200] * len(it.urls))
+    before = {pictor.name: pictor.downloads() for pictor in it.pictors if pictor is not dead}
+    report.check("... also at the next turn",
+                 [it.proxy.ask(target(url, w=23)).status for url in it.urls], [200] * len(it.urls))
+    after = {pictor.name: pictor.downloads() for pictor in it.pictors if pictor is not dead}
+    report.check("... without a further download", after, before)
+    dead.start()
+
+
+def check_fleet_purge(report, it):
+    """A purge of each machine, as docs/deployments.md has it, holds for the fleet; clients cannot reach it."""
+    url = it.origin.url("907")
+    old = it.proxy.ask(target(url, w=52)).body
+    it.origin.edition += 1
+    report.check("clients cannot purge through the proxy",
+                 it.proxy.ask("/admin/cache?url=" + urllib.parse.quote(url, safe=""), "DELETE").status, 404)
+    report.check("a purge of each machine", it.purge(url), [200] * 3)
+    # Another height is new to a cache in front, and the same image to Pictor.
+    report.check("... and the fleet serves the new image", it.proxy.ask(target(url, w=52, h=777)).body != old)
+
+
 def check_drain(report, it, owners):
     """A Pictor stops under load, and comes back."""
     leaving = it.pictors[0]
@@ -196,8 +239,11 @@ def check_expiry(report, it):
 def check_nginx(report, program, folder, _):
     with setup(report, program, folder, Nginx) as it:
         owners = check_shares(report, it)
+        check_spellings(report, it)
         check_cache(report, it, "nginx")
+        check_fleet_purge(report, it)
         check_drain(report, it, owners)
+        check_death(report, it)
 
 
 def check_cdn(report, program, folder, _):
@@ -223,7 +269,10 @@ def check_cdn(report, program, folder, _):
 
 def check_haproxy(report, program, folder, _):
     with setup(report, program, folder, HAProxy) as it:
-        check_drain(report, it, check_shares(report, it))
+        owners = check_shares(report, it)
+        check_fleet_purge(report, it)
+        check_drain(report, it, owners)
+        check_death(report, it)
 
 
 def check_varnish(report, program, folder, _):

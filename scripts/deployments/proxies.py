@@ -12,6 +12,8 @@ from pathlib import Path
 from machines import ask, await_that, free_ports
 
 CONFIG = Path(__file__).resolve().parents[2] / "config"
+#: Where Debian's packages put modules of nginx.
+MODULES = "/usr/lib/nginx/modules"
 
 
 def find(program):
@@ -66,7 +68,7 @@ class Proxy:
 
 
 class Nginx(Proxy):
-    file = "nginx/pictor.conf"
+    file = "nginx-fleet.conf"
 
     def adapted(self, text):
         text = text.replace("listen 80;", f"listen 127.0.0.1:{self.port};")
@@ -75,6 +77,7 @@ class Nginx(Proxy):
                           for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
         user = "user root;\n" if os.getuid() == 0 else ""
         (self.folder / "nginx.conf").write_text(
+            f"load_module {MODULES}/ndk_http_module.so;\nload_module {MODULES}/ngx_http_set_misc_module.so;\n"
             f"{user}daemon off;\npid {self.folder}/pid;\nerror_log stderr warn;\nevents {{}}\n"
             f"http {{\naccess_log off;\n{folders}include {self.path};\n}}\n")
         return text
@@ -91,7 +94,7 @@ class CDN(Nginx):
 
 
 class HAProxy(Proxy):
-    file = "haproxy/haproxy.cfg"
+    file = "haproxy-fleet.cfg"
 
     def adapted(self, text):
         return text.replace("bind :80\n", f"bind 127.0.0.1:{self.port}\n")
