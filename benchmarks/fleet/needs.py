@@ -80,10 +80,15 @@ FORMULAS = {
                    "answers to `XREAD`"),
     "Redis traffic": ("8 · body · (reads + renders shared) ÷ L", "bit/s: each read and each write moves a body"),
     "Redis memory": ("D(N, S · v) · (body + overhead)", "bytes, if every variant fits"),
-    "origin traffic": ("8 · source · loads ÷ L", "bit/s"),
+    "origin traffic": ("8 · source · loads ÷ L", "bit/s; loads of the same way to share"),
     "client traffic": ("8 · body · r", "bit/s a machine"),
-    "processor": ("r · hit + miss · renders ÷ L ÷ M", "cores a machine"),
-    "disk": ("reads ÷ M · body + loads alone ÷ M · source", "bytes a machine that keeps all it loaded in L"),
+    "processor": ("r · hit + miss · renders ÷ L ÷ M", "cores a machine; renders of the same way to share"),
+    "disk": ("variants · body + sources · source", "bytes a machine that keeps all it has loaded in L"),
+    "variants, alone or shared tier": ("D(r · L, S · v)", "on a machine's disk, without hashing"),
+    "variants, hashing or both": ("renders hashed ÷ M", "the same with hashing"),
+    "sources, alone": ("D(r · L, S)", "on a machine's disk"),
+    "sources, hashing": ("loads hashed ÷ M", "the same"),
+    "sources, shared tier or both": ("loads shared ÷ M", "the same: a machine stores what it downloaded itself"),
     "memory": ("rss + memory tier", "bytes a machine"),
 }
 

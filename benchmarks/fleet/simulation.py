@@ -10,7 +10,7 @@ import itertools
 import random
 from bisect import bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .page import table
 
@@ -159,6 +159,12 @@ def serve(machine, tier, variant, source, counts):
     machine.variants.add(variant)
     if tier:
         tier.variants.add(variant)
+
+
+def blocks(settings):
+    """The two tables: a shared tier with room for all, and one with variants alone that has to evict."""
+    return {"simulation": block(settings),
+            "simulation of a small tier": block(replace(settings, variants_shared=5_000, sources_shared=0))}
 
 
 def block(settings):
