@@ -222,8 +222,9 @@ private final class Machine: Sendable {
     server.freeze()
     let before = fleet.figures.commands
     for number in 0..<20 { await fleet.purge(.tag("\(number)")) }
-    // The first may have been in time to reach the socket; the breaker answers the others.
-    #expect(fleet.figures.commands - before <= 2)
+    // The first purge may be sent, a read of the stream (two commands) and the question for the policy; the breaker answers
+    // the others.
+    #expect(fleet.figures.commands - before <= 4)
     #expect(fleet.figures.purgesWaiting >= 19)
     server.thaw()
     try await eventually { Set(second.applied).count == 20 }
