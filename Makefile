@@ -33,13 +33,13 @@ build-all: build
 	@for product in pipeline fill cache floor; do $(release) --product benchmark-$$product $(tidied) || exit; done
 
 test: set-up ## all tests
-	@scripts/set-up nginx-light openssl redis-server
+	@scripts/set-up nginx-light openssl redis-server curl
 	swift build --build-tests
 	scripts/run-tests
 
 test-sanitized: export PICTOR_SANITIZED := 1
 test-sanitized: set-up ## the tests of all that has threads, under the thread sanitizer
-	@scripts/set-up nginx-light openssl redis-server
+	@scripts/set-up nginx-light openssl redis-server curl
 	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
 	TSAN_OPTIONS=halt_on_error=1 scripts/run-tests --sanitize=thread --scratch-path .build-tsan
 
