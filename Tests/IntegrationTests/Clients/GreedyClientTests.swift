@@ -97,13 +97,16 @@ import Testing
         "--server.trusted_proxies", "127.0.0.0/8", "--download.limit", "16",
         "--download.timeout", "10m", "--server.request_timeout", "10m",
       ])
-    var targets = hosts.flatMap { host in (0..<6).map { host.target("/drip?\($0)") } }
-    targets.append(origin.target("/joined.jpg"))
-    let held = try targets.map { target in
+    func hold(_ target: String) throws -> HTTPClient {
       let client = try pictor.connect()
       try client.send(HTTPClient.text("GET", target: target, headers: greedy))
       return client
     }
+    var held = try hosts.flatMap { host in try (0..<6).map { try hold(host.target("/drip?\($0)")) }
+    }
+    // The last one waits only if the drips have all places before.
+    try pictor.waitFor("the drips are there") { $0.downloads.running + $0.downloads.waiting == 24 }
+    held.append(try hold(origin.target("/joined.jpg")))
     try pictor.waitFor("all are there") { $0.downloads.running + $0.downloads.waiting == 25 }
     // Then another client's miss is answered, and what it joins of the waiting ones
     let wait = 60
