@@ -13,13 +13,20 @@ typedef struct {
   int left;
 } pictor_redis_reader;
 
+// The counts of elements in version 1, and before.
+#if HIREDIS_MAJOR >= 1
+typedef size_t pictor_redis_count;
+#else
+typedef int pictor_redis_count;
+#endif
+
 // Refuses an array beyond the limit, nested ones counted together: hiredis allocates an array at its head,
 // before its elements arrive.
-static inline void *pictor_redis_array(const redisReadTask *task, int elements) {
+static inline void *pictor_redis_array(const redisReadTask *task, pictor_redis_count elements) {
   pictor_redis_reader *own = task->privdata;
   if (task->parent == NULL) own->left = own->limit;
-  if (elements > own->left) return NULL;
-  own->left -= elements;
+  if (elements > (pictor_redis_count)own->left) return NULL;
+  own->left -= (int)elements;
   return own->original->createArray(task, elements);
 }
 

@@ -84,7 +84,7 @@ public final class ImageManager: ImageProvider {
       // Answers from the tiers.
       MemoryStep(lookup: lookup),
       DiskStep(lookup: lookup, candidates: candidates),
-      SharedStep(lookup: lookup, candidates: candidates),
+      SharedStep(lookup: lookup, sources: store, candidates: candidates),
       // Answers that need no source.
       FallbackFormatStep(policy: avifPolicy),
       NegativeCacheStep(failures: failures),

@@ -25,8 +25,8 @@ public struct FleetConfiguration: Sendable {
 
 /// One machine of a fleet. It publishes its purges, and applies those of the other machines.
 public final class Fleet: SharedCache {
-  private let client: RedisClient
-  private let stream: PurgeStream
+  let client: RedisClient
+  let stream: PurgeStream
   private let tier: SharedTier
   private let log: Log
   private let work = Lock<[Task<Void, Never>]>([])
@@ -129,7 +129,8 @@ public final class Fleet: SharedCache {
           return
         }
         log.warning(
-          "maxmemory-policy of Redis should be volatile-ttl: allkeys policies evict the purge stream, noeviction refuses purges",
+          "maxmemory-policy of Redis should be volatile-ttl: allkeys policies evict the purge stream, "
+            + "noeviction refuses purges",
           fields: ["policy": .string(policy)])
         return
       }

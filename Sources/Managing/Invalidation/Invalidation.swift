@@ -44,8 +44,8 @@ struct Invalidation: Sendable {
     }
   }
 
-  /// Publishes a purge to all parts of this machine and applies it. The purge takes effect when it is published, even if a later
-  /// step fails.
+  /// Publishes a purge to all parts of this machine and applies it. The purge takes effect when it is
+  /// published, even if a later step fails.
   ///
   /// The order matters:
   /// 1. Remove failures, then retire flights. Otherwise a new flight finds a purged failure.

@@ -47,6 +47,8 @@ struct Uploads: Sendable {
     }
     let report = try await invalidation.purge(.url(url))
     let key = CacheKey(source: url)
+    var origin = origin
+    origin.isUploaded = true
     guard store.storeUpload(file, of: key, origin: origin, freshness: freshness) else {
       throw .overloaded(queue: "disk", retryAfter: 1)
     }

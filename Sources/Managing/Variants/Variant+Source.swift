@@ -18,6 +18,7 @@ extension VariantInfo {
       lastModified: source.origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
       freshness: source.freshness.combined(with: watermark), sourceVersion: source.version,
       watermarkVersion: watermark?.version ?? 0, generation: source.generation)
+    isLocal = source.isLocal || watermark?.isLocal == true
   }
 
   /// Describes an image that was derived from a larger variant. Source metadata comes from that
@@ -27,6 +28,7 @@ extension VariantInfo {
       image.report.content, etag: image.report.etag,
       lastModified: larger.lastModified, freshness: larger.freshness,
       sourceVersion: larger.sourceVersion, generation: larger.generation)
+    isLocal = larger.isLocal
   }
 
   /// Describes a source that is passed through. Its version serves as a strong entity tag, because
@@ -39,6 +41,7 @@ extension VariantInfo {
       .image(image), etag: Self.etag(ofVersion: version),
       lastModified: origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
       freshness: freshness, sourceVersion: version, generation: generation)
+    isLocal = origin.isUploaded
   }
 
   /// Whether the bytes are those of the source.
@@ -54,6 +57,11 @@ extension VariantInfo {
       passingThrough: image, origin: source.origin, freshness: source.freshness,
       version: source.version, generation: source.generation)
   }
+}
+
+extension Source {
+  /// Whether other machines may have another image under this key: an upload, or a local file.
+  var isLocal: Bool { origin.isUploaded || key.host == nil }
 }
 
 extension RenderReport {

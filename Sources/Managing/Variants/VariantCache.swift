@@ -60,8 +60,8 @@ final class VariantCache: Sendable {
   /// Whether there is a shared tier.
   var shares: Bool { fleet != nil }
 
-  /// Whether machines may share the variants of a key: not those of local files, which differ, nor those of some clients
-  /// (`Vary`).
+  /// Whether machines may share the variants of a key: not those of local files, which differ, nor
+  /// those of some clients (`Vary`).
   static func mayBeShared(_ key: CacheKey) -> Bool { key.host != nil && key.variation == nil }
 
   /// Returns the current variant in the shared tier, fresh or not.
@@ -140,7 +140,7 @@ final class VariantCache: Sendable {
   }
 
   private func share(_ variant: Variant, since mark: SharedMark?) {
-    guard let fleet, let mark, Self.mayBeShared(variant.key) else { return }
+    guard let fleet, let mark, !variant.info.isLocal, Self.mayBeShared(variant.key) else { return }
     fleet.store(variant, since: mark)
   }
 

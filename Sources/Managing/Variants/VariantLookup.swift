@@ -41,10 +41,12 @@ struct VariantLookup: Sendable {
   }
 
   /// Stores a variant of the shared tier in this machine's tiers, as far as the request allows it.
+  /// The disk tier does not defer it: another machine has admitted it.
   func keepShared(_ variant: Variant, for request: ImageRequest) {
     requests.note(request, of: variant)
     cache.store(
-      variant, in: request.options.store, for: request.options.demand(), isFromFleet: true)
+      variant, in: request.options.store, for: request.options.demand(isRepeated: true),
+      isFromFleet: true)
   }
 
   /// Looks on disk for a small variant that the request may use. Never blocks.

@@ -208,6 +208,8 @@ public struct OriginResponse: Hashable, Sendable, Codable {
   public var exchange: Exchange?
   /// The redirect responses, in order.
   public var redirects: [OriginResponse] = []
+  /// Whether an operator uploaded the image to this machine (`PUT /admin/cache`).
+  public var isUploaded = false
 
   /// Creates a response with this status and no header fields.
   public init(status: Int) { self.status = status }

@@ -26,6 +26,9 @@ public struct VariantInfo: Hashable, Sendable {
   /// Whether the bytes are as few as more effort makes them: they were recompressed, or that made them
   /// no fewer. Such a variant is never recompressed.
   public var isRecompressed = false
+  /// Whether the source or the watermark is this machine's alone: an upload, or a local file. Other machines may have
+  /// another image there, so such a variant is not shared.
+  public var isLocal = false
 
   /// Creates the metadata of a variant.
   public init(

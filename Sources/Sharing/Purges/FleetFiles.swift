@@ -7,24 +7,32 @@ import Platform
 /// The files `fleet-position` and `fleet-purges` in the folder of the disk tier. Without a folder nothing outlives
 /// the process: then there is no disk tier, and memory is empty after a start.
 struct FleetFiles: Sendable {
-  /// The longest file that is read, in bytes.
-  private static let longest = 64 << 20
+  /// The longest file that is read, in bytes: a full journal of the longest scopes fits.
+  private static let longest = PurgeOutbox.limit * (PurgeScope.longestJSON + 1)
 
   /// The folder; `nil` without a disk tier.
   let folder: String?
 
-  /// Reads the position; `nil` if there is none, or if it is damaged.
-  func readPosition() -> AppliedPosition? { read("fleet-position").flatMap { AppliedPosition($0) } }
+  /// Reads the position. Returns `nil` without a file, and for one that is damaged or cannot be read: the machine then
+  /// applies the whole stream again.
+  func readPosition() -> AppliedPosition? {
+    guard case .text(let text) = read("fleet-position") else { return nil }
+    return AppliedPosition(text)
+  }
 
   /// Replaces the position.
   func write(_ applied: AppliedPosition) throws(SystemError) {
     try write("fleet-position", applied.text)
   }
 
-  /// Reads the purges that wait. A damaged line counts as a purge of everything, which contains it.
+  /// Reads the purges that wait. A damaged line counts as a purge of everything, which contains it, and so does a file
+  /// that cannot be read.
   func readPurges() -> [PurgeScope] {
-    (read("fleet-purges") ?? "").split(separator: "\n").map {
-      PurgeScope(json: String($0)) ?? .everything
+    switch read("fleet-purges") {
+    case .absent: []
+    case .unreadable: [.everything]
+    case .text(let text):
+      text.split(separator: "\n").map { PurgeScope(json: String($0)) ?? .everything }
     }
   }
 
@@ -33,20 +41,26 @@ struct FleetFiles: Sendable {
     try write("fleet-purges", purges.map { $0.json + "\n" }.joined())
   }
 
-  private func read(_ name: String) -> String? {
-    guard let folder else { return nil }
+  private enum Content {
+    case absent
+    case unreadable
+    case text(String)
+  }
+
+  private func read(_ name: String) -> Content {
+    guard let folder else { return .absent }
     let descriptor = open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { return nil }
+    guard descriptor >= 0 else { return errno == ENOENT ? .absent : .unreadable }
     defer { close(descriptor) }
     var text: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)
-    while text.count < Self.longest {
+    while true {
       let count = Glibc.read(descriptor, &buffer, buffer.count)
       if count < 0, errno == EINTR { continue }
-      guard count > 0 else { break }
+      guard count >= 0, text.count <= Self.longest else { return .unreadable }
+      if count == 0 { return .text(String(decoding: text, as: UTF8.self)) }
       text += buffer[..<count]
     }
-    return String(decoding: text, as: UTF8.self)
   }
 
   /// Replaces a file. It is on the medium when this returns.

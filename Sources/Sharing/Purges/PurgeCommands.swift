@@ -6,10 +6,10 @@ import Model
 struct PurgeCommands: Sendable {
   /// About how many entries the stream keeps.
   static let length = 100_000
-  /// How many entries one read returns at most.
-  static let batch = 1_000
+  /// How many entries one read returns at most. With the longest scopes they are a third of the longest reply.
+  static let batch = 256
   /// How many missed purges in one read are one of everything.
-  static let many = 500
+  static let many = 200
 
   private let epochKey: String
   private let streamKey: String
@@ -29,7 +29,10 @@ struct PurgeCommands: Sendable {
       redis.call('SET',KEYS[1],e)
       redis.call('XADD',KEYS[2],'*','epoch',e)
     end
-    return {e,redis.call('XRANGE',KEYS[2],'-','+','COUNT',1)[1],redis.call('XREVRANGE',KEYS[2],'+','-','COUNT',1)[1]}
+    local a=1
+    if ARGV[3]~='' then a=#redis.call('XRANGE',KEYS[2],ARGV[3],ARGV[3]) end
+    return {e,redis.call('XRANGE',KEYS[2],'-','+','COUNT',1)[1],
+      redis.call('XREVRANGE',KEYS[2],'+','-','COUNT',1)[1],a}
     """
 
   /// Asks for the state of the stream.
@@ -37,21 +40,24 @@ struct PurgeCommands: Sendable {
   /// - Parameters:
   ///   - epoch: the epoch of a new stream.
   ///   - lost: an epoch that has lost entries; empty for none.
-  func state(epoch: String, lost: String) -> RedisCommand {
-    RedisCommand("EVAL", Self.script, "2", epochKey, streamKey, epoch, lost)
+  ///   - applied: the last entry that the machine has applied; `nil` for none.
+  func state(epoch: String, lost: String, applied: StreamPosition?) -> RedisCommand {
+    RedisCommand(
+      "EVAL", Self.script, "2", epochKey, streamKey, epoch, lost, applied.map { "\($0)" } ?? "")
   }
 
   func readState(_ reply: RedisReply) -> StreamState? {
-    guard let parts = reply.elements, parts.count == 3, let epoch = parts[0].text, !epoch.isEmpty,
+    guard let parts = reply.elements, parts.count == 4, let epoch = parts[0].text, !epoch.isEmpty,
       epoch.utf8.count <= 64, !epoch.contains(where: \.isWhitespace),
       let oldest = StreamEntry(parts[1]), let newest = StreamEntry(parts[2])
     else { return nil }
     return StreamState(
       epoch: epoch, oldest: oldest.position, newest: newest.position,
-      isWhole: oldest.content == .epoch(epoch))
+      isWhole: oldest.content == .epoch(epoch), hasApplied: parts[3] != .integer(0))
   }
 
-  /// Asks for the epoch, and waits for entries after a position.
+  /// Asks for the epoch, waits for entries after a position, and asks for the oldest entry: if that is later than the
+  /// position, entries may have been trimmed before they were read.
   func read(after position: StreamPosition, block: Duration) -> [RedisCommand] {
     let milliseconds = max(Int(block / .milliseconds(1)), 1)
     return [
@@ -59,6 +65,7 @@ struct PurgeCommands: Sendable {
       RedisCommand(
         "XREAD", "COUNT", "\(Self.batch)", "BLOCK", "\(milliseconds)", "STREAMS", streamKey,
         "\(position)"),
+      RedisCommand("XRANGE", streamKey, "-", "+", "COUNT", "1"),
     ]
   }
 

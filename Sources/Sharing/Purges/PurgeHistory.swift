@@ -2,20 +2,26 @@
 
 import Model
 
-/// The last position of each purged scope, and this machine's purges that are not in the stream yet.
+/// The last position of each purged scope, and this machine's purges that it has not read in the stream.
+///
+/// URLs are kept by their hash: they are found at once, and take little memory. Two URLs with the same hash are both
+/// refused, which costs a render.
 struct PurgeHistory {
-  /// The most scopes. Beyond it the history begins anew, and older entries are refused.
-  static let limit = 100_000
+  /// The most purges. A full stream fits. Beyond it the history begins anew, and older entries are refused.
+  static let limit = 2 * PurgeCommands.length
+  /// The most prefixes, hosts and tags: each look-up compares its key with all of them. Beyond it as beyond `limit`.
+  static let scanLimit = 1_000
 
   /// The epoch; empty before the first.
   private(set) var epoch = ""
-  /// The last entry that is in the history.
+  /// The last entry that is in the history and applied.
   private(set) var position = StreamPosition.start
-  /// Entries with an older mark are refused: later purges may be unknown.
+  /// Entries with an older mark are refused: later purges may be unknown, or one was of everything.
   private(set) var floor = StreamPosition.start
-  private var urls: [String: StreamPosition] = [:]
+  private var urls: [Int: StreamPosition] = [:]
   private var others: [PurgeScope: StreamPosition] = [:]
-  private var pending: [PurgeScope: Int] = [:]
+  /// This machine's purges from their beginning until they are read in the stream.
+  var pending = PendingPurges()
 
   /// Begins with another epoch, or again with the same one. Own purges stay.
   mutating func begin(epoch: String, floor: StreamPosition) {
@@ -26,34 +32,57 @@ struct PurgeHistory {
     others = [:]
   }
 
-  /// Notes a purge of this machine that is not in the stream yet.
-  mutating func addPending(_ scope: PurgeScope, number: Int) { pending[scope] = number }
-
-  /// Adds an entry of the stream.
+  /// Adds an entry of the stream. `advance` follows once it is applied.
   ///
   /// - Parameter own: the number of a purge of this machine, which is not pending any more; `nil` for another's.
   mutating func add(_ scope: PurgeScope, at place: StreamPosition, own: Int?) {
-    if urls.count + others.count >= Self.limit {
-      urls = [:]
-      others = [:]
-      floor = place
+    switch scope {
+    case .everything: forget(before: place)
+    case .url(let url):
+      if urls.count >= Self.limit { forget(before: place) }
+      urls[url.text.hashValue] = place
+    case .prefix, .host, .tag:
+      if others.count >= Self.scanLimit { forget(before: place) }
+      others[scope] = place
     }
-    if case .url(let url) = scope { urls[url.text] = place } else { others[scope] = place }
-    position = max(position, place)
-    guard let own else { return }
-    if scope == .everything { pending = pending.filter { $0.value > own } }
-    if let number = pending[scope], number <= own { pending[scope] = nil }
+    if let own { pending.read(scope, number: own) }
   }
 
-  /// Skips an entry that purges nothing.
-  mutating func skip(to place: StreamPosition) { position = max(position, place) }
+  /// The entries up to this one are in the history and applied.
+  mutating func advance(to place: StreamPosition) { position = max(position, place) }
 
   /// Whether an entry with this mark is covered by no purge.
   func allows(_ key: CacheKey, mark: SharedMark, filter: CacheKeyFilter) -> Bool {
     let place = StreamPosition(milliseconds: mark.milliseconds, number: mark.number)
     guard !epoch.isEmpty, mark.epoch == epoch, place >= floor else { return false }
-    if let last = urls[key.url], last > place { return false }
-    return !others.contains { $0.value > place && $0.key.matches(key, filter: filter) }
-      && !pending.contains { $0.key.matches(key, filter: filter) }
+    let hash = key.url.hashValue
+    if let last = urls[hash], last > place { return false }
+    var match = KeyMatch(key, filter: filter)
+    return !others.contains { $0.value > place && match.isIn($0.key) }
+      && !pending.cover(hash, &match)
+  }
+
+  private mutating func forget(before place: StreamPosition) {
+    urls = [:]
+    others = [:]
+    floor = max(floor, place)
+  }
+}
+
+/// A key that is compared with many scopes: its tags are looked up once.
+struct KeyMatch {
+  private let key: CacheKey
+  private let filter: CacheKeyFilter
+  private lazy var tags = (try? SourceURL(parsing: key.url)).map { filter.tags(of: $0) } ?? []
+
+  init(_ key: CacheKey, filter: CacheKeyFilter) {
+    self.key = key
+    self.filter = filter
+  }
+
+  /// Whether a scope contains the key.
+  mutating func isIn(_ scope: PurgeScope) -> Bool {
+    if case .tag(let tag) = scope { return tags.contains(tag) }
+    return scope.matches(key, filter: filter)
   }
 }

@@ -11,7 +11,8 @@ struct PurgeOutbox: Equatable {
   private var known: Set<PurgeScope> = []
   /// The last number of each scope, so that a delivery removes only what it delivered.
   private var numbers: [PurgeScope: Int] = [:]
-  private var lastNumber = 0
+  /// The number of the last purge.
+  private(set) var lastNumber = 0
 
   init(_ scopes: [PurgeScope] = []) {
     for scope in scopes { add(scope) }
@@ -19,23 +20,25 @@ struct PurgeOutbox: Equatable {
 
   var isEmpty: Bool { scopes.isEmpty }
 
+  /// Whether one purge of everything stands for all.
+  var isCollapsed: Bool { known.contains(.everything) }
+
   /// Adds a purge. A repeated scope is delivered after its last addition.
   ///
   /// - Parameter number: the purge's number; greater for a later one. `nil` for the next one.
   mutating func add(_ scope: PurgeScope, number: Int? = nil) {
-    lastNumber = max(lastNumber, number ?? lastNumber + 1)
-    if known.contains(.everything) {
-      numbers[.everything] = lastNumber
-      return
-    }
-    if scope == .everything || (!known.contains(scope) && scopes.count >= Self.limit) {
+    let number = number ?? lastNumber + 1
+    lastNumber = max(lastNumber, number)
+    if isCollapsed || scope == .everything
+      || (!known.contains(scope) && scopes.count >= Self.limit)
+    {
       scopes = [.everything]
       known = [.everything]
       numbers = [.everything: lastNumber]
       return
     }
     if known.insert(scope).inserted { scopes.append(scope) }
-    numbers[scope] = lastNumber
+    numbers[scope] = max(numbers[scope] ?? 0, number)
   }
 
   /// Returns the oldest purges with their numbers.

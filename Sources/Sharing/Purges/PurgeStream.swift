@@ -5,42 +5,37 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// A machine's end of the purge stream.
+/// A machine's end of the purge stream. `PurgeStream+Reading` is the other half.
 final class PurgeStream: Sendable {
   /// Applies a purge to this machine's tiers.
   typealias Application = @Sendable (PurgeScope) async throws(ImageError) -> Void
 
-  /// A reply that the stream does not give, or an epoch that has ended.
-  private enum Interruption: Error {
-    case redis(RedisFailure)
-    case unexpected(String)
-    case notApplied(ImageError)
-    case notWritten
-    case otherEpoch
+  /// The purges that wait for Redis, and which of their states is on disk.
+  private struct Journal {
+    var outbox: PurgeOutbox
+    var version = 0
+    var written = 0
   }
 
-  /// How long a read waits for entries.
-  private static let block = Duration.seconds(1)
-
   let counters = PurgeCounters()
-  private let client: RedisClient
-  private let commands: PurgeCommands
-  private let files: FleetFiles
-  private let threads = BlockingThreads(name: "pictor-fleet", threads: 1)
-  private let retryInterval: Duration
-  private let log: Log
+  let client: RedisClient
+  let commands: PurgeCommands
+  let files: FleetFiles
+  let threads = BlockingThreads(name: "pictor-fleet", threads: 1)
+  let retryInterval: Duration
+  let log: Log
   /// Tells this machine's entries from those of others. A new one at each start.
-  private let machine = String(UInt64.random(in: 0...(.max)), radix: 36)
-  private let outbox: Lock<PurgeOutbox>
-  private let applied: Lock<AppliedPosition?>
-  private let history: Lock<PurgeHistory>
+  let machine = String(UInt64.random(in: 0...(.max)), radix: 36)
+  let applied: Lock<AppliedPosition?>
+  let history: Lock<PurgeHistory>
+  /// Whether this machine has applied all that the stream had a moment ago.
+  let isCurrent = Atomic<Bool>(false)
+  /// Whether the stream was found gone, so the reader has to begin a new one.
+  let isGone = Atomic<Bool>(false)
+  let lastRead = Lock<ContinuousClock.Instant?>(nil)
+  private let journal: Lock<Journal>
   /// The number of this machine's last purge.
   private let lastNumber: Atomic<Int>
-  /// Whether this machine has applied all that the stream had a moment ago.
-  private let isCurrent = Atomic<Bool>(false)
-  /// Whether the stream was found gone, so the reader has to begin a new one.
-  private let isGone = Atomic<Bool>(false)
-  private let lastRead = Lock<ContinuousClock.Instant?>(nil)
 
   /// Reads the files. Blocks, so it must not run in a task.
   init(
@@ -53,10 +48,10 @@ final class PurgeStream: Sendable {
     self.log = log
     let waiting = PurgeOutbox(files.readPurges())
     var history = PurgeHistory()
-    for (scope, number) in waiting.oldest(.max) { history.addPending(scope, number: number) }
+    for (scope, number) in waiting.oldest(.max) { history.pending.add(scope, number: number) }
     self.history = Lock(history)
-    lastNumber = Atomic(waiting.scopes.count)
-    outbox = Lock(waiting)
+    lastNumber = Atomic(waiting.lastNumber)
+    journal = Lock(Journal(outbox: waiting))
     applied = Lock(files.readPosition())
   }
 
@@ -64,7 +59,7 @@ final class PurgeStream: Sendable {
   var isSynchronised: Bool { isCurrent.load(ordering: .acquiring) }
 
   /// The number of purges that wait for Redis.
-  var waiting: Int { outbox.withLock { $0.scopes.count } }
+  var waiting: Int { journal.withLock { $0.outbox.scopes.count } }
 
   /// Seconds since the stream was last read to its end; -1 if it never was.
   var age: Double {
@@ -89,7 +84,7 @@ final class PurgeStream: Sendable {
   /// Notes a purge before it is applied here. Returns its number.
   func begin(_ scope: PurgeScope) -> Int {
     let number = lastNumber.wrappingAdd(1, ordering: .relaxed).newValue
-    history.withLock { $0.addPending(scope, number: number) }
+    history.withLock { $0.pending.add(scope, number: number) }
     return number
   }
 
@@ -101,6 +96,7 @@ final class PurgeStream: Sendable {
       isAdded(reply)
     {
       counters.published.add()
+      history.withLock { $0.pending.acknowledge(scope, number: number) }
       return
     }
     await keep { $0.add(scope, number: number) }
@@ -113,187 +109,61 @@ final class PurgeStream: Sendable {
     return false
   }
 
-  /// Delivers purges that waited. Returns when all are delivered, or when one could not be.
-  private func deliver() async {
+  /// Delivers purges that waited. Returns when all are delivered, or when one could not be. For the reader, whose line
+  /// of the client is free meanwhile: on the other one, look-ups would wait behind them.
+  func deliver() async {
     while true {
-      let batch = outbox.withLock { $0.oldest(100) }
+      let batch = journal.withLock { $0.outbox.oldest(100) }
       guard !batch.isEmpty,
         let replies = try? await client.send(
-          batch.map { commands.add($0.scope, number: $0.number, from: machine) },
+          batch.map { commands.add($0.scope, number: $0.number, from: machine) }, on: .stream,
           within: .seconds(2))
       else { return }
       let delivered = zip(batch, replies).filter { isAdded($1) }.map(\.0)
       counters.published.add(delivered.count)
+      history.withLock { history in
+        for (scope, number) in delivered { history.pending.acknowledge(scope, number: number) }
+      }
       await keep { $0.remove(delivered) }
       if delivered.count < batch.count { return }
     }
   }
 
-  /// Changes the journal, in memory and on disk.
-  private func keep(_ change: @escaping @Sendable (inout PurgeOutbox) -> Void) async {
-    outbox.withLock { change(&$0) }
-    let isWritten = try? await threads.value { [outbox, files] in
-      // One thread writes, so a later file has later purges.
-      (try? files.write(outbox.withLock { $0.scopes })) != nil
+  /// Delivers purges again that Redis acknowledged, and lost before this machine read them.
+  func deliverAgain(_ purges: [(scope: PurgeScope, number: Int)]) async {
+    guard !purges.isEmpty else { return }
+    log.warning("Redis has lost purges; they are delivered again")
+    await keep { outbox in
+      for (scope, number) in purges { outbox.add(scope, number: number) }
     }
+  }
+
+  /// Changes the journal, in memory and on disk.
+  private func keep(_ change: @Sendable (inout PurgeOutbox) -> Void) async {
+    let (version, collapsed) = journal.withLock { journal in
+      change(&journal.outbox)
+      journal.version += 1
+      return (
+        journal.version, journal.outbox.isCollapsed ? journal.outbox.lastNumber : nil
+      )
+    }
+    if let collapsed { history.withLock { $0.pending.collapse(upTo: collapsed) } }
+    let isWritten = try? await threads.value { [self] in write(upTo: version) }
     if isWritten != true {
       log.error("purges that wait for Redis cannot be written, and do not outlive this process")
     }
   }
 
-  // MARK: Reading
-
-  /// Follows the stream until the task is cancelled.
-  func run(apply: @escaping Application) async {
-    let (ready, signal) = AsyncStream.makeStream(
-      of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    client.onReady(.stream) { signal.yield() }
-    // The greeting may have been before.
-    signal.yield()
-    for await _ in ready {
-      while client.isReady(.stream), !Task.isCancelled {
-        do throws(Interruption) {
-          try await follow(apply)
-        } catch {
-          isCurrent.store(false, ordering: .releasing)
-          switch error {
-          // A pause for these, too: a server that names another epoch each time must not keep the machine busy.
-          case .otherEpoch, .redis: break
-          case .unexpected(let reply):
-            log.warning("the purge stream cannot be read", fields: ["reply": .string(reply)])
-          case .notApplied(let error):
-            log.error("a purge of the fleet failed", fields: ["reason": .string("\(error)")])
-          case .notWritten:
-            log.error("the position in the purge stream cannot be written")
-          }
-        }
-        try? await Task.sleep(for: retryInterval)
-      }
+  /// Writes the journal, unless a later state than `version` is on disk: so many changes at a time are one file. Called
+  /// on one thread, so a later file has later purges.
+  private func write(upTo version: Int) -> Bool {
+    let (scopes, current) = journal.withLock { journal in
+      (journal.written < version ? journal.outbox.scopes : nil, journal.version)
     }
-    client.onReady(.stream, nil)
-  }
-
-  private func follow(_ apply: Application) async throws(Interruption) {
-    let epoch = String(UInt64.random(in: 0...(.max)), radix: 36)
-    var state = try await state(epoch: epoch, lost: "")
-    let before = applied.withLock { $0 }
-    var beginning = state.beginning(for: before)
-    if beginning == .renewEpoch, let before {
-      log.warning("Redis has lost purges; a new epoch begins")
-      state = try await self.state(epoch: epoch, lost: before.epoch)
-      beginning = state.beginning(for: before)
-    }
-    switch beginning {
-    case .read(let position):
-      try await move(to: position, epoch: state.epoch, onlyIf: before == nil)
-    case .purgeEverything(let position):
-      log.warning("purges of the fleet may have been missed; everything is purged")
-      try await applyEverything(apply, upTo: position, epoch: state.epoch)
-    case .renewEpoch: throw .unexpected("an epoch that does not change")
-    }
-    history.withLock { history in
-      if history.epoch != state.epoch {
-        history.begin(epoch: state.epoch, floor: state.isWhole ? .start : state.oldest)
-      }
-    }
-    // The history of the whole stream, and what was missed, without waiting.
-    while !Task.isCancelled {
-      let entries = try await entries(
-        after: history.withLock { $0.position }, epoch: state.epoch)
-      let missed = entries.filter { $0.position > applied.withLock { $0?.position ?? .start } }
-      // Many purges are one of everything.
-      let isMany = !isSynchronised && missed.count >= PurgeCommands.many
-      if isMany { try await applyEverything(apply, upTo: state.newest, epoch: state.epoch) }
-      try await take(entries, apply, epoch: state.epoch)
-      if entries.count < PurgeCommands.batch {
-        isCurrent.store(true, ordering: .releasing)
-        lastRead.withLock { $0 = .now }
-      }
-      if waiting > 0 { await deliver() }
-      if isGone.exchange(false, ordering: .acquiring) { throw .otherEpoch }
-    }
-  }
-
-  private func state(epoch: String, lost: String) async throws(Interruption) -> StreamState {
-    let reply = try await send([commands.state(epoch: epoch, lost: lost)])[0]
-    guard let state = commands.readState(reply) else { throw .unexpected(Self.text(reply)) }
-    return state
-  }
-
-  private func entries(
-    after position: StreamPosition, epoch: String
-  ) async throws(Interruption) -> [StreamEntry] {
-    let replies = try await send(
-      commands.read(after: position, block: isSynchronised ? Self.block : .milliseconds(1)))
-    guard replies[0].text == epoch else { throw .otherEpoch }
-    guard let entries = StreamEntry.all(replies[1]) else {
-      throw .unexpected(Self.text(replies[1]))
-    }
-    return entries
-  }
-
-  private func take(
-    _ entries: [StreamEntry], _ apply: Application, epoch: String
-  ) async throws(Interruption) {
-    guard let last = entries.last else { return }
-    let before = applied.withLock { $0?.position ?? .start }
-    for entry in entries {
-      let scope: PurgeScope
-      var own: Int?
-      switch entry.content {
-      case .epoch(let other):
-        guard other == epoch else { throw .otherEpoch }
-        continue
-      case .purge(let purged, let machine, let number):
-        scope = purged
-        own = machine == self.machine ? number : nil
-      case .unknown: scope = .everything
-      }
-      // Before it is applied, and both before the position: a later mark is that of a machine without these entries.
-      history.withLock { $0.add(scope, at: entry.position, own: own) }
-      if own == nil, entry.position > before { try await applyOne(scope, apply) }
-    }
-    history.withLock { $0.skip(to: last.position) }
-    if last.position > before { try await move(to: last.position, epoch: epoch) }
-  }
-
-  private func applyEverything(
-    _ apply: Application, upTo position: StreamPosition, epoch: String
-  ) async throws(Interruption) {
-    try await applyOne(.everything, apply)
-    try await move(to: position, epoch: epoch)
-  }
-
-  private func applyOne(_ scope: PurgeScope, _ apply: Application) async throws(Interruption) {
-    do throws(ImageError) {
-      try await apply(scope)
-    } catch {
-      throw .notApplied(error)
-    }
-    counters.applied.add()
-  }
-
-  /// Notes what is applied, in the file as well.
-  private func move(
-    to position: StreamPosition, epoch: String, onlyIf isNeeded: Bool = true
-  ) async throws(Interruption) {
-    guard isNeeded else { return }
-    let next = AppliedPosition(epoch: epoch, position: position)
-    let isWritten = try? await threads.value { [files] in (try? files.write(next)) != nil }
-    guard isWritten == true else { throw .notWritten }
-    applied.withLock { $0 = next }
-  }
-
-  private func send(_ commands: [RedisCommand]) async throws(Interruption) -> [RedisReply] {
-    do throws(RedisFailure) {
-      return try await client.send(commands, on: .stream, within: Self.block + .seconds(5))
-    } catch {
-      throw .redis(error)
-    }
-  }
-
-  private static func text(_ reply: RedisReply) -> String {
-    reply.error?.description ?? "not of the expected kind"
+    guard let scopes else { return true }
+    guard (try? files.write(scopes)) != nil else { return false }
+    journal.withLock { $0.written = current }
+    return true
   }
 }
 

@@ -42,6 +42,11 @@ struct StreamEntry: Equatable {
     guard let streams = reply.elements, streams.count == 1, let stream = streams[0].elements,
       stream.count == 2, let entries = stream[1].elements
     else { return nil }
+    return list(entries)
+  }
+
+  /// Reads the reply to `XRANGE`. Returns `nil` for another reply.
+  static func list(_ entries: [RedisReply]) -> [StreamEntry]? {
     let read = entries.compactMap { StreamEntry($0) }
     return read.count == entries.count ? read : nil
   }
@@ -80,6 +85,8 @@ struct StreamState: Equatable {
   let newest: StreamPosition
   /// Whether the stream still has its first entry, so nothing was trimmed.
   let isWhole: Bool
+  /// Whether the stream has the entry that the machine applied last.
+  let hasApplied: Bool
 
   /// What a machine does before it reads the stream.
   enum Beginning: Equatable {
@@ -100,8 +107,10 @@ struct StreamState: Equatable {
     }
     guard applied.epoch == epoch else { return .purgeEverything(newest) }
     if applied.position > newest { return .renewEpoch }
-    // The position itself may be trimmed, as long as every later entry is there. That is not known.
-    return isWhole || applied.position >= oldest
-      ? .read(after: applied.position) : .purgeEverything(newest)
+    guard applied.position >= oldest else {
+      return isWhole ? .read(after: applied.position) : .purgeEverything(newest)
+    }
+    // Ids are times, so an entry that Redis lost may be followed by later ones.
+    return hasApplied ? .read(after: applied.position) : .renewEpoch
   }
 }

@@ -26,7 +26,9 @@ final class RedisClient: Sendable {
   /// Starts the thread.
   init(_ configuration: RedisConfiguration, log: Log) throws(SystemError) {
     self.configuration = configuration
-    lines = ["commands", "stream"].map { RedisLine(name: $0, limit: configuration.queueLimit) }
+    lines = [Line.commands, .stream].map {
+      RedisLine(name: "\($0)", isCounted: $0 == .commands, limit: configuration.queueLimit)
+    }
     thread = try RedisThread()
     try thread.start(configuration, lines: lines, counters: counters, log: log)
   }
@@ -70,7 +72,7 @@ final class RedisClient: Sendable {
       for command in commands { command.append(to: &bytes) }
     }
     guard !bytes.isEmpty, place.admit(bytes.count) else {
-      counters.unavailable.add(commands.count)
+      if place.isCounted { counters.unavailable.add(commands.count) }
       return finish(.failure(.unavailable))
     }
     let request = RedisRequest(

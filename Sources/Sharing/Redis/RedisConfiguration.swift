@@ -12,19 +12,19 @@ struct RedisConfiguration: Sendable {
   var retryInterval = FleetSettings().retryInterval
   /// The time for connecting, and again for the greeting. No caller waits for either.
   var patience = Duration.seconds(2)
-  /// The most bytes of one reply.
-  var replyLimit = 16 << 20
   /// The most bytes of commands that wait for their replies, on one connection.
   var queueLimit = 16 << 20
+  /// The most bytes of one reply: what one command may store, and its frame.
+  var replyLimit = 17 << 20
 }
 
 /// Counts since the start.
 final class RedisCounters: Sendable {
-  /// Commands that were sent.
+  /// Commands that were sent, besides those of the reader of the stream, which no request waits for.
   let sent = Counter()
   /// Commands that were not sent because the breaker was open or too many commands waited.
   let unavailable = Counter()
-  /// Commands without a reply in time.
+  /// Those of `sent` without a reply in time.
   let timedOut = Counter()
   /// Error replies.
   let errors = Counter()

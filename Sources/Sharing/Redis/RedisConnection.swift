@@ -17,9 +17,8 @@ final class RedisConnection {
     var replies: [RedisReply] = []
   }
 
-  /// Receives the addresses of a name, and wakes the client's thread.
-  typealias Resolver =
-    @Sendable (RedisAddress.Place, _ attempt: Int) throws(SystemError) -> Void
+  /// Resolves a name on another thread, which wakes the client's thread.
+  typealias Resolver = @Sendable (RedisAddress.Place) throws(SystemError) -> Void
 
   private(set) var life: ConnectionLife
   private let configuration: RedisConfiguration
@@ -33,7 +32,11 @@ final class RedisConnection {
   private var sent = 0
   private var pending = Deque<Pending>()
   private var addresses: [RedisSocket] = []
-  /// Counts attempts, so that a late answer to an earlier one is ignored.
+  /// Whether a name is being resolved. A late answer is for the next attempt, so a slow resolver has one thread.
+  private var isResolving = false
+  /// The answer that came too late.
+  private var lateAddresses: [RedisSocket] = []
+  /// Counts attempts: each begins with another address, since one that is silent takes up a whole attempt.
   private var attempt = 0
   private var isReported = false
 
@@ -82,24 +85,25 @@ final class RedisConnection {
   }
 
   /// Receives the addresses of the server's name.
-  func resolved(_ result: Result<[RedisSocket], RedisError>, attempt: Int) {
-    guard attempt == self.attempt, case .connecting = life.state, descriptor < 0 else { return }
+  func resolved(_ result: Result<[RedisSocket], RedisError>) {
+    isResolving = false
+    let isAwaited = if case .connecting = life.state { descriptor < 0 } else { false }
     switch result {
     case .success(let found):
-      addresses = found
-      connectNext(because: "no address")
-    case .failure(let error): fail("its name: \(error)", now: .now)
+      guard isAwaited else { return lateAddresses = found }
+      connect(to: found)
+    case .failure(let error): if isAwaited { fail("its name: \(error)", now: .now) }
     }
   }
 
   /// Sends a request. Its outcome may be there before this returns.
   func send(_ request: RedisRequest) {
     guard life.isReady else {
-      counters.unavailable.add(request.count)
+      if line.isCounted { counters.unavailable.add(request.count) }
       line.finish(request, .failure(.unavailable))
       return
     }
-    counters.sent.add(request.count)
+    if line.isCounted { counters.sent.add(request.count) }
     enqueue(Pending(request: request, count: request.count), request.bytes)
   }
 
@@ -127,18 +131,27 @@ final class RedisConnection {
   // MARK: Connecting
 
   private func connect(now: ContinuousClock.Instant) {
-    attempt += 1
-    do {
-      addresses = try RedisSocket.all(of: configuration.address.place, numeric: true)
-      connectNext(because: "no address")
-    } catch {
-      // A name. Resolving it blocks, so another thread does it.
-      do throws(SystemError) {
-        try resolve(configuration.address.place, attempt)
-      } catch {
-        fail("no thread to resolve its name: \(error)", now: now)
-      }
+    if let found = try? RedisSocket.all(of: configuration.address.place, numeric: true) {
+      return connect(to: found)
     }
+    // A name. Resolving it blocks, so another thread does it.
+    let late = lateAddresses
+    lateAddresses = []
+    guard late.isEmpty else { return connect(to: late) }
+    guard !isResolving else { return }
+    do throws(SystemError) {
+      try resolve(configuration.address.place)
+      isResolving = true
+    } catch {
+      fail("no thread to resolve its name: \(error)", now: now)
+    }
+  }
+
+  private func connect(to found: [RedisSocket]) {
+    let first = found.isEmpty ? 0 : attempt % found.count
+    attempt += 1
+    addresses = Array(found[first...] + found[..<first])
+    connectNext(because: "no address")
   }
 
   /// Tries the next address.
@@ -193,6 +206,7 @@ final class RedisConnection {
       output = bytes
       sent = 0
     } else {
+      compact()
       output += bytes
     }
     write()
@@ -213,11 +227,18 @@ final class RedisConnection {
     sent = 0
   }
 
+  /// Drops what was sent of a long backlog.
+  private func compact() {
+    guard sent > 1 << 20 else { return }
+    output.removeFirst(sent)
+    sent = 0
+  }
+
   private func receive() {
     var ending: String?
     var violation: String?
     withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in
-      // At most so much at once: the other connection shares the thread.
+      // 1 MiB at once: the other connection shares the thread.
       for _ in 0..<16 {
         let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
         if count < 0, errno == EINTR { continue }
@@ -282,7 +303,7 @@ final class RedisConnection {
     pending = Deque()
     for request in failed.compactMap(\.request) {
       let isLate = now >= request.deadline
-      if isLate { counters.timedOut.add(request.count) }
+      if isLate, line.isCounted { counters.timedOut.add(request.count) }
       line.finish(request, .failure(isLate ? .timedOut : failure))
     }
   }

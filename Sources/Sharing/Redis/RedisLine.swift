@@ -11,18 +11,21 @@ final class RedisLine: Sendable {
   let isReady = Atomic<Bool>(false)
   /// Called on the client's thread after each greeting. Must not block.
   let onReady = Lock<(@Sendable () -> Void)?>(nil)
+  /// Whether requests wait for its commands.
+  let isCounted: Bool
   private let waitingBytes = Atomic<Int>(0)
   private let limit: Int
 
-  init(name: String, limit: Int) {
+  init(name: String, isCounted: Bool, limit: Int) {
     self.name = name
+    self.isCounted = isCounted
     self.limit = limit
   }
 
   /// Bytes of commands that wait for their replies.
   var waiting: Int { waitingBytes.load(ordering: .relaxed) }
 
-  /// Takes room for a request. Returns `false` if there is none.
+  /// Takes room for a request. Returns `false` without room.
   func admit(_ count: Int) -> Bool {
     let used = waitingBytes.wrappingAdd(count, ordering: .relaxed).newValue
     guard used <= limit else {

@@ -56,7 +56,7 @@ struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The first word: the kind of the error.
   var kind: Substring { description.prefix { $0 != " " } }
 
-  /// Whether the connection is of no use: it is closed, and the breaker opens.
+  /// Whether the connection is useless: it is closed, and the breaker opens.
   var isLasting: Bool { Self.lasting.contains(String(kind)) }
 }
 

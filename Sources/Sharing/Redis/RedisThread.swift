@@ -8,7 +8,7 @@ import Telemetry
 final class RedisThread: Sendable {
   private enum Message: Sendable {
     case send(RedisRequest, line: Int)
-    case resolved(Result<[RedisSocket], RedisError>, line: Int, attempt: Int)
+    case resolved(Result<[RedisSocket], RedisError>, line: Int)
   }
 
   private struct State {
@@ -30,12 +30,12 @@ final class RedisThread: Sendable {
     let started = try OwnThread(name: "pictor-redis", rank: .work) { [self] in
       let connections = lines.enumerated().map { index, line in
         RedisConnection(configuration, line: line, counters: counters, log: log) {
-          [owner = self] place, attempt throws(SystemError) in
+          [owner = self] place throws(SystemError) in
           try OwnThread.start(name: "pictor-names", rank: .work) {
             let result = Result { () throws(RedisError) in
               try RedisSocket.all(of: place, numeric: false)
             }
-            _ = owner.post(.resolved(result, line: index, attempt: attempt))
+            _ = owner.post(.resolved(result, line: index))
           }
         }
       }
@@ -72,8 +72,7 @@ final class RedisThread: Sendable {
       for message in messages {
         switch message {
         case .send(let request, let line): connections[line].send(request)
-        case .resolved(let result, let line, let attempt):
-          connections[line].resolved(result, attempt: attempt)
+        case .resolved(let result, let line): connections[line].resolved(result)
         }
       }
       if isStopped { break }

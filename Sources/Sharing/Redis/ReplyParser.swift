@@ -14,6 +14,8 @@ struct ReplyParser: ~Copyable {
 
   private let reader: UnsafeMutablePointer<pictor_redis_reader>
   private let limit: Int
+  /// Bytes received since the last complete reply.
+  private var received = 0
 
   /// - Parameter limit: the most bytes of one reply.
   init?(limit: Int) {
@@ -25,22 +27,25 @@ struct ReplyParser: ~Copyable {
   deinit { pictor_redis_reader_free(reader) }
 
   /// Adds bytes that were received.
-  func feed(_ bytes: UnsafeRawBufferPointer) throws(Violation) {
+  mutating func feed(_ bytes: UnsafeRawBufferPointer) throws(Violation) {
+    received += bytes.count
     guard pictor_redis_feed(reader, bytes.baseAddress, bytes.count) == REDIS_OK else {
       throw violation
     }
   }
 
   /// Returns the next complete reply; `nil` if its end has not arrived.
-  func next() throws(Violation) -> RedisReply? {
+  mutating func next() throws(Violation) -> RedisReply? {
     var reply: UnsafeMutablePointer<redisReply>?
     guard pictor_redis_next(reader, &reply) == REDIS_OK else { throw violation }
     guard let reply else {
-      guard pictor_redis_unread(reader) <= limit else {
+      // All of the reply, also what the parser has taken in already.
+      guard received <= limit else {
         throw Violation(description: "a reply of more than \(limit) bytes")
       }
       return nil
     }
+    received = pictor_redis_unread(reader)
     defer { freeReplyObject(reply) }
     return Self.value(of: reply.pointee)
   }
@@ -52,7 +57,8 @@ struct ReplyParser: ~Copyable {
     return Violation(description: text.description)
   }
 
-  /// Copies a reply. The parser nests at most seven lists.
+  /// Copies a reply. The parser nests at most seven lists. The pointers are those of a complete reply, which is freed
+  /// after the copy: `str` has `len` bytes, and `element` has `elements` replies.
   private static func value(of reply: redisReply) -> RedisReply {
     var bytes: UnsafeRawBufferPointer {
       UnsafeRawBufferPointer(start: reply.str, count: reply.str == nil ? 0 : Int(reply.len))

@@ -117,7 +117,7 @@ final class SharedTier: Sendable {
     }
   }
 
-  /// Seconds until a variant is of no use: its lifetime and the longer stale window, at least a minute.
+  /// Seconds until a variant is useless: its lifetime and the longer stale window, at least a minute.
   static func lifetime(of freshness: Freshness, at now: UnixTime) -> Int {
     let window = max(freshness.staleWhileRevalidate, freshness.staleIfError)
     return max(freshness.timeToLive(at: now) + (freshness.mayBeStale ? window : 0), 60)

@@ -4,7 +4,7 @@
 public struct FleetFigures: Codable, Hashable, Sendable {
   /// Whether both connections to Redis are ready: the breaker is closed.
   public var isConnected = false
-  /// Commands sent to Redis.
+  /// Commands sent to Redis, besides those of the reader of the purge stream.
   public var commands = 0
   /// Commands that were not sent because Redis was away or too many waited.
   public var unavailable = 0

@@ -5,7 +5,7 @@ import Model
 import Sharing
 
 extension Configuration {
-  /// Returns the fleet's configuration, or `nil` if there is none. Adds an address that cannot be used to `problems`.
+  /// Returns the fleet's configuration, or `nil` without a fleet. Adds an address that cannot be used to `problems`.
   func fleetConfiguration(
     folder: String?, environment: [String: String], _ problems: inout ConfigurationProblems
   ) -> FleetConfiguration? {

@@ -1,5 +1,6 @@
 // StreamStateTests: how a machine begins to read, what waits, and texts, all without Redis.
 
+import Glibc
 import Model
 import TestSupport
 import Testing
@@ -11,8 +12,9 @@ import Testing
     StreamPosition(milliseconds: number, number: 0)
   }
 
-  private func state(isWhole: Bool = true) -> StreamState {
-    StreamState(epoch: "e", oldest: at(10), newest: at(20), isWhole: isWhole)
+  private func state(isWhole: Bool = true, hasApplied: Bool = true) -> StreamState {
+    StreamState(
+      epoch: "e", oldest: at(10), newest: at(20), isWhole: isWhole, hasApplied: hasApplied)
   }
 
   @Test func `a machine continues where it was`() {
@@ -38,6 +40,18 @@ import Testing
 
   @Test func `a position beyond the stream shows that Redis lost entries`() {
     #expect(state().beginning(for: AppliedPosition(epoch: "e", position: at(21))) == .renewEpoch)
+  }
+
+  @Test func `an applied entry that the stream lacks was lost, whatever came after it`() {
+    let applied = AppliedPosition(epoch: "e", position: at(15))
+    for isWhole in [true, false] {
+      let state = state(isWhole: isWhole, hasApplied: false)
+      #expect(state.beginning(for: applied) == .renewEpoch)
+      // An entry that was trimmed is no loss of others.
+      let old = AppliedPosition(epoch: "e", position: at(9))
+      #expect(
+        state.beginning(for: old) == (isWhole ? .read(after: at(9)) : .purgeEverything(at(20))))
+    }
   }
 
   @Test func `positions are ordered as numbers`() {
@@ -107,6 +121,26 @@ import Testing
     outbox.remove(outbox.oldest(1))
     outbox.add(.tag("x"))
     #expect(outbox.scopes == [.tag("x")])
+  }
+
+  @Test func `a number is that of its scope's last purge, also when an earlier one comes again`() {
+    var outbox = PurgeOutbox()
+    outbox.add(.tag("a"), number: 3)
+    outbox.add(.tag("b"), number: 9)
+    outbox.add(.tag("c"), number: 4)
+    #expect(outbox.oldest(9).map(\.number) == [3, 9, 4])
+    #expect(outbox.lastNumber == 9 && !outbox.isCollapsed)
+    outbox.add(.everything, number: 5)
+    #expect(outbox.isCollapsed && outbox.oldest(9).map(\.number) == [9])
+  }
+
+  @Test func `a file that cannot be read purges everything`() throws {
+    let folder = try TemporaryFolder()
+    let files = FleetFiles(folder: folder.path)
+    // A folder in its place cannot be read, not even by root.
+    for name in ["fleet-purges", "fleet-position"] { mkdir(folder.path + "/" + name, 0o700) }
+    #expect(files.readPurges() == [.everything])
+    #expect(files.readPosition() == nil)
   }
 
   @Test func `files are read back, and a damaged line purges everything`() throws {

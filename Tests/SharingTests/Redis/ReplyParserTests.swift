@@ -9,7 +9,7 @@ import Testing
   private func parse(_ text: String, limit: Int = 4_096, at once: Bool = true) throws
     -> [RedisReply]
   {
-    guard let parser = ReplyParser(limit: limit) else { return [] }
+    guard var parser = ReplyParser(limit: limit) else { return [] }
     var replies: [RedisReply] = []
     for piece in once ? [Array(text.utf8)] : text.utf8.map({ [$0] }) {
       try piece.withUnsafeBytes { bytes in try parser.feed(bytes) }
@@ -43,6 +43,14 @@ import Testing
       try parse("$1000000000\r\n" + String(repeating: "x", count: 5_000))
     }
     #expect(try parse("$1000000000\r\n" + String(repeating: "x", count: 1_000)) == [])
+    // Elements that are complete count until the whole reply is.
+    let element = "$1000\r\n" + String(repeating: "x", count: 1_000) + "\r\n"
+    #expect(throws: ReplyParser.Violation.self) {
+      try parse("*10\r\n" + String(repeating: element, count: 5))
+    }
+    // Replies have the bound each.
+    #expect(try parse(String(repeating: element, count: 5)).count == 5)
+    #expect(try parse(String(repeating: element, count: 5), at: false).count == 5)
   }
 
   @Test func `nested lists share one bound`() throws {
@@ -63,7 +71,7 @@ import Testing
           "*$:+-0193\r\nx".utf8
           .randomElement(using: &generator) ?? 0
       }
-      guard let parser = ReplyParser(limit: 64) else { continue }
+      guard var parser = ReplyParser(limit: 64) else { continue }
       do {
         try bytes.withUnsafeBytes { try parser.feed($0) }
         while try parser.next() != nil {}

@@ -53,7 +53,7 @@ import Testing
 
   @Test func `an own purge counts until it is read in the stream`() {
     var history = history()
-    history.addPending(.url(url), number: 7)
+    history.pending.add(.url(url), number: 7)
     #expect(!allows(history, 100))
     // An earlier purge of the same scope does not end it.
     history.add(.url(url), at: at(10), own: 6)
@@ -62,18 +62,75 @@ import Testing
     #expect(allows(history, 11))
     #expect(!allows(history, 10))
     // One of everything stands for earlier ones.
-    history.addPending(.url(url), number: 8)
+    history.pending.add(.url(url), number: 8)
     history.add(.everything, at: at(12), own: 9)
     #expect(allows(history, 12))
+    #expect(history.pending.isEmpty)
   }
 
-  @Test func `a history beyond its bound refuses older entries`() {
+  @Test func `an own purge of any kind refuses what it contains, and nothing else`() throws {
+    let host = try #require(HostPattern("example.com"))
+    let prefix = try SourceURL(parsing: "https://example.com/a")
+    let others = try ["https://other.example/a", "https://example.com/b"].map {
+      try SourceURL(parsing: $0)
+    }
+    for scope in [PurgeScope.url(url), .host(host), .prefix(prefix), .everything] {
+      var history = history()
+      for other in others { history.pending.add(.url(other), number: 1) }
+      history.pending.add(.tag("none"), number: 2)
+      #expect(allows(history, 1))
+      history.pending.add(scope, number: 3)
+      #expect(!allows(history, 1), "\(scope)")
+      history.pending.read(scope, number: 3)
+      #expect(allows(history, 1), "\(scope)")
+    }
+  }
+
+  @Test func `an acknowledged purge is missing until it is read`() {
+    var pending = PendingPurges()
+    for number in 1...3 { pending.add(.tag("\(number)"), number: number) }
+    pending.acknowledge(.tag("1"), number: 1)
+    pending.acknowledge(.tag("2"), number: 2)
+    // Made again meanwhile.
+    pending.add(.tag("2"), number: 4)
+    pending.acknowledge(.tag("2"), number: 2)
+    let acknowledged = pending.acknowledged
+    #expect(acknowledged.map(\.number) == [1])
+    #expect(pending.missing(of: acknowledged).map(\.number) == [1])
+    pending.read(.tag("1"), number: 1)
+    #expect(pending.missing(of: acknowledged).isEmpty)
+  }
+
+  @Test func `one purge of everything replaces the ones before it`() throws {
+    var pending = PendingPurges()
+    pending.add(.url(url), number: 1)
+    pending.add(.tag("later"), number: 9)
+    pending.collapse(upTo: 5)
+    pending.read(.everything, number: 5)
+    #expect(!pending.isEmpty)
+    pending.read(.tag("later"), number: 9)
+    #expect(pending.isEmpty)
+  }
+
+  @Test func `a history beyond its bound refuses older entries, and a full stream is within`() {
+    #expect(PurgeHistory.limit > PurgeCommands.length)
     var history = history()
-    for number in 0..<PurgeHistory.limit { history.add(.tag("\(number)"), at: at(10), own: nil) }
+    for number in 0..<PurgeHistory.scanLimit {
+      history.add(.tag("\(number)"), at: at(10), own: nil)
+    }
     #expect(allows(history, 1))
     history.add(.tag("more"), at: at(20), own: nil)
     #expect(!allows(history, 19))
     #expect(allows(history, 20))
+  }
+
+  @Test func `an entry is read again until it is applied`() {
+    var history = history()
+    history.add(.url(url), at: at(10), own: nil)
+    #expect(history.position == .start)
+    history.advance(to: at(10))
+    history.advance(to: at(9))
+    #expect(history.position == at(10))
   }
 
   @Test func `entries are read back, and damaged ones are none`() {

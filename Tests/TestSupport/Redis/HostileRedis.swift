@@ -18,27 +18,37 @@ public final class HostileRedis: Sendable {
     case silence
   }
 
+  /// A listening socket, which its thread keeps open: another test must not get the number while the thread accepts.
+  private final class Listener: Sendable {
+    let descriptor: OwnedDescriptor
+    init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
+  }
+
   private let folder: TemporaryFolder
-  private let listener: OwnedDescriptor
+  private let listener: Listener
   private let reply: Lock<Reply>
   private let greeting: Lock<String>
   private let commandCount = Atomic<Int>(0)
+  private let connectionCount = Atomic<Int>(0)
 
   /// Starts the server.
   public init(greeting: String = "+PONG\r\n", _ reply: Reply) throws {
     folder = try TemporaryFolder()
     self.reply = Lock(reply)
     self.greeting = Lock(greeting)
-    listener = OwnedDescriptor(
-      owning: socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
-    let descriptor = listener.value
+    let listener = Listener(
+      OwnedDescriptor(
+        owning: socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)))
+    self.listener = listener
+    let descriptor = listener.descriptor.value
     guard let address = UnixAddress(folder.path + "/redis"),
       address.withSocketAddress({ bind(descriptor, $0, $1) }) == 0, listen(descriptor, 16) == 0
     else { throw ChildProcess.Failure("hostile redis: errno \(errno)") }
-    try OwnThread.start(name: "hostile", rank: .work) { [weak self] in
+    try OwnThread.start(name: "hostile", rank: .work) { [weak self, listener] in
       while true {
-        let connection = accept(descriptor, nil, nil)
+        let connection = accept(listener.descriptor.value, nil, nil)
         guard connection >= 0, let server = self else { return }
+        server.connectionCount.add(1, ordering: .sequentiallyConsistent)
         try? OwnThread.start(name: "hostile", rank: .work) { [weak server] in
           Self.serve(connection) { server?.answer(to: $0) }
           close(connection)
@@ -47,13 +57,16 @@ public final class HostileRedis: Sendable {
     }
   }
 
-  deinit { shutdown(listener.value, CInt(SHUT_RDWR)) }
+  deinit { shutdown(listener.descriptor.value, CInt(SHUT_RDWR)) }
 
   /// The address, as the setting `fleet.redis`.
   public var address: String { "unix:\(folder.path)/redis" }
 
   /// The commands it received after greetings.
   public var commands: Int { commandCount.load(ordering: .sequentiallyConsistent) }
+
+  /// The connections it accepted.
+  public var connections: Int { connectionCount.load(ordering: .sequentiallyConsistent) }
 
   /// Changes what it does.
   public func set(_ reply: Reply, greeting: String = "+PONG\r\n") {

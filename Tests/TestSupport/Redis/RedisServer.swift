@@ -4,11 +4,8 @@ import Glibc
 import Platform
 import Testing
 
-/// A `redis-server` on a unix socket and a port of 127.0.0.1, with its data in a folder of its own. It is killed with
-/// its last reference.
+/// A `redis-server` on a unix socket, with its data in a folder of its own. It is killed with its last reference.
 public final class RedisServer: Sendable {
-  /// The port; the same after a restart.
-  public let port: Int
   /// The path of its unix socket.
   public let socketPath: String
   private let folder: TemporaryFolder
@@ -22,7 +19,6 @@ public final class RedisServer: Sendable {
     folder = try TemporaryFolder()
     socketPath = folder.path + "/redis"
     self.options = options
-    port = try ClosedPort().port
     try start()
   }
 
@@ -35,12 +31,22 @@ public final class RedisServer: Sendable {
   public func start() throws {
     let started = try ChildProcess(
       [
-        "redis-server", "--port", "\(port)", "--bind", "127.0.0.1", "--unixsocket", socketPath,
+        "redis-server", "--port", "0", "--bind", "127.0.0.1", "--unixsocket", socketPath,
         "--dir", folder.path, "--save", "", "--loglevel", "warning",
         "--maxmemory-policy", "volatile-ttl",
       ] + options, output: .file(folder.path + "/log"))
     process.withLock { $0 = started }
     try blockUntil("redis-server answers") { (try? command("PING")) == "+PONG\r\n" }
+  }
+
+  /// Listens on 127.0.0.1, too, until the server ends. Returns the port.
+  public func listen() throws -> Int {
+    // Another test may take a free port first.
+    for _ in 0..<100 {
+      let port = try ClosedPort().port
+      if try command("CONFIG", "SET", "port", "\(port)") == "+OK\r\n" { return port }
+    }
+    throw ChildProcess.Failure("redis: no free port")
   }
 
   /// Kills the server.

@@ -39,6 +39,8 @@ struct EntryMetadata: Equatable {
     case watermarkVersion
     /// 1 for a variant that is not to be recompressed any more. Absent otherwise.
     case isRecompressed
+    /// 1 for an uploaded source, and for a variant that is not to be shared. Absent otherwise.
+    case isLocal
     case status = 32
     case contentType, cacheControl, expires, date, age, originLastModified, originETag, vary
   }
@@ -59,10 +61,12 @@ struct EntryMetadata: Equatable {
         Tag.watermarkVersion.rawValue, unlessZero: Int(truncatingIfNeeded: info.watermarkVersion))
       writer.add(Tag.generation.rawValue, unlessZero: info.generation)
       writer.add(Tag.isRecompressed.rawValue, unlessZero: info.isRecompressed ? 1 : 0)
+      writer.add(Tag.isLocal.rawValue, unlessZero: info.isLocal ? 1 : 0)
     case .source(let origin, let freshness, let version, let generation):
       writer.add(Tag.freshness.rawValue, freshness)
       writer.add(Tag.sourceVersion.rawValue, unlessZero: Int(truncatingIfNeeded: version))
       writer.add(Tag.generation.rawValue, unlessZero: generation)
+      writer.add(Tag.isLocal.rawValue, unlessZero: origin.isUploaded ? 1 : 0)
       writer.add(Tag.status.rawValue, [origin.status])
       writer.add(Tag.contentType.rawValue, origin.contentType)
       writer.add(Tag.cacheControl.rawValue, origin.cacheControl)
@@ -97,6 +101,7 @@ struct EntryMetadata: Equatable {
     var watermarkVersion: UInt64 = 0
     var generation = 0
     var isRecompressed = false
+    var isLocal = false
     var origin = OriginResponse(status: 0)
     var reader = FieldReader(bytes)
     while !reader.isAtEnd {
@@ -120,6 +125,7 @@ struct EntryMetadata: Equatable {
         }
       case .generation: generation = field.integer(at: 0) ?? 0
       case .isRecompressed: isRecompressed = field.integer(at: 0) == 1
+      case .isLocal: isLocal = field.integer(at: 0) == 1
       case .status: origin.status = field.integer(at: 0) ?? 0
       case .contentType: origin.contentType = field.text
       case .cacheControl: origin.cacheControl = field.text
@@ -151,9 +157,11 @@ struct EntryMetadata: Equatable {
         result, etag: etag, lastModified: lastModified, freshness: freshness,
         sourceVersion: version, watermarkVersion: watermarkVersion, generation: generation)
       info.isRecompressed = isRecompressed
+      info.isLocal = isLocal
       content = .variant(info)
     case .source:
       guard (100...999).contains(origin.status) else { return nil }
+      origin.isUploaded = isLocal
       content = .source(origin, freshness, version: version, generation: generation)
     }
   }

@@ -109,9 +109,11 @@ public struct RedisAddress: Hashable, Sendable {
         bytes.append(byte)
         continue
       }
-      guard rest.count >= 2, let value = UInt8(String(Substring(rest.prefix(2))), radix: 16) else {
-        return nil
-      }
+      // A sign is a number to UInt8, too.
+      let digits = Substring(rest.prefix(2))
+      guard digits.count == 2, digits.allSatisfy(\.isHexDigit),
+        let value = UInt8(digits, radix: 16)
+      else { return nil }
       bytes.append(value)
       rest = rest.dropFirst(2)
     }

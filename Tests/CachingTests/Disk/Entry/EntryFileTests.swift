@@ -42,9 +42,13 @@ import Testing
     var marked = Sample.info()
     marked.watermarkVersion = Sample.version
     marked.isRecompressed = true
+    marked.isLocal = true
+    var uploaded = Sample.origin
+    uploaded.isUploaded = true
     let contents: [EntryMetadata.Content] = [
       .variant(Sample.info()), .variant(bare), .variant(described), .variant(marked),
       .source(Sample.origin, Sample.freshness, version: Sample.version, generation: 7),
+      .source(uploaded, Sample.freshness, version: Sample.version, generation: 7),
       .source(
         OriginResponse(status: 203),
         Freshness(

@@ -1,0 +1,198 @@
+// PurgeStream+Reading: reads the purges of the other machines, in order, and applies them.
+
+import Model
+import Platform
+import Synchronization
+import Telemetry
+
+extension PurgeStream {
+  /// Why reading begins again.
+  private enum Interruption: Error {
+    case redis(RedisFailure)
+    /// A reply that the stream does not give.
+    case unexpected(String)
+    case notApplied(ImageError)
+    case notWritten
+    /// The epoch has ended, or the stream is gone.
+    case otherEpoch
+    /// Entries may have been trimmed before they were read.
+    case trimmed
+  }
+
+  /// How long a read waits for entries.
+  private static let block = Duration.seconds(1)
+
+  /// Follows the stream until the task is cancelled.
+  func run(apply: @escaping Application) async {
+    let (ready, signal) = AsyncStream.makeStream(
+      of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    client.onReady(.stream) { signal.yield() }
+    // The greeting may have been before.
+    signal.yield()
+    for await _ in ready {
+      while client.isReady(.stream), !Task.isCancelled {
+        do throws(Interruption) {
+          try await follow(apply)
+        } catch {
+          isCurrent.store(false, ordering: .releasing)
+          report(error)
+        }
+        // For each reason: a server that names another epoch each time must not keep the machine busy.
+        try? await Task.sleep(for: retryInterval)
+      }
+    }
+    client.onReady(.stream, nil)
+  }
+
+  private func report(_ interruption: Interruption) {
+    switch interruption {
+    case .otherEpoch, .trimmed, .redis: break
+    case .unexpected(let reply):
+      log.warning("the purge stream cannot be read", fields: ["reply": .string(reply)])
+    case .notApplied(let error):
+      log.error("a purge of the fleet failed", fields: ["reason": .string("\(error)")])
+    case .notWritten: log.error("the position in the purge stream cannot be written")
+    }
+  }
+
+  private func follow(_ apply: Application) async throws(Interruption) {
+    // Redis has these, unless it has lost them.
+    var acknowledged = history.withLock { $0.pending.acknowledged }
+    let state = try await begin(apply)
+    history.withLock { history in
+      // Trimmed entries are unknown to a history that ends before them.
+      if history.epoch != state.epoch || (!state.isWhole && history.position < state.oldest) {
+        history.begin(epoch: state.epoch, floor: state.isWhole ? .start : state.oldest)
+      }
+    }
+    // The history of the whole stream, and what was missed, without waiting.
+    while !Task.isCancelled {
+      let entries = try await entries(
+        after: history.withLock { $0.position }, epoch: state.epoch,
+        floor: history.withLock { $0.floor })
+      let missed = entries.filter { $0.position > applied.withLock { $0?.position ?? .start } }
+      // Many purges are one of everything.
+      let isMany = !isSynchronised && missed.count >= PurgeCommands.many
+      if isMany { try await applyEverything(apply, upTo: state.newest, epoch: state.epoch) }
+      try await take(entries, apply, epoch: state.epoch)
+      if entries.count < PurgeCommands.batch {
+        await deliverAgain(history.withLock { $0.pending.missing(of: acknowledged) })
+        acknowledged = []
+        isCurrent.store(true, ordering: .releasing)
+        lastRead.withLock { $0 = .now }
+      }
+      if waiting > 0 { await deliver() }
+      if isGone.exchange(false, ordering: .acquiring) { throw .otherEpoch }
+    }
+  }
+
+  /// Compares what this machine has applied with the stream, and purges everything if it may have missed a purge.
+  private func begin(_ apply: Application) async throws(Interruption) -> StreamState {
+    let epoch = String(UInt64.random(in: 0...(.max)), radix: 36)
+    let before = applied.withLock { $0 }
+    var state = try await state(epoch: epoch, lost: "", applied: before?.position)
+    var beginning = state.beginning(for: before)
+    if beginning == .renewEpoch, let before {
+      log.warning("Redis has lost purges; a new epoch begins")
+      state = try await self.state(epoch: epoch, lost: before.epoch, applied: before.position)
+      beginning = state.beginning(for: before)
+    }
+    switch beginning {
+    case .read(let position):
+      if before == nil { try await move(to: position, epoch: state.epoch) }
+    case .purgeEverything(let position):
+      log.warning("purges of the fleet may have been missed; everything is purged")
+      try await applyEverything(apply, upTo: position, epoch: state.epoch)
+    case .renewEpoch: throw .unexpected("an epoch that does not change")
+    }
+    return state
+  }
+
+  private func state(
+    epoch: String, lost: String, applied: StreamPosition?
+  ) async throws(Interruption) -> StreamState {
+    let reply = try await send([commands.state(epoch: epoch, lost: lost, applied: applied)])[0]
+    guard let state = commands.readState(reply) else { throw .unexpected(Self.text(reply)) }
+    return state
+  }
+
+  private func entries(
+    after position: StreamPosition, epoch: String, floor: StreamPosition
+  ) async throws(Interruption) -> [StreamEntry] {
+    let replies = try await send(
+      commands.read(after: position, block: isSynchronised ? Self.block : .milliseconds(1)))
+    guard replies[0].text == epoch else { throw .otherEpoch }
+    guard let entries = StreamEntry.all(replies[1]) else {
+      throw .unexpected(Self.text(replies[1]))
+    }
+    guard let oldest = replies[2].elements.flatMap({ StreamEntry.list($0) }) else {
+      throw .unexpected(Self.text(replies[2]))
+    }
+    guard let first = oldest.first else { throw .otherEpoch }
+    // What was trimmed before the floor is known to be unknown.
+    guard first.position <= max(position, floor) || first.content == .epoch(epoch) else {
+      throw .trimmed
+    }
+    return entries
+  }
+
+  private func take(
+    _ entries: [StreamEntry], _ apply: Application, epoch: String
+  ) async throws(Interruption) {
+    guard let last = entries.last else { return }
+    let before = applied.withLock { $0?.position ?? .start }
+    for entry in entries {
+      switch entry.content {
+      case .epoch(let other): guard other == epoch else { throw .otherEpoch }
+      case .purge(let scope, let machine, let number):
+        let isOwn = machine == self.machine
+        // In the history before it is applied: a later mark is that of a machine without these entries.
+        history.withLock { $0.add(scope, at: entry.position, own: isOwn ? number : nil) }
+        if !isOwn, entry.position > before { try await applyOne(scope, apply) }
+      case .unknown:
+        history.withLock { $0.add(.everything, at: entry.position, own: nil) }
+        if entry.position > before { try await applyOne(.everything, apply) }
+      }
+      // Only now: a purge that could not be applied is read again.
+      history.withLock { $0.advance(to: entry.position) }
+    }
+    if last.position > before { try await move(to: last.position, epoch: epoch) }
+  }
+
+  private func applyEverything(
+    _ apply: Application, upTo position: StreamPosition, epoch: String
+  ) async throws(Interruption) {
+    try await applyOne(.everything, apply)
+    let before = applied.withLock { $0.flatMap { $0.epoch == epoch ? $0.position : nil } }
+    try await move(to: max(position, before ?? .start), epoch: epoch)
+  }
+
+  private func applyOne(_ scope: PurgeScope, _ apply: Application) async throws(Interruption) {
+    do throws(ImageError) {
+      try await apply(scope)
+    } catch {
+      throw .notApplied(error)
+    }
+    counters.applied.add()
+  }
+
+  /// Notes what is applied, in the file as well.
+  private func move(to position: StreamPosition, epoch: String) async throws(Interruption) {
+    let next = AppliedPosition(epoch: epoch, position: position)
+    let isWritten = try? await threads.value { [files] in (try? files.write(next)) != nil }
+    guard isWritten == true else { throw .notWritten }
+    applied.withLock { $0 = next }
+  }
+
+  private func send(_ commands: [RedisCommand]) async throws(Interruption) -> [RedisReply] {
+    do throws(RedisFailure) {
+      return try await client.send(commands, on: .stream, within: Self.block + .seconds(5))
+    } catch {
+      throw .redis(error)
+    }
+  }
+
+  private static func text(_ reply: RedisReply) -> String {
+    reply.error?.description ?? "not of the expected kind"
+  }
+}
