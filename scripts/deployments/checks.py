@@ -270,6 +270,7 @@ def check_cdn(report, program, folder, _):
 def check_haproxy(report, program, folder, _):
     with setup(report, program, folder, HAProxy) as it:
         owners = check_shares(report, it)
+        check_spellings(report, it)
         check_fleet_purge(report, it)
         check_drain(report, it, owners)
         check_death(report, it)
