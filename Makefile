@@ -14,7 +14,7 @@ BUILD := release
 built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
-.PHONY: help run build build-all test test-sanitized fuzz lint format docs check-clients check-deployments check-metrics \
+.PHONY: help run build build-all test test-sanitized fuzz lint format docs check-clients check-deployments check-fleet check-metrics \
 	check-page check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images soak set-up
 
 help: ## what there is
@@ -80,6 +80,9 @@ check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE
 
 check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish and Caddy run, compose and Kubernetes against schemas
 	scripts/check-deployments $(if $(ONLY),--only $(ONLY)) .build/$(BUILD)/pictor
+
+check-fleet: $(built) ## a model of three Pictors and Redis that are killed, frozen and purged by chance; RUNS=200, SEED=1: another order
+	scripts/check-fleet --runs $(or $(RUNS),200) --seed $(or $(SEED),1) .build/$(BUILD)/pictor
 
 check-clients: $(built) ## the URL builders of docs/clients in every language, against the program
 	@scripts/set-up python3

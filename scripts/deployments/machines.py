@@ -118,6 +118,9 @@ def ask(port, path, method="GET", client=None, tls=None, **headers):
 class Pictor:
     """The program, with the settings that the files in config/ ask for."""
 
+    #: Which requests are in the log.
+    logged = "all"
+
     def __init__(self, program, folder, name, settings=()):
         self.program, self.folder, self.name, self.settings = program, folder, name, list(settings)
         self.port, self.operator_port = free_ports(2)
@@ -129,7 +132,7 @@ class Pictor:
             self.process = subprocess.Popen(
                 [self.program, "--server.port", str(self.port), "--server.operator_address",
                  f"127.0.0.1:{self.operator_port}", "--disk.path", self.folder / self.name, "--log.format", "json",
-                 "--log.requests", "all", "--download.allow_networks", "127.0.0.0/8", "--server.stats_lifetime", "0s",
+                 "--log.requests", self.logged, "--download.allow_networks", "127.0.0.0/8", "--server.stats_lifetime", "0s",
                  "--server.trusted_proxies", "127.0.0.1/32", "--server.forwarded_header", "x-forwarded-for",
                  "--signing.keys", f"main:{SECRET}", *self.settings],
                 stderr=log, env=os.environ | {"PICTOR_ADMIN_TOKENS": TOKEN})
