@@ -1,6 +1,6 @@
 """The cases: each measures and returns a Claim, or several."""
 
-from . import (beside, cache, coalescing, curves, disk, formats, growth, hits, layers, memory, misses, peak, photos, slow,
+from . import (beside, cache, coalescing, curves, disk, fleet, formats, growth, hits, layers, memory, misses, peak, photos, slow,
                start, trace)
 
 #: In the order of the report.
@@ -8,8 +8,8 @@ CASES = {
     "hits": hits.run, "beside": beside.run, "misses": misses.run, "photos": photos.run, "disk": disk.run, "slow": slow.run,
     "coalescing": coalescing.run, "memory": memory.run, "peak": peak.run, "layers": layers.run,
     "formats": formats.run, "start": start.run, "cache": cache.run,
-    "curves": curves.run, "trace": trace.run, "growth": growth.run,
+    "curves": curves.run, "trace": trace.run, "growth": growth.run, "fleet": fleet.run,
 }
 
 #: Cases that need no image of `images.make`.
-OWN_IMAGES = {"cache", "curves", "trace", "growth"}
+OWN_IMAGES = {"cache", "curves", "trace", "growth", "fleet"}
