@@ -80,14 +80,16 @@ public final class ImageManager: ImageProvider {
     let plainSources = PassThroughSources(
       policy: passing, files: files, processor: processor, store: store, failures: failures,
       freshness: freshness, validity: validity)
+    let sharedStep = SharedStep(lookup: lookup, sources: store, candidates: candidates)
     let steps: [any MissStep] = [
       // Answers from the tiers.
       MemoryStep(lookup: lookup),
       DiskStep(lookup: lookup, candidates: candidates),
-      SharedStep(lookup: lookup, sources: store, candidates: candidates),
+      sharedStep,
       // Answers that need no source.
       FallbackFormatStep(policy: avifPolicy),
       NegativeCacheStep(failures: failures),
+      LeaseStep(lookup: lookup, shared: sharedStep),
       DerivationStep(
         isEnabled: derives, candidates: candidates, cache: cache, sources: store,
         staleness: staleness, processor: processor, storage: storage, counters: substitutions),

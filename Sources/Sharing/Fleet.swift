@@ -14,12 +14,16 @@ public struct FleetConfiguration: Sendable {
   public var folder: String?
   /// The rules with the tags of hosts.
   public var filter = CacheKeyFilter()
+  /// When leases end.
+  var leaseTiming: LeaseTiming
 
   /// Creates a configuration.
   public init(address: RedisAddress, settings: FleetSettings, folder: String?) {
     self.address = address
     self.settings = settings
     self.folder = folder
+    leaseTiming = LeaseTiming()
+    leaseTiming.wait = settings.leaseWait
   }
 }
 
@@ -27,6 +31,7 @@ public struct FleetConfiguration: Sendable {
 public final class Fleet: SharedCache {
   let client: RedisClient
   let stream: PurgeStream
+  let leases: FleetLeases?
   private let tier: SharedTier
   private let log: Log
   private let work = Lock<[Task<Void, Never>]>([])
@@ -42,13 +47,20 @@ public final class Fleet: SharedCache {
     var redis = RedisConfiguration(address: configuration.address)
     redis.timeout = settings.timeout
     redis.retryInterval = settings.retryInterval
+    let sharesWork = settings.leases && settings.variantLimit > 0
+    redis.readsNotices = sharesWork
     client = try RedisClient(redis, log: log)
     stream = PurgeStream(
       client: client, prefix: settings.keyPrefix, folder: configuration.folder,
       retryInterval: settings.retryInterval, log: log)
+    leases =
+      sharesWork
+      ? FleetLeases(
+        client: client, prefix: settings.keyPrefix, machine: stream.machine,
+        timing: configuration.leaseTiming) : nil
     tier = SharedTier(
       client: client, stream: stream, coding: coding, filter: configuration.filter,
-      prefix: settings.keyPrefix, limit: settings.variantLimit)
+      prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases)
     self.log = log
   }
 
@@ -72,6 +84,9 @@ public final class Fleet: SharedCache {
   /// See `SharedCache`.
   public func store(_ variant: Variant, since mark: SharedMark) { tier.store(variant, since: mark) }
 
+  /// See `SharedCache`.
+  public func lease(_ request: LeaseRequest) async -> LeaseOutcome { await tier.lease(request) }
+
   /// Whether this machine has applied all purges that the stream had at the last read.
   public var isSynchronised: Bool { stream.isSynchronised }
 
@@ -90,6 +105,8 @@ public final class Fleet: SharedCache {
   public func stop() async {
     let tasks = work.withLock { $0 }
     for task in tasks { task.cancel() }
+    // Others need not wait for leases of a machine that is gone.
+    await leases?.endAll()
     // It waits for the client's thread.
     _ = try? await BlockingThreads(name: "pictor-end", threads: 1).value { [client] in client.stop()
     }
@@ -111,6 +128,14 @@ public final class Fleet: SharedCache {
     figures.stores = tier.counters.stores.value
     figures.dropped = tier.counters.dropped.value
     figures.storesWaiting = tier.waiting
+    if let leases {
+      figures.leasesTaken = leases.counters.taken.value
+      figures.leasesLost = leases.counters.lost.value
+      figures.leasesWaited = leases.counters.waited.value
+      figures.leasesServed = leases.counters.served.value
+      figures.leasesTimedOut = leases.counters.timedOut.value
+      figures.leasesHeld = leases.held
+    }
     figures.purgesPublished = stream.counters.published.value
     figures.purgesApplied = stream.counters.applied.value
     figures.purgesWaiting = stream.waiting

@@ -37,6 +37,15 @@ extension Configuration {
     .size(
       "fleet.variant_limit", at: \.fleet.variantLimit,
       purpose: "bytes of the largest variant that machines share by Redis; 0: none"),
+    .boolean(
+      "fleet.leases", at: \.fleet.leases,
+      purpose:
+        "whether one machine makes a variant while others wait for it; needless if a proxy hashes image URLs"
+    ),
+    .duration(
+      "fleet.lease_wait", at: \.fleet.leaseWait,
+      purpose: "longest wait for a variant that another machine makes; then this one makes it, too",
+      in: .milliseconds(10)...(.seconds(60))),
   ]
 
   private static let redisAllowed =

@@ -70,6 +70,18 @@ final class VariantCache: Sendable {
     await fleet?.variant(for: key, generation: validity.generation).flatMap { current($0) }
   }
 
+  /// Takes the lease of a variant in the fleet, or waits for it.
+  ///
+  /// - Parameter accepts: whether another machine's variant answers the request.
+  func lease(
+    of key: CacheKey, waits: Bool, accepts: @escaping @Sendable (Variant) async -> Bool
+  ) async -> LeaseOutcome {
+    let request = LeaseRequest(
+      key: key, waits: waits, generation: { [validity] in validity.generation },
+      accepts: { [validity] in validity.isCurrent($0) ? await accepts($0) : false })
+    return await fleet?.lease(request) ?? .none
+  }
+
   /// Returns a small current variant on disk if it is available without blocking and `accepts`
   /// accepts it.
   func onDiskAtOnce(_ key: CacheKey, where accepts: (VariantInfo) -> Bool) -> Variant? {

@@ -40,6 +40,28 @@ struct VariantLookup: Sendable {
     await cache.shared(request.key).map { cached($0, tier: .shared, for: request) }
   }
 
+  /// Takes the lease of a variant in the fleet, or waits for it. See `VariantCache`.
+  func lease(
+    of request: ImageRequest, waits: Bool,
+    accepts: @escaping @Sendable (CachedVariant) async -> Bool
+  ) async -> LeaseOutcome {
+    await cache.lease(of: request.key, waits: waits) {
+      await accepts(cached($0, tier: .shared, for: request))
+    }
+  }
+
+  /// How an entry may answer a request.
+  func use(of freshness: Freshness, by request: ImageRequest) -> EntryUse? {
+    staleness.use(of: freshness, by: request)
+  }
+
+  /// The answer with another machine's variant that `lease` accepted; `nil` if it is too old by now.
+  func response(
+    withShared variant: Variant, to request: ImageRequest, timings: Timings
+  ) -> VariantResult? {
+    response(with: cached(variant, tier: .shared, for: request), timings: timings)
+  }
+
   /// Stores a variant of the shared tier in this machine's tiers, as far as the request allows it.
   /// The disk tier does not defer it: another machine has admitted it.
   func keepShared(_ variant: Variant, for request: ImageRequest) {

@@ -127,17 +127,30 @@ final class VariantService: Sendable {
   /// Runs the steps until one has the response.
   private func perform(_ miss: Miss) async throws(ImageError) -> VariantResult {
     var miss = miss
+    // Failures too: others shall not wait for the end of the lease.
+    defer { miss.fleetLease?.end(admitting: nil) }
     for step in steps {
       switch try await step.run(&miss) {
-      case .next: continue
+      case .next:
+        if miss.isForThisMachine { miss.fleetLease?.end(admitting: nil) }
       case .response(let result):
+        endLease(of: miss, with: result.variant)
         revalidate(miss.request, after: result.status)
         return result
       case .fallback(let fallback, let lease):
+        miss.fleetLease?.end(admitting: nil)
         return try await perform(fallback, insteadOf: miss, lease: lease)
       }
     }
     throw .internal(detail: "no step answered a miss")
+  }
+
+  /// Ends the lease of a miss. A variant that waits for a second request is stored if another machine waits for it: that
+  /// is a second request.
+  private func endLease(of miss: Miss, with variant: Variant) {
+    guard let lease = miss.fleetLease else { return }
+    guard variant.isDeferred else { return lease.end(admitting: nil) }
+    lease.end { [lookup] in lookup.countRequest(miss.request, for: variant, joined: true) }
   }
 
   /// Serves the fallback format and schedules the AVIF.

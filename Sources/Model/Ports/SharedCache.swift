@@ -28,6 +28,9 @@ public protocol SharedCache: Sendable {
   func variant(for key: CacheKey, generation: Int) async -> Variant?
   /// Shares a variant in the background, or drops it. Never blocks.
   func store(_ variant: Variant, since mark: SharedMark)
+  /// Takes the lease of a variant that neither this machine nor the shared tier has, or waits for the machine that has
+  /// it, no longer than a bound. Ends early if the task is cancelled or Redis is away.
+  func lease(_ request: LeaseRequest) async -> LeaseOutcome
   /// Notes a purge of this machine before it is applied here: shared entries that it covers are refused from now on.
   ///
   /// - Returns: the purge's number, for `publish`.

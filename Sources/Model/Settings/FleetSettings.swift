@@ -12,6 +12,10 @@ public struct FleetSettings: Hashable, Sendable {
   public var retryInterval = Duration.seconds(1)
   /// The largest variant in Redis, in bytes; 0: none.
   public var variantLimit = 256 << 10
+  /// Whether one machine makes a variant while the others wait for it.
+  public var leases = true
+  /// The longest wait for a variant that another machine makes.
+  public var leaseWait = Duration.seconds(5)
 
   /// Creates the default settings.
   public init() {}

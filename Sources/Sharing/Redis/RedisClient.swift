@@ -5,7 +5,8 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// A client of one Redis server: two connections on one thread, one for short commands and one for reads that wait.
+/// A client of one Redis server: connections on one thread, one for short commands, and one for each kind of read that
+/// waits.
 ///
 /// Each command has a deadline. After a failure or a time-out the breaker is open: commands fail at once, until the
 /// client has connected and greeted the server again. So Redis away costs callers at most one time-out an interval.
@@ -16,6 +17,8 @@ final class RedisClient: Sendable {
     case commands
     /// `XREAD BLOCK`, which delays the commands behind it.
     case stream
+    /// `BLPOP` for notices of leases; there with `RedisConfiguration.readsNotices` only.
+    case notices
   }
 
   let counters = RedisCounters()
@@ -26,7 +29,9 @@ final class RedisClient: Sendable {
   /// Starts the thread.
   init(_ configuration: RedisConfiguration, log: Log) throws(SystemError) {
     self.configuration = configuration
-    lines = [Line.commands, .stream].map {
+    let names: [Line] =
+      configuration.readsNotices ? [.commands, .stream, .notices] : [.commands, .stream]
+    lines = names.map {
       RedisLine(name: "\($0)", isCounted: $0 == .commands, limit: configuration.queueLimit)
     }
     thread = try RedisThread()

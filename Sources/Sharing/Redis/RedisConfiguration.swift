@@ -10,6 +10,8 @@ struct RedisConfiguration: Sendable {
   var timeout = FleetSettings().timeout
   /// The pause after a first failure.
   var retryInterval = FleetSettings().retryInterval
+  /// Whether there is a connection for notices of leases.
+  var readsNotices = false
   /// The time for connecting, and again for the greeting. No caller waits for either.
   var patience = Duration.seconds(2)
   /// The most bytes of commands that wait for their replies, on one connection.

@@ -7,8 +7,15 @@ import Telemetry
 
 /// The variants that machines share.
 final class SharedTier: Sendable {
+  private enum Item {
+    /// A variant, and the lease that ends once it is written.
+    case write(Variant, SharedMark, HeldLease?)
+    /// A lease that ends once all before it is written.
+    case end(HeldLease)
+  }
+
   private struct State {
-    var queue = Deque<(variant: Variant, mark: SharedMark)>()
+    var queue = Deque<Item>()
     var bytes = 0
     var isDraining = false
   }
@@ -24,12 +31,15 @@ final class SharedTier: Sendable {
   private let filter: CacheKeyFilter
   private let prefix: String
   private let limit: Int
+  private let leases: FleetLeases?
   private let state = Lock(State())
 
-  /// - Parameter limit: the largest body in bytes; 0 turns the tier off.
+  /// - Parameters:
+  ///   - limit: the largest body in bytes; 0 turns the tier off.
+  ///   - leases: the leases that end with a write; `nil` without leases.
   init(
     client: RedisClient, stream: PurgeStream, coding: any VariantCoding, filter: CacheKeyFilter,
-    prefix: String, limit: Int
+    prefix: String, limit: Int, leases: FleetLeases? = nil
   ) {
     self.client = client
     self.stream = stream
@@ -37,6 +47,16 @@ final class SharedTier: Sendable {
     self.filter = filter
     self.prefix = prefix + "v:"
     self.limit = limit
+    self.leases = leases
+    leases?.finish.withLock { finish in
+      finish = { [weak self] lease in
+        self?.append { state in
+          // Bounded by the leases of this machine.
+          state.queue.append(.end(lease))
+          return true
+        }
+      }
+    }
   }
 
   /// Variants that wait to be written.
@@ -74,45 +94,89 @@ final class SharedTier: Sendable {
       .map { (mark, $0) }
   }
 
+  // MARK: Leases
+
+  /// Takes the lease of a variant, or waits for the machine that has it.
+  func lease(_ request: LeaseRequest) async -> LeaseOutcome {
+    guard let leases, limit > 0, stream.isSynchronised else { return .none }
+    let digest = Self.digest(of: request.key)
+    return await leases.lease(
+      of: request.key, digest: digest, waits: request.waits,
+      look: RedisCommand("GET", prefix + digest), generation: request.generation
+    ) { reply, generation in
+      guard case .bytes(let bytes) = reply,
+        let (mark, variant) = read(bytes, as: request.key, generation: generation),
+        stream.allows(request.key, mark: mark, filter: filter), await request.accepts(variant)
+      else { return nil }
+      return variant
+    }
+  }
+
   // MARK: Writing
 
   /// Queues a variant, or drops it.
   func store(_ variant: Variant, since mark: SharedMark) {
     guard case .memory = variant.body, variant.body.count <= limit else { return }
     guard client.isReady() else { return counters.dropped.add() }
-    let (isQueued, mustStart) = state.withLock { state -> (Bool, Bool) in
+    let isQueued = append { state in
       guard state.queue.count < Self.queueLimit,
         state.bytes + variant.body.count <= Self.queueBytes
-      else { return (false, false) }
-      state.queue.append((variant, mark))
+      else { return false }
+      state.queue.append(.write(variant, mark, leases?.claim(variant.key)))
       state.bytes += variant.body.count
+      return true
+    }
+    if !isQueued { counters.dropped.add() }
+  }
+
+  /// Changes the queue, which is drained if `change` returns `true`. Returns that.
+  @discardableResult private func append(_ change: (inout State) -> Bool) -> Bool {
+    let (isQueued, mustStart) = state.withLock { state -> (Bool, Bool) in
+      guard change(&state) else { return (false, false) }
       defer { state.isDraining = true }
       return (true, !state.isDraining)
     }
-    if !isQueued { counters.dropped.add() }
     if mustStart { Task { await drain() } }
+    return isQueued
   }
 
   private func drain() async {
-    while let (variant, mark) = next() {
-      guard let content = coding.encode(variant) else { continue }
-      let command = RedisCommand([
-        Array("SET".utf8), Array(name(of: variant.key).utf8), SharedEntry.bytes(mark, content),
-        Array("PX".utf8),
-        Array("\(Self.lifetime(of: variant.info.freshness, at: .now) * 1_000)".utf8),
-      ])
-      let reply = try? await client.send([command]).first
-      (reply == .status("OK") ? counters.stores : counters.dropped).add()
+    while let item = next() {
+      switch item {
+      case .write(let variant, let mark, let lease): await write(variant, mark, ending: lease)
+      case .end(let lease): await leases?.tell(lease)
+      }
     }
   }
 
-  private func next() -> (Variant, SharedMark)? {
+  private func write(_ variant: Variant, _ mark: SharedMark, ending lease: HeldLease?) async {
+    guard let content = coding.encode(variant) else {
+      if let lease { leases?.end(lease, admitting: nil) }
+      return
+    }
+    let bytes = SharedEntry.bytes(mark, content)
+    let life = Self.lifetime(of: variant.info.freshness, at: .now) * 1_000
+    let isWritten: Bool
+    if let leases, let lease {
+      let reply = try? await client.send([leases.write(bytes, life: life, ending: lease)]).first
+      isWritten = leases.hasWritten(lease, reply)
+    } else {
+      let command = RedisCommand([
+        Array("SET".utf8), Array(name(of: variant.key).utf8), bytes, Array("PX".utf8),
+        Array("\(life)".utf8),
+      ])
+      isWritten = (try? await client.send([command]).first) == .status("OK")
+    }
+    (isWritten ? counters.stores : counters.dropped).add()
+  }
+
+  private func next() -> Item? {
     state.withLock { state in
       guard let next = state.queue.popFirst() else {
         state.isDraining = false
         return nil
       }
-      state.bytes -= next.variant.body.count
+      if case .write(let variant, _, _) = next { state.bytes -= variant.body.count }
       return next
     }
   }
@@ -123,8 +187,10 @@ final class SharedTier: Sendable {
     return max(freshness.timeToLive(at: now) + (freshness.mayBeStale ? window : 0), 60)
   }
 
-  private func name(of key: CacheKey) -> String {
-    prefix + SharedEntry.digest(Array(key.text.utf8)[...])
+  private func name(of key: CacheKey) -> String { prefix + Self.digest(of: key) }
+
+  private static func digest(of key: CacheKey) -> String {
+    SharedEntry.digest(Array(key.text.utf8)[...])
   }
 }
 

@@ -28,6 +28,19 @@ extension MetricFamily {
     .gauge("pictor_fleet_stores_waiting", "Variants that wait to be written.") {
       $0.fleet?.storesWaiting
     },
+    .counters(
+      "pictor_fleet_leases_total", by: "event",
+      "Leases of variants, and waits for other machines, by what became of them."
+    ) {
+      guard let fleet = $0.fleet else { return [:] }
+      return [
+        "taken": fleet.leasesTaken, "lost": fleet.leasesLost, "waited": fleet.leasesWaited,
+        "served": fleet.leasesServed, "timed_out": fleet.leasesTimedOut,
+      ]
+    },
+    .gauge("pictor_fleet_leases_held", "Leases that this machine holds.") {
+      $0.fleet?.leasesHeld
+    },
     .counters("pictor_fleet_connection_failures_total", by: "service", "Connections that failed.") {
       $0.fleet.map { ["redis": $0.failures] } ?? [:]
     },

@@ -26,6 +26,18 @@ public struct FleetFigures: Codable, Hashable, Sendable {
   public var dropped = 0
   /// Variants that wait to be written.
   public var storesWaiting = 0
+  /// Leases of variants that this machine took.
+  public var leasesTaken = 0
+  /// Leases that ended, or went to another machine, before the work.
+  public var leasesLost = 0
+  /// Leases that this machine holds.
+  public var leasesHeld = 0
+  /// Waits for a variant that another machine makes.
+  public var leasesWaited = 0
+  /// Waits that ended with the variant.
+  public var leasesServed = 0
+  /// Waits that ended without, after `fleet.lease_wait`.
+  public var leasesTimedOut = 0
   /// Purges of this machine that are in the stream.
   public var purgesPublished = 0
   /// Purges of other machines that were applied here.
@@ -40,6 +52,12 @@ public struct FleetFigures: Codable, Hashable, Sendable {
 
   enum CodingKeys: String, CodingKey {
     case commands, unavailable, errors, failures, hits, misses, refused, stores, dropped
+    case leasesTaken = "leases_taken"
+    case leasesLost = "leases_lost"
+    case leasesHeld = "leases_held"
+    case leasesWaited = "leases_waited"
+    case leasesServed = "leases_served"
+    case leasesTimedOut = "leases_timed_out"
     case storesWaiting = "stores_waiting"
     case isConnected = "connected"
     case timedOut = "timed_out"

@@ -26,6 +26,8 @@ private final class TestFleet: SharedCache {
     variants.withLock { $0[variant.key] = variant }
   }
 
+  func lease(_ request: LeaseRequest) async -> LeaseOutcome { .none }
+
   func beginPurge(_ scope: PurgeScope) -> Int { 1 }
 
   func publish(_ scope: PurgeScope, number: Int) async {}

@@ -31,12 +31,18 @@ struct SharedStep: MissStep {
     guard lookup.shares, miss.lease == nil, applies(to: request), let found = await find(request),
       let response = lookup.response(with: found, timings: miss.timings)
     else { return .next }
-    lookup.keepShared(found.variant, for: request)
-    candidates.withLock { $0.note(found.variant, of: request.transform) }
+    keep(found.variant, for: request)
     return .response(response)
   }
 
-  private func applies(to request: ImageRequest) -> Bool {
+  /// Stores a variant of another machine here.
+  func keep(_ variant: Variant, for request: ImageRequest) {
+    lookup.keepShared(variant, for: request)
+    candidates.withLock { $0.note(variant, of: request.transform) }
+  }
+
+  /// Whether machines may share the answer to a request.
+  func applies(to request: ImageRequest) -> Bool {
     request.options.cache.readsCache && !request.options.isRevalidation
       && VariantCache.mayBeShared(request.key)
       && request.transform.watermark?.source.scheme != .local
@@ -44,10 +50,22 @@ struct SharedStep: MissStep {
 
   /// Returns the fresh variant, unless this machine knows better.
   private func find(_ request: ImageRequest) async -> CachedVariant? {
-    guard let found = await lookup.shared(request), found.use == .fresh,
-      await !isOutdated(found.variant, for: request)
-    else { return nil }
+    guard let found = await lookup.shared(request), await accepts(found, for: request) else {
+      return nil
+    }
     return found
+  }
+
+  /// Whether a shared variant is fresh, and this machine knows no better.
+  func accepts(_ found: CachedVariant, for request: ImageRequest) async -> Bool {
+    guard found.use == .fresh else { return false }
+    return await !isOutdated(found.variant, for: request)
+  }
+
+  /// Whether this machine has the source, fresh enough.
+  func hasSource(of request: ImageRequest) async -> Bool {
+    guard let entry = await sources.entry(of: request.key.source) else { return false }
+    return lookup.use(of: entry.freshness, by: request) != nil
   }
 
   /// Whether this machine has an upload in place of the source or the watermark, or other bytes of the

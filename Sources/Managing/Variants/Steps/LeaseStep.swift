@@ -1,0 +1,46 @@
+// LeaseStep: makes a variant once in the fleet.
+
+import Model
+
+/// Takes the lease of the variant, or answers with what another machine makes meanwhile. `VariantService` ends the
+/// lease.
+///
+/// A machine that has the source does not wait: rendering costs less, and the other's source may be of other bytes.
+struct LeaseStep: MissStep {
+  let lookup: VariantLookup
+  let shared: SharedStep
+
+  let name = "lease"
+
+  func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
+    guard lookup.shares, applies(to: plan.request) else { return .next("") }
+    return .next("one machine makes the variant; others wait for it")
+  }
+
+  func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
+    let request = miss.request
+    guard lookup.shares, miss.lease == nil, applies(to: request) else { return .next }
+    let waits = await !shared.hasSource(of: request)
+    let outcome = await lookup.lease(of: request, waits: waits) { [shared] in
+      await shared.accepts($0, for: request)
+    }
+    switch outcome {
+    case .none: return .next
+    case .held(let lease):
+      miss.fleetLease = lease
+      return .next
+    case .shared(let variant):
+      guard
+        let response = lookup.response(withShared: variant, to: request, timings: miss.timings)
+      else { return .next }
+      shared.keep(variant, for: request)
+      return .response(response)
+    }
+  }
+
+  /// Whether the work is worth a lease: a plain source is not shared as a variant.
+  private func applies(to request: ImageRequest) -> Bool {
+    request.options.cache != .only && request.transform != Transform()
+      && shared.applies(to: request)
+  }
+}

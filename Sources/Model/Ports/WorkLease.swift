@@ -1,0 +1,43 @@
+// WorkLease: the right of one machine of a fleet to make a variant, while others wait for it.
+
+/// A lease in the fleet. While it is held, other machines wait for the variant instead of making it too.
+public protocol WorkLease: Sendable {
+  /// The work has ended. If the variant was shared, others are told once they can read it; otherwise they are told to
+  /// work themselves. Never blocks, and does nothing for a lease that has ended.
+  ///
+  /// - Parameter admit: shares a variant that waits for a second request; called if another machine waits for it.
+  func end(admitting admit: (@Sendable () -> Void)?)
+}
+
+/// What a machine does about a variant that neither it nor the shared tier has.
+public enum LeaseOutcome: Sendable {
+  /// It works without a lease: nobody works, or waiting has not helped.
+  case none
+  /// It works, and others wait for it. The holder has to end the lease.
+  case held(any WorkLease)
+  /// Another machine has made the variant.
+  case shared(Variant)
+}
+
+/// What a machine needs to know about a wait for another machine.
+public struct LeaseRequest: Sendable {
+  /// The variant.
+  public let key: CacheKey
+  /// Whether to wait for another machine. Without, a free lease is taken.
+  public let waits: Bool
+  /// Returns the generation for a shared variant, read before each look-up (`PurgeList`).
+  public let generation: @Sendable () -> Int
+  /// Whether a shared variant answers the request.
+  public let accepts: @Sendable (Variant) async -> Bool
+
+  /// Creates a request.
+  public init(
+    key: CacheKey, waits: Bool, generation: @escaping @Sendable () -> Int,
+    accepts: @escaping @Sendable (Variant) async -> Bool
+  ) {
+    self.key = key
+    self.waits = waits
+    self.generation = generation
+    self.accepts = accepts
+  }
+}

@@ -1,0 +1,225 @@
+// FleetLeases: one flight in the fleet: leases of variants, and waits for those of other machines.
+
+import Model
+import Platform
+import Synchronization
+import Telemetry
+
+/// When leases end and waits give up.
+struct LeaseTiming: Sendable {
+  /// How long a lease lasts without renewal: what a machine that dies costs others. It is renewed after each third.
+  var life = Duration.seconds(3)
+  /// The longest wait for another machine.
+  var wait = FleetSettings().leaseWait
+  /// The pause between two looks in case notices are lost, with jitter.
+  var poll = Duration.milliseconds(200)
+}
+
+/// The leases of this machine.
+final class FleetLeases: Sendable {
+  private struct State {
+    var held: [CacheKey: HeldLease] = [:]
+    var isRenewing = false
+  }
+
+  let counters = LeaseCounters()
+  private let client: RedisClient
+  private let commands: LeaseCommands
+  private let timing: LeaseTiming
+  private let waiters: LeaseWaiters
+  private let state = Lock(State())
+  private let lastToken = Atomic<Int>(0)
+
+  /// - Parameter machine: a name that no other machine has.
+  init(client: RedisClient, prefix: String, machine: String, timing: LeaseTiming) {
+    self.client = client
+    self.timing = timing
+    commands = LeaseCommands(
+      prefix: prefix, machine: machine, life: Int(timing.life / .milliseconds(1)))
+    waiters = LeaseWaiters(client: client, commands: commands)
+  }
+
+  /// Leases that this machine holds.
+  var held: Int { state.withLock { $0.held.count } }
+  /// Waits for other machines.
+  var waiting: Int { waiters.count }
+
+  // MARK: Taking
+
+  /// Takes the lease, or waits for its holder.
+  ///
+  /// - Parameters:
+  ///   - look: the command that reads the shared variant.
+  ///   - generation: returns the generation for a variant; read before each look.
+  ///   - read: returns the variant in a reply and of a generation, if it answers the request.
+  func lease(
+    of key: CacheKey, digest: String, waits: Bool, look: RedisCommand,
+    generation: () -> Int, read: (RedisReply, Int) async -> Variant?
+  ) async -> LeaseOutcome {
+    let token = "\(commands.machine)-\(lastToken.wrappingAdd(1, ordering: .relaxed).newValue)"
+    let deadline = ContinuousClock.now + timing.wait
+    var waiter: LeaseWaiter?
+    defer { if let waiter { waiters.remove(waiter, of: digest) } }
+    var mayWait = waits
+    while true {
+      var start = generation()
+      // The lease first: if it is free, the reply to `look` has what its last holder wrote.
+      guard
+        let replies = try? await client.send([
+          commands.take(digest, token: token, waits: mayWait), look,
+        ]), replies.count == 2, case .integer(let isTaken) = replies[0]
+      else { return .none }
+      let found = await read(replies[1], start)
+      if isTaken == 1 {
+        let lease = hold(key, digest: digest, token: token)
+        guard let found else { return .held(lease) }
+        // Others may have waited for the machine whose lease this is now.
+        lease.end(admitting: nil)
+        return served(found, after: waiter)
+      }
+      if let found { return served(found, after: waiter) }
+      guard mayWait, !Task.isCancelled else { return .none }
+      if waiter == nil {
+        // Asks once more after this, so a notice that came before is not missed.
+        waiter = waiters.add(digest)
+        counters.waited.add()
+        continue
+      }
+      guard let present = waiter, .now < deadline else {
+        counters.timedOut.add()
+        return .none
+      }
+      let pause = min(timing.poll * Double.random(in: 0.75...1.25), deadline - .now)
+      switch await present.notice(within: pause)?.end {
+      case .alone: return .none
+      case .shared:
+        start = generation()
+        if let reply = try? await client.send([look]).first, let found = await read(reply, start) {
+          return served(found, after: present)
+        }
+        // Purged meanwhile, or too old for this request: waiting again does not help.
+        mayWait = false
+      case nil: break
+      }
+    }
+  }
+
+  private func served(_ variant: Variant, after waiter: LeaseWaiter?) -> LeaseOutcome {
+    if waiter != nil { counters.served.add() }
+    return .shared(variant)
+  }
+
+  private func hold(_ key: CacheKey, digest: String, token: String) -> HeldLease {
+    let lease = HeldLease(key, digest: digest, token: token, owner: self)
+    counters.taken.add()
+    let mustStart = state.withLock { state in
+      state.held[key] = lease
+      defer { state.isRenewing = true }
+      return !state.isRenewing
+    }
+    if mustStart { Task.detached { [self] in await renew() } }
+    return lease
+  }
+
+  // MARK: Holding
+
+  /// Returns the lease that the write of a variant has to end.
+  func claim(_ key: CacheKey) -> HeldLease? {
+    state.withLock { $0.held[key] }.flatMap { $0.claim() ? $0 : nil }
+  }
+
+  /// Renews leases of long work. Short work ends before.
+  private func renew() async {
+    while isNeeded() {
+      try? await Task.sleep(for: timing.life / 3)
+      let old = state.withLock { Array($0.held.values) }
+        .filter { !$0.isLost && $0.start.duration(to: .now) >= timing.life / 4 }
+      guard !old.isEmpty,
+        let replies = try? await client.send(
+          old.map { commands.renew($0.digest, token: $0.token) })
+      else { continue }
+      // Unless it has been written and freed in between.
+      for (lease, reply) in zip(old, replies) where reply == .integer(0) && lease.isWorking {
+        if lease.lose() { counters.lost.add() }
+      }
+    }
+  }
+
+  private func isNeeded() -> Bool {
+    state.withLock { state in
+      if state.held.isEmpty { state.isRenewing = false }
+      return state.isRenewing
+    }
+  }
+
+  private func forget(_ lease: HeldLease) {
+    state.withLock { if $0.held[lease.key] === lease { $0.held[lease.key] = nil } }
+  }
+
+  // MARK: Ending
+
+  /// The command that writes a variant and ends its lease.
+  func write(_ content: [UInt8], life: Int, ending lease: HeldLease) -> RedisCommand {
+    commands.end(lease.digest, token: lease.token, as: .shared, writing: (content, life))
+  }
+
+  /// Reads the reply to `write`. Returns whether the variant is written.
+  func hasWritten(_ lease: HeldLease, _ reply: RedisReply?) -> Bool {
+    forget(lease)
+    if reply == .integer(-1), lease.lose() { counters.lost.add() }
+    return reply == .integer(1)
+  }
+
+  /// Ends a lease without a variant. Never waits.
+  func end(_ lease: HeldLease, admitting admit: (@Sendable () -> Void)?) {
+    let command = commands.end(
+      lease.digest, token: lease.token, as: .alone, unlessAwaited: admit != nil)
+    guard let admit else {
+      forget(lease)
+      return client.send([command], on: .commands, within: nil) { _ in }
+    }
+    client.send([command], on: .commands, within: nil) { [self] outcome in
+      guard (try? outcome.get())?.first == .integer(2) else {
+        forget(lease)
+        return
+      }
+      Task.detached { [self] in
+        admit()
+        // Behind the write, if there is one: the queue of variants keeps the order.
+        finish.withLock { $0 }?(lease)
+      }
+    }
+  }
+
+  /// Ends a lease once all variants that wait now are written. Set by the tier.
+  let finish = Lock<(@Sendable (HeldLease) -> Void)?>(nil)
+
+  /// Tells others that a variant may be there.
+  func tell(_ lease: HeldLease) async {
+    forget(lease)
+    _ = try? await client.send([commands.end(lease.digest, token: lease.token, as: .shared)])
+  }
+
+  /// Frees all leases, since this machine ends.
+  func endAll() async {
+    let held = state.withLock { state in
+      defer { state.held = [:] }
+      return Array(state.held.values)
+    }
+    _ = try? await client.send(held.map { commands.end($0.digest, token: $0.token, as: .alone) })
+  }
+}
+
+/// Counts since the start.
+final class LeaseCounters: Sendable {
+  /// Leases taken.
+  let taken = Counter()
+  /// Leases that ended, or went to another machine, before the work.
+  let lost = Counter()
+  /// Waits for another machine.
+  let waited = Counter()
+  /// Waits that ended with the variant.
+  let served = Counter()
+  /// Waits that ended without, after the longest wait.
+  let timedOut = Counter()
+}
