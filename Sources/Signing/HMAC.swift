@@ -14,6 +14,24 @@ enum HMAC {
     return state.digest()
   }
 
+  /// Returns the SHA-256 of bytes as 64 hexadecimal digits in lower case.
+  static func hexSHA256(of bytes: [UInt8]) -> String {
+    // GLib fails only for unknown digest types.
+    guard let text = g_compute_checksum_for_data(G_CHECKSUM_SHA256, bytes, gsize(bytes.count))
+    else {
+      preconditionFailure("GLib knows no SHA-256")
+    }
+    defer { g_free(text) }
+    return String(cString: text)
+  }
+
+  /// Returns bytes as hexadecimal digits in lower case.
+  static func hexadecimal(_ bytes: [UInt8]) -> String {
+    let digits = Array("0123456789abcdef".utf8)
+    return String(
+      decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
+  }
+
   /// Owns GLib's state.
   private struct State: ~Copyable {
     private let hmac: OpaquePointer

@@ -183,8 +183,8 @@ public enum HTTPDate {
     return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
   }
 
-  /// The inverse of `daysSinceEpoch(year:month:day:)`.
-  private static func civilDate(daysSinceEpoch days: Int) -> (year: Int, month: Int, day: Int) {
+  /// Returns the date of a day in the Gregorian calendar, counted from 1970-01-01.
+  public static func civilDate(daysSinceEpoch days: Int) -> (year: Int, month: Int, day: Int) {
     let (era, dayOfEra) = (days + 719_468).quotientAndRemainder(floorDividingBy: 146_097)
     let yearOfEra =
       (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
