@@ -15,7 +15,7 @@ built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
 .PHONY: help run build build-all test test-sanitized fuzz lint format docs check-clients check-deployments check-fleet check-metrics \
-	check-page check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images soak set-up
+	check-page check-s3 check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images soak set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -73,6 +73,10 @@ check-metrics: $(built) ## /metrics of the program, the dashboard and the alert 
 check-tracing: $(built) ## the export of spans, to a collector that parses them with OpenTelemetry's own messages
 	@scripts/set-up python3 python3-venv
 	scripts/check-tracing .build/$(BUILD)/pictor
+
+check-s3: $(built) ## sources in S3, from moto, with botocore's signatures
+	@scripts/set-up python3 python3-venv
+	scripts/check-s3 .build/$(BUILD)/pictor
 
 check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE=1: README's screenshot
 	@scripts/set-up python3 python3-pip chromium chromium-driver

@@ -57,7 +57,7 @@ let package = Package(
       swiftSettings: optimized),
     .target(
       name: "Downloading",
-      dependencies: words + ["CCurl", "CGLib", "CDeflate", "CZlib", "CBrotli", "CZstd"],
+      dependencies: words + ["Signing", "CCurl", "CGLib", "CDeflate", "CZlib", "CBrotli", "CZstd"],
       swiftSettings: optimized),
     .target(name: "Tracing", dependencies: words + ["CCurl"]),
     .target(
@@ -167,7 +167,8 @@ let package = Package(
     .testTarget(
       name: "CacheModelTests", dependencies: words + ["Managing", "Caching", "TestSupport"],
       swiftSettings: optimized),
-    .testTarget(name: "DownloadingTests", dependencies: words + ["Downloading", "TestSupport"]),
+    .testTarget(
+      name: "DownloadingTests", dependencies: words + ["Downloading", "Signing", "TestSupport"]),
     .testTarget(
       name: "SharingTests",
       dependencies: words + ["Sharing", "Managing", "Caching", "TestSupport"]),

@@ -32,7 +32,7 @@ extension HostRule {
     if written.user != nil, written.token != nil {
       return ("token", "it cannot be combined with user and password")
     }
-    return conflictOfFields ?? conflictOfCookies
+    return conflictOfFields ?? conflictOfCookies ?? conflictOfStore
   }
 
   /// Each field has one value, from one member.

@@ -35,6 +35,7 @@ extension HostRule {
       }
       rule.secretHeaders.append(field)
     }
+    if let store { rule.storeCredentials = try store.credentials(secret) }
     switch written.proxy {
     case .none: rule.proxy = .standard
     case .direct: rule.proxy = .direct

@@ -40,7 +40,7 @@ final class DownloadMonitor: Sendable {
   /// Adds a download.
   func add(_ load: PendingDownload) {
     let status = DownloadStatus(
-      id: UInt64(load.id), url: SecretMask.withoutUsers(load.target.url.text),
+      id: UInt64(load.id), url: SecretMask.withoutUsers(load.target.source.text),
       host: load.target.hostAndPort,
       priority: load.priority.value)
     let line = Line(status: status, load: load)

@@ -4,7 +4,7 @@ import Model
 import Platform
 import Telemetry
 
-/// Fetches `http` and `https` sources with libcurl. One thread runs hundreds of transfers and
+/// Fetches `http`, `https` and `s3` sources with libcurl. One thread runs hundreds of transfers and
 /// reuses connections (HTTP/2 over TLS).
 ///
 /// - Redirects are followed hop by hop; each hop's scheme, host and address are checked.
@@ -90,7 +90,9 @@ public final class Downloader: ImageLoader, DownloadOperations {
     let target: DownloadTarget
     do {
       let isProbe = configuration.dryRun?.isOrigin(request.url) == true
-      target = try DownloadTarget(request.url, hosts: isProbe ? HostPolicy() : configuration.hosts)
+      target = try DownloadTarget.of(
+        request.url, hosts: isProbe ? HostPolicy() : configuration.hosts,
+        rules: configuration.hostRules)
     } catch {
       counters.count(.failure(error), bytes: 0, duration: nil)
       throw error
@@ -128,7 +130,8 @@ public final class Downloader: ImageLoader, DownloadOperations {
   public func outlook(for url: SourceURL) async -> LoadOutlook? {
     var refused = LoadOutlook()
     do throws(ImageError) {
-      let target = try DownloadTarget(url, hosts: configuration.hosts)
+      let target = try DownloadTarget.of(
+        url, hosts: configuration.hosts, rules: configuration.hostRules)
       let outlook = await Reply.of { reply in
         guard mailbox.post(.inspect(target, reply)) else { return reply.give(nil) }
       }

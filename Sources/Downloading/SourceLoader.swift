@@ -7,7 +7,7 @@ public struct SourceLoader: ImageLoader {
   private let remote: Downloader
   private let local: LocalFiles
 
-  /// Creates a loader that uses `remote` for `http` and `https`, and `local` for `local`.
+  /// Creates a loader that uses `remote` for `http`, `https` and `s3`, and `local` for `local`.
   public init(remote: Downloader, local: LocalFiles) {
     self.remote = remote
     self.local = local
@@ -16,7 +16,7 @@ public struct SourceLoader: ImageLoader {
   /// See `Downloader.load` and `LocalFiles.load`.
   public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     switch request.url.scheme {
-    case .http, .https: try await remote.load(request)
+    case .http, .https, .s3: try await remote.load(request)
     case .local: try await local.load(request)
     }
   }

@@ -84,8 +84,8 @@ public enum ImageError: Error, Hashable, Sendable {
   /// allow it.
   case sourceUnreachable(detail: String, key: String? = nil)
   /// The origin responded with a status other than 200, 404 or 410. `retryAfter` is its
-  /// `Retry-After` in seconds, if present.
-  case sourceError(status: Int, retryAfter: Int? = nil)
+  /// `Retry-After` in seconds, if present; the detail is the code in its body, if it is an object store.
+  case sourceError(status: Int, retryAfter: Int? = nil, detail: String? = nil)
   /// The transfer ended before the body was complete.
   case sourceIncomplete(detail: String)
   /// The TLS handshake with the origin failed.
@@ -128,26 +128,6 @@ public enum ImageError: Error, Hashable, Sendable {
   /// - `isRepeated`: whether the failure comes from the cache, without a new attempt.
   indirect case remembered(
     ImageError, seconds: Int, clientSeconds: Int? = nil, isRepeated: Bool)
-}
-
-extension ImageError {
-  /// The underlying failure, without the wrappers `remembered` and `ofVariant`.
-  public var cause: ImageError {
-    switch self {
-    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.cause
-    default: self
-    }
-  }
-
-  /// Whether the source itself is at fault: it cannot be decoded or exceeds a limit for every
-  /// variant. Failures that depend on parameters, encoders, memory or a lost worker are not the
-  /// source's.
-  public var isOfSource: Bool {
-    switch self {
-    case .undecodable, .unsupportedFormat, .tooManyPixels, .tooManyFrames, .tooCostly: true
-    default: false
-    }
-  }
 }
 
 extension ImageError {
@@ -294,7 +274,7 @@ extension ImageError {
     case .tooCostly(let reason, _): "the image is too costly to process: \(reason)"
     case .internal: "internal error; the log line with this request id has the details"
     case .sourceUnreachable: "the origin cannot be reached"
-    case .sourceError(let status, _): "the origin responded with status \(status)"
+    case .sourceError(let status, _, _): "the origin responded with status \(status)"
     case .sourceIncomplete: "the origin ended the transfer before the image was complete"
     case .sourceTLS: "the TLS handshake with the origin failed"
     case .tooManyRedirects(let limit): "the origin redirects more than \(limit) times"
@@ -326,6 +306,7 @@ extension ImageError {
       .sourceIncomplete(let detail), .sourceTLS(let detail), .sourceTimeout(let detail, _):
       let text = detail.isEmpty && decidingKey != nil ? message : detail
       return text.isEmpty ? nil : text + hint
+    case .sourceError(_, _, let detail?): return detail
     case .watermark(let cause):
       return "watermark: \(cause.logDetail ?? cause.message)"
     case .remembered(let cause, _, _, _), .ofVariant(let cause): return cause.logDetail

@@ -26,7 +26,7 @@ public struct FreshnessConfiguration: Sendable {
 
   /// Returns the settings for a URL, and whether its origin gets cookies from a cookie jar.
   func settings(for url: SourceURL) -> (FreshnessSettings, keepsCookies: Bool) {
-    guard let rule = hostRules.first(where: { $0.host.matches(url.host) }) else {
+    guard let rule = hostRules.first(where: { $0.covers(url) }) else {
       return (settings, false)
     }
     return (settings.overridden(by: rule.freshness), rule.keepsCookies)

@@ -99,6 +99,7 @@ struct HostRuleMember: Sendable {
         rule.written.proxy = text == "direct" ? .direct : ProxyURL.setting(text).map { .url($0) }
         return rule.written.proxy != nil
       }, write: { $0.written.proxy.map { ConfigurationKey.quoted($0.text) } }),
+    store,
   ]
 
   // MARK: Kinds of members

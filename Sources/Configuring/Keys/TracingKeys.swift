@@ -67,7 +67,7 @@ extension Configuration {
   /// Whether a text is a URL that spans can be sent to. It is sent as it is, so it needs no normalizing.
   private static func isCollector(_ text: String) -> Bool {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }), text.utf8.count <= 2_048,
-      !text.contains("#"), let url = try? SourceURL(parsing: text), url.scheme != .local,
+      !text.contains("#"), let url = try? SourceURL(parsing: text), url.scheme.isHTTP,
       text.hasPrefix("\(url.scheme.rawValue)://")
     else { return false }
     let rest = text.dropFirst(url.scheme.rawValue.count + 3)

@@ -193,7 +193,7 @@ extension CircuitBreaker.Outcome {
     case .success, .failure(.sourceTLS): self = .success
     case .failure(.sourceTimeout), .failure(.sourceUnreachable):
       self = hasSentRequest ? .failureOfURL(url.text.hashValue) : .failure
-    case .failure(.sourceError(let status, _)) where (500..<600).contains(status):
+    case .failure(.sourceError(let status, _, _)) where (500..<600).contains(status):
       self = .failureOfURL(url.text.hashValue)
     case .failure(.cancelled), .failure(.draining), .failure(.internal): self = .nothing
     case .failure: self = hasAnswer ? .success : .nothing

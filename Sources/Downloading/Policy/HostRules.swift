@@ -21,7 +21,19 @@ struct HostRules: Sendable {
   }
 
   /// Returns the rule for a host in the form of `DownloadTarget.host`.
-  subscript(host: String) -> Entry? { entries.first { $0.rule.host.matches(host) } }
+  subscript(host: String) -> Entry? {
+    entries.first { $0.rule.store == nil && $0.rule.host.matches(host) }
+  }
+
+  /// Returns the rule for a bucket.
+  subscript(bucket bucket: String) -> Entry? {
+    entries.first { $0.rule.store != nil && $0.rule.host.matches(bucket) }
+  }
+
+  /// Returns the rule for the requests to a target.
+  subscript(target: DownloadTarget) -> Entry? {
+    if let object = target.object { self[bucket: object.host] } else { self[target.host] }
+  }
 }
 
 /// The origins that a load was redirected through. Decides which origins get secrets (RFC 9110,

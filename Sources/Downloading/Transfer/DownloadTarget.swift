@@ -23,6 +23,8 @@ struct DownloadTarget: Sendable {
 
   /// The URL that curl fetches.
   let url: SourceURL
+  /// The `s3` URL of the object that `url` requests; `nil` for any other request.
+  let object: SourceURL?
   /// The host as curl reads it.
   let host: String
   /// Host and port; the key of `limitPerHost`.
@@ -32,7 +34,7 @@ struct DownloadTarget: Sendable {
   ///
   /// - Throws: `ImageError.forbiddenSource`, or `invalidURL` if curl finds no usable host.
   init(_ url: SourceURL, hosts: HostPolicy) throws(ImageError) {
-    guard url.scheme != .local else {
+    guard url.scheme.isHTTP else {
       throw .forbiddenSource(reason: "its scheme is not http or https", detail: url.text)
     }
     let url = Self.undotted(url) ?? url
@@ -42,8 +44,40 @@ struct DownloadTarget: Sendable {
     try hosts.check(host: host, port: url.port, path: url.path)
     self.url = url
     self.host = host
+    object = nil
     hostAndPort = "\(host):\(url.port)"
   }
+
+  /// Returns what has to be requested for a source.
+  ///
+  /// The lists of hosts are about what clients name. An object store's endpoint is the operator's, so the rule of its
+  /// bucket is what allows it.
+  ///
+  /// - Throws: `ImageError.forbiddenSource` or `invalidURL`.
+  static func of(
+    _ source: SourceURL, hosts: HostPolicy, rules: [HostRule]
+  ) throws(ImageError) -> DownloadTarget {
+    guard source.scheme == .s3 else { return try DownloadTarget(source, hosts: hosts) }
+    guard let store = rules.first(where: { $0.covers(source) })?.store else {
+      throw .forbiddenSource(
+        reason: "its bucket is not configured", detail: "\(source.host) has no rule with s3",
+        key: "hosts")
+    }
+    return try DownloadTarget(object: source, at: try store.url(of: source))
+  }
+
+  private init(object: SourceURL, at url: SourceURL) throws(ImageError) {
+    guard let host = Self.host(of: url) else {
+      throw .internal(detail: "\(url.text) has an invalid host")
+    }
+    self.url = url
+    self.host = host
+    self.object = object
+    hostAndPort = "\(host):\(url.port)"
+  }
+
+  /// The URL that operators know the request by.
+  var source: SourceURL { object ?? url }
 
   /// Whether the host is a name that a resolver has to be asked for. Addresses and localhost names are
   /// not (RFC 6761, section 6.3): their refusal tells nothing that the URL does not.

@@ -8,7 +8,7 @@ import Platform
 extension Transfer {
   /// Sets the options of a hop or a retry. All share one deadline.
   func aim(at target: DownloadTarget, now: ContinuousClock.Instant) throws(ImageError) {
-    let entry = rules.hosts[target.host]
+    let entry = rules.hosts[target]
     let isProbe = rules.configuration.dryRun?.isOrigin(target.url) == true
     let proxy = isProbe ? nil : rules.proxy(entry?.rule)
     if proxy != nil, let refusal = rules.refusal(byProxy: target.host) {
@@ -23,12 +23,14 @@ extension Transfer {
     let headers = try rules.headers(
       of: entry?.rule, forwarded: trail.isFirst(target) ? forwarded : [],
       hasSecrets: sendsSecrets(of: entry?.rule, to: target), validators: validators,
-      isRedirected: !redirects.isEmpty,
-      trail: servers, trace: told)
+      isRedirected: !redirects.isEmpty, trail: servers, trace: told,
+      signature: ObjectRequest.signature(for: target, of: entry?.rule))
     // curl reads the list until it gets another one.
     try easy.set(CURLOPT_HTTPHEADER, pointer: headers.pointer)
     self.headers = headers
     try easy.set(CURLOPT_URL, to: target.url.text)
+    // A signature covers the path as it is sent.
+    try easy.set(CURLOPT_PATH_AS_IS, to: target.object != nil)
     // Over TLS, ALPN tells whether a connection can be multiplexed, so waiting is worthwhile.
     // Without TLS only the first response tells, and all transfers would wait for a slow one.
     try easy.set(CURLOPT_PIPEWAIT, to: target.url.scheme == .https)
@@ -73,6 +75,8 @@ extension Transfer {
   /// Returns whether a hop gets its rule's secrets, and records the hop.
   func sendsSecrets(of rule: HostRule?, to target: DownloadTarget) -> Bool {
     let isOfTrail = trail.enter(target)
+    // The operator chose the endpoint, and no redirect leads to or from it.
+    if target.object != nil { return true }
     return isOfTrail && rule?.sendsCredentials(to: target.url.scheme, port: target.url.port) == true
   }
 
@@ -107,6 +111,13 @@ extension Transfer {
   /// - Throws: the error of a refused redirect.
   func follow(_ location: String, now: ContinuousClock.Instant) throws(ImageError) {
     let configuration = rules.configuration
+    // The signature is for this endpoint, and a redirect tells of a wrong region or endpoint.
+    if target.object != nil {
+      throw .sourceError(
+        status: response.status,
+        detail: "a redirect of an object store is not followed"
+          + (storeCode.map { ": \($0)" } ?? ""))
+    }
     guard redirects.count < configuration.maximumRedirects else {
       throw .tooManyRedirects(limit: configuration.maximumRedirects)
     }

@@ -11,7 +11,7 @@ final class Transfer {
   let easy: EasyHandle
   let rules: TransferRules
   let room: BodyRoom
-  private let alarm: TransferAlarm
+  let alarm: TransferAlarm
   let refusedNames: RefusedNames
   let validators: Validators?
   /// The client's request fields for the first origin.
@@ -46,14 +46,16 @@ final class Transfer {
   var usesProxy = false
   /// The responses of the redirects so far.
   var redirects: [OriginResponse] = []
-  private var retries = 0
-  private var head: OriginResponseParser
+  var retries = 0
+  var head: OriginResponseParser
   /// The body; `nil` before a complete head.
-  private var body: IncomingBody?
+  var body: IncomingBody?
   private var discarded = 0
-  private var timings = Timings()
+  /// The body of an object store's error, up to `discardLimit`.
+  private var errorBody: [UInt8] = []
+  var timings = Timings()
   /// The local reason for aborting; curl only reports that a callback aborted.
-  private var failure: ImageError?
+  var failure: ImageError?
   var refusedAddress: ImageError?
   var hasOpenedSocket = false
   /// When the current hop's response head was complete.
@@ -61,7 +63,7 @@ final class Transfer {
   /// When the current hop had a connection and its request was sent.
   private var sentAt: ContinuousClock.Instant?
   /// The event that the transfer waits for. `alarm` rings no later than its deadline.
-  private(set) var wait = Wait.nothing
+  var wait = Wait.nothing
 
   /// Bodies of redirects and errors are read to this many bytes, so that the connection can be used again.
   private static let discardLimit = 64 << 10
@@ -141,6 +143,7 @@ final class Transfer {
   func forgetHop() {
     head = OriginResponseParser(limit: rules.configuration.maximumHeaderBytes)
     discarded = 0
+    errorBody = []
     refusedAddress = nil
     hasOpenedSocket = false
     sentAt = nil
@@ -210,6 +213,9 @@ final class Transfer {
     }
   }
 
+  /// The code in the body of an object store's error.
+  var storeCode: String? { ObjectRequest.code(in: errorBody) }
+
   /// The current hop's response, with its times.
   var response: OriginResponse {
     var response = head.origin
@@ -220,7 +226,7 @@ final class Transfer {
   }
 
   /// The current hop's response, with the responses of previous redirects.
-  private var origin: OriginResponse {
+  var origin: OriginResponse {
     var origin = response
     origin.redirects = redirects
     return origin
@@ -253,6 +259,9 @@ final class Transfer {
     guard failure == nil else { return .abort }
     guard TransferFailure.error(status: head.origin.status) == nil, let body else {
       discarded += bytes.count
+      if target.object != nil {
+        errorBody += bytes.prefix(max(Self.discardLimit - errorBody.count, 0))
+      }
       return discarded <= Self.discardLimit ? .taken : .abort
     }
     switch body.receive(bytes) {
@@ -265,84 +274,4 @@ final class Transfer {
       return .abort
     }
   }
-
-  // MARK: The end of a hop
-
-  /// Evaluates the end of a hop. Call once per hop, after curl has released the handle.
-  ///
-  /// - Parameter unresolved: why curl did not get the handle: the hop's name has no addresses.
-  func hopEnded(
-    _ code: CURLcode, unresolved: String? = nil, now: ContinuousClock.Instant
-  ) -> Outcome {
-    if unresolved == nil {
-      var hop = easy.timings
-      hop.dns = hop.dns.map { $0 + lookUpTime }
-      timings.add(hop)
-      share?.receivedAnswer(on: easy)
-    }
-    wait = .nothing
-    do throws(ImageError) {
-      if let failure { throw failure }
-      if body?.isWaiting == true { throw .overloaded(queue: "download memory", retryAfter: 1) }
-      if let refusedAddress, !hasOpenedSocket { throw refusedAddress }
-      // The head of an error or redirect is sufficient, even if its body failed.
-      if head.isComplete, code != CURLE_OPERATION_TIMEDOUT {
-        if let location = head.redirect {
-          try follow(target.absolute(location), now: now)
-          return .nextHop
-        }
-        if head.origin.status == 304, validators != nil {
-          return .ended(.success(.notModified(origin, timings)))
-        }
-        let seconds = head.retryAfter.flatMap { RetryPolicy.seconds(ofRetryAfter: $0, now: .now) }
-        if let error = TransferFailure.error(status: head.origin.status, retryAfter: seconds) {
-          throw error
-        }
-      }
-      guard code == CURLE_OK else {
-        throw TransferFailure.error(
-          code, detail: unresolved ?? easy.detail(of: code), afterHead: head.isComplete,
-          url: target.url, timeoutKey: timeoutKey(now))
-      }
-      // curl accepts a head that was cut off by the end of the connection.
-      guard head.isComplete else { throw .sourceUnreachable(detail: "an incomplete response head") }
-      guard let (file, sent, version) = try body?.sealed() else {
-        throw .unsupportedFormat(detail: "empty body")
-      }
-      let download = Download(file: file, origin: origin, timings: timings, version: version)
-      guard head.digests.isEmpty else { return .unverified(download, sent: sent, head.digests) }
-      body?.end(isWhole: true)
-      return .ended(.success(.fetched(download)))
-    } catch {
-      guard let retry = retryTime(after: code, now: now) else { return .ended(.failure(error)) }
-      wait = .retry(at: retry, after: error)
-      alarm.set(retry)
-      return .retry
-    }
-  }
-
-  /// Returns when the failed hop is retried, or `nil` for no retry.
-  private func retryTime(
-    after code: CURLcode, now: ContinuousClock.Instant
-  ) -> ContinuousClock.Instant? {
-    guard failure == nil else { return nil }
-    let kind: RetryPolicy.Failure
-    if head.isComplete, code != CURLE_OPERATION_TIMEDOUT {
-      kind = .status(head.origin.status, retryAfter: head.retryAfter)
-    } else if !head.hasBegun,
-      TransferFailure.isOfConnection(code, hasSentRequest: hasSentRequest),
-      refusedAddress == nil || hasOpenedSocket || refusedAddress?.status == 502
-    {
-      // A refused name is retried as one that does not exist, so that both take the same time.
-      kind = .connection
-    } else {
-      return nil
-    }
-    return rules.retries.delay(
-      after: kind, retries: retries, timeLeft: deadline - now, chance: .random(in: 0...1), now: .now
-    ).map { now + $0 }
-  }
-
-  /// Ends the body with the result of its verification.
-  func verified(isRight: Bool) { body?.end(isWhole: isRight) }
 }

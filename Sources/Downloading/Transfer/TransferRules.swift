@@ -66,14 +66,17 @@ struct TransferRules: Sendable {
   ///   - hasSecrets: whether the rule's secrets are sent on this hop.
   ///   - trail: the servers that the request came through.
   ///   - trace: the trace that the origin is told. It takes the place of what the rule and the client say.
+  ///   - signature: the fields that sign the request.
   func headers(
     of rule: HostRule?, forwarded: [HeaderField], hasSecrets: Bool, validators: Validators?,
-    isRedirected: Bool, trail: ServerTrail = ServerTrail(), trace: TraceContext? = nil
+    isRedirected: Bool, trail: ServerTrail = ServerTrail(), trace: TraceContext? = nil,
+    signature: [HeaderField] = []
   ) throws(ImageError) -> HeaderList {
     // Sent on every hop, regardless of the rule: RFC 8586, section 2, forbids removing it.
     let last =
       Self.conditions(validators, isRedirected: isRedirected)
       + (try Self.trailField(trail, through: configuration.serverID)) + (trace?.fields ?? [])
+      + signature
     guard let rule else {
       let isUsual = trail.elements.isEmpty && validators == nil && trace == nil
       return isUsual ? usual : try Self.list(defaults + last)

@@ -79,7 +79,7 @@ extension ImageError {
   var letsStaleBeServed: Bool {
     switch cause {
     case .sourceUnreachable, .sourceTimeout, .sourceTLS, .sourceIncomplete, .overloaded: true
-    case .sourceError(let status, _): status == 429 || (500...599).contains(status)
+    case .sourceError(let status, _, _): status == 429 || (500...599).contains(status)
     default: false
     }
   }
@@ -87,7 +87,7 @@ extension ImageError {
   /// The status of the origin's response, if there was one.
   var originStatus: Int? {
     switch cause {
-    case .sourceError(let status, _), .sourceNotFound(let status): status
+    case .sourceError(let status, _, _), .sourceNotFound(let status): status
     default: nil
     }
   }

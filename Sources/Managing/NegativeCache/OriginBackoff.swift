@@ -73,7 +73,7 @@ extension ImageError {
   /// The origin's `Retry-After` in seconds, if it sent one.
   fileprivate var originRetryAfter: Int? {
     switch cause {
-    case .sourceError(_, let seconds): seconds
+    case .sourceError(_, let seconds, _): seconds
     default: nil
     }
   }

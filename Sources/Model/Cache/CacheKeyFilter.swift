@@ -48,13 +48,13 @@ public struct CacheKeyFilter: Hashable, Sendable {
 
   /// Returns the rule for a source, or `nil` if no rule matches or the source is a local file.
   public func rule(for url: SourceURL) -> HostRule? {
-    url.scheme == .local ? nil : rules.first { $0.host.matches(url.host) }
+    url.scheme == .local ? nil : rules.first { $0.covers(url) }
   }
 
   /// Returns the position of the rule for a source, from 1, and its hosts; `nil` as for `rule(for:)`.
   public func place(of url: SourceURL) -> (number: Int, hosts: HostPattern)? {
     guard url.scheme != .local,
-      let index = rules.firstIndex(where: { $0.host.matches(url.host) })
+      let index = rules.firstIndex(where: { $0.covers(url) })
     else { return nil }
     return (index + 1, rules[index].host)
   }

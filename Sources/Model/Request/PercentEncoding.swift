@@ -44,6 +44,13 @@ public enum PercentEncoding {
     return bytes
   }
 
+  /// Encodes a path: every byte except the unreserved characters and `/`.
+  public static func encodePath(_ path: String) -> String {
+    // By bytes: a slash and a combining mark after it are one `Character`.
+    path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+      .map { encode(String(decoding: $0, as: UTF8.self)) }.joined(separator: "/")
+  }
+
   /// Encodes every byte except the unreserved characters: letters, digits and `-._~` (section 2.3).
   public static func encode(_ text: String) -> String {
     let digits = Array("0123456789ABCDEF".utf8)

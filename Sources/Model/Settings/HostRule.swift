@@ -37,7 +37,7 @@ public struct HostRule: Hashable, Sendable {
     public init?(_ text: String) {
       let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
       guard let scheme = parts.first.flatMap({ SourceURL.Scheme(rawValue: String($0)) }),
-        scheme != .local
+        scheme.isHTTP
       else { return nil }
       guard let port = parts.count == 1 ? scheme == .https ? 443 : 80 : PortRange.port(parts[1])
       else { return nil }
@@ -116,6 +116,8 @@ public struct HostRule: Hashable, Sendable {
   public var credentialOrigins = [CredentialOrigin.https]
   /// Whether certificates are not verified.
   public var allowsInvalidCertificates = false
+  /// Where the bucket is that the rule is for; `nil` for a rule for hosts.
+  public var store: ObjectStore?
   /// The configured fields, credentials and proxy, before their secrets are read.
   public var written = Written()
 
@@ -125,6 +127,8 @@ public struct HostRule: Hashable, Sendable {
   /// Fields that are added to every request and have secret values, such as credentials. From
   /// `written`, when the server starts.
   public var secretHeaders: [HeaderField] = []
+  /// The keys of `store`; `nil`: its requests are not signed. From `store`, when the server starts.
+  public var storeCredentials: AWSCredentials?
   /// The proxy for the hosts. From `written`, when the server starts.
   public var proxy = Proxy.standard
 

@@ -18,7 +18,7 @@ extension RequestContext {
     switch request.options.onFailure {
     case .error: return refuse(error)
     case .redirect:
-      return error.allowsRedirect && request.source.scheme != .local
+      return error.allowsRedirect && request.source.scheme.isHTTP
         ? redirect(to: request.source, after: error) : refuse(error)
     case .fallback:
       // The task of a request that met its deadline is cancelled, so nothing else can wait.

@@ -56,8 +56,7 @@ public struct AWSRequest: Sendable {
 
   /// Returns a path as S3 signs it: every byte percent-encoded, in capitals, except letters, digits, `-._~` and `/`.
   public static func encodedPath(_ path: String) -> String {
-    path.split(separator: "/", omittingEmptySubsequences: false)
-      .map { PercentEncoding.encode(String($0)) }.joined(separator: "/")
+    PercentEncoding.encodePath(path)
   }
 
   /// The parameters as they are signed, encoded and sorted. A request may send them in this form.

@@ -18,7 +18,7 @@ final class StaleOnErrorTests: StaleTests {
     fail(error)
     let request = try request()
     #expect(manager.deliveryAtOnce(for: request) == nil)
-    let status: Int? = if case .sourceError(let status, _) = error { status } else { nil }
+    let status: Int? = if case .sourceError(let status, _, _) = error { status } else { nil }
     #expect(
       try await manager.variant(for: request).cacheStatus
         == .staleIfError(collapsed: false, originStatus: status))

@@ -5,9 +5,9 @@ public struct AWSCredentials: Hashable, Sendable, CustomStringConvertible, Custo
   /// The access key's id. It is public: each request names it.
   public let accessKey: String
   /// The secret access key.
-  let secretKey: String
+  public let secretKey: String
   /// The token of temporary credentials, sent with each request; `nil` for permanent ones.
-  let sessionToken: String?
+  public let sessionToken: String?
 
   /// Creates credentials. Returns `nil` if the access key or the token contains a character that a request cannot
   /// carry: anything but visible ASCII, and in the access key also `/`, `,` and `=`, which separate the parts of an

@@ -3,7 +3,7 @@
 import FoundationEssentials
 import Platform
 
-/// The absolute URL of a source image: `http`, `https`, or `local:///path` below the local root.
+/// The absolute URL of a source image: `http`, `https`, `s3://bucket/key`, or `local:///path` below the local root.
 ///
 /// Equivalent spellings (letter case of scheme and host, a default port, a fragment, an empty path;
 /// RFC 3986, section 6.2) have the same `text`. So they share one download and one cache entry.
@@ -14,17 +14,19 @@ public struct SourceURL: Hashable, Sendable {
     case http
     /// HTTP over TLS.
     case https
+    /// An object in a bucket.
+    case s3
     /// A file below the configured local root.
     case local
   }
 
   /// The scheme.
   public let scheme: Scheme
-  /// The host in lower case, IPv6 without brackets; empty for `local`.
+  /// The host in lower case, IPv6 without brackets; the bucket for `s3`; empty for `local`.
   public let host: String
-  /// The port, explicit or default; 0 for `local`.
+  /// The port, explicit or default; 0 for `s3` and `local`.
   public let port: Int
-  /// The path: percent-encoded for HTTP, decoded for `local`. Always starts with `/`.
+  /// The path: percent-encoded for HTTP and `s3`, decoded for `local`. Always starts with `/`.
   public let path: String
   /// The canonical URL, as in cache keys, logs and requests to origins.
   public let text: String
@@ -41,6 +43,8 @@ public struct SourceURL: Hashable, Sendable {
   public init(parsing string: String) throws(ImageError) {
     if string.utf8.count <= Self.maximumLength, let plain = PlainURL(string) {
       self.init(plain, text: string)
+    } else if let object = try ObjectName.parse(string) {
+      self.init(object)
     } else {
       try self.init(normalizing: string)
     }
@@ -52,6 +56,15 @@ public struct SourceURL: Hashable, Sendable {
     port = plain.port
     path = plain.path
     self.text = text
+    density = Self.density(ofName: path)
+  }
+
+  private init(_ object: ObjectName) {
+    scheme = .s3
+    host = object.bucket
+    port = 0
+    path = object.path
+    text = ObjectName.prefix + object.bucket + object.path
     density = Self.density(ofName: path)
   }
 
@@ -72,8 +85,9 @@ public struct SourceURL: Hashable, Sendable {
     else { throw refuse("it is not a URL") }
     guard let name = parts.scheme?.lowercased() else { throw refuse("it has no scheme") }
     guard let scheme = Scheme(rawValue: name) else {
-      throw refuse("the scheme must be http, https or local")
+      throw refuse("the scheme must be http, https, s3 or local")
     }
+    guard scheme != .s3 else { throw refuse("an s3 URL is s3://bucket/key") }
     self.scheme = scheme
 
     if scheme == .local {
@@ -137,6 +151,9 @@ public struct SourceURL: Hashable, Sendable {
     self.text = text
     density = other.density
   }
+
+  /// Whether a text can be the name of a bucket.
+  public static func isBucket(_ text: String) -> Bool { ObjectName.isBucket(text) }
 
   /// The last component of the path, empty if the path ends in `/`.
   public var fileName: Substring {
