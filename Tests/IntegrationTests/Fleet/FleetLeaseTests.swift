@@ -46,11 +46,14 @@ import Testing
   }
 
   @Test func `three machines download and render each image once`() async throws {
-    let pictors = try (0..<3).map { try machines.start($0) }
+    let pictors = try (0..<3).map { try machines.start($0, ["--fleet.lease_wait", "60s"]) }
     let statuses = await ask(pictors)
     #expect(statuses.count == 6 * Self.images && statuses.allSatisfy { $0 == 200 })
     let stats = try pictors.map { try machines.stats($0) }
-    #expect(stats.reduce(0) { $0 + $1.downloads.succeeded } == Self.images)
+    // A machine that gets no processor for seconds cannot renew its leases: each that it loses may cost a download.
+    let lost = stats.reduce(0) { $0 + ($1.fleet?.leasesLost ?? 0) }
+    let downloads = stats.reduce(0) { $0 + $1.downloads.succeeded }
+    #expect((Self.images...(Self.images + lost)).contains(downloads))
     // A variant may be written again without a download.
     #expect(stats.reduce(0) { $0 + ($1.fleet?.stores ?? 0) } >= Self.images)
     #expect(stats.allSatisfy { $0.fleet?.leasesHeld == 0 && $0.fleet?.leasesTimedOut == 0 })
