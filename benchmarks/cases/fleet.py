@@ -6,7 +6,7 @@ import time
 from statistics import median, quantiles
 
 from kit import http, load
-from kit.fleet import BareNginx, Clients, Fleet, HAProxy, Line, knows, pin, shuffled
+from kit.fleet import BareNginx, Clients, Fleet, HAProxy, Line, pin, shuffled
 from kit.processes import Failure, wait_until
 from kit.report import Claim, Mark
 from kit.servers import Bench
@@ -21,17 +21,17 @@ LATER_CLIENTS = 60
 WHOLE_SHARE = {HAProxy: 13, BareNginx: 6}
 
 
-def ways(bench: Bench) -> dict[str, tuple[list, object, bool]]:
+def ways() -> dict[str, tuple[list, object, bool]]:
     """Options of the machines, the proxy in front, and whether there is Redis, by name."""
-    off, on = (["--fleet.leases", "false"], ["--fleet.leases", "true"]) if knows(bench, "leases") else ([], None)
-    found = {"round robin, nothing shared": ([], None, False), "round robin, Redis": (off, None, True)}
-    if on:
-        found["round robin, Redis and leases"] = (on, None, True)
-    return found | {
+    without = ["--fleet.leases", "false"]
+    return {
+        "round robin, nothing shared": ([], None, False),
+        "round robin, Redis": (without, None, True),
+        "round robin, Redis and leases": ([], None, True),
         "nginx hashes, nothing shared": ([], BareNginx, False),
-        "nginx hashes, Redis": (off, BareNginx, True),
+        "nginx hashes, Redis": (without, BareNginx, True),
         # Bounded loads pass requests of a miss on to another machine, so here leases are of use.
-        "HAProxy hashes with bounded loads, Redis" + (" and leases" if on else ""): (on or [], HAProxy, True),
+        "HAProxy hashes with bounded loads, Redis and leases": ([], HAProxy, True),
     }
 
 
@@ -84,7 +84,7 @@ def busiest(fleet: Fleet, paths: list[str], failures: list) -> float:
 def work(bench: Bench) -> Claim:
     """Downloads and renders of each way to share."""
     rows, loads, most_failed = [], {}, 0
-    for number, (name, (options, proxy, has_redis)) in enumerate(ways(bench).items()):
+    for number, (name, (options, proxy, has_redis)) in enumerate(ways().items()):
         with Fleet(bench, f"work-{number}", options, proxy, has_redis) as fleet:
             paths, failures = [fleet.path(number) for number in range(IMAGES)], []
             if proxy:

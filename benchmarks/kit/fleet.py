@@ -16,7 +16,7 @@ from .servers import ROOT, Bench
 
 sys.path += [str(ROOT / "scripts" / "fleet"), str(ROOT / "scripts" / "deployments")]
 
-from processes import Machine, Origin, Redis, settings_known  # noqa: E402
+from processes import Machine, Origin, Redis  # noqa: E402
 from proxies import HAProxy, Nginx  # noqa: E402
 
 LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.I)
@@ -213,8 +213,4 @@ def pin(machine, core: str) -> None:
     subprocess.run(["taskset", "-acp", core, str(machine.process.pid)], check=True, capture_output=True)
 
 
-def knows(bench: Bench, setting: str) -> bool:
-    return setting in settings_known(bench.build / "pictor")
-
-
-__all__ = ["BareNginx", "Clients", "Fleet", "HAProxy", "Line", "knows", "pin", "shuffled"]
+__all__ = ["BareNginx", "Clients", "Fleet", "HAProxy", "Line", "pin", "shuffled"]

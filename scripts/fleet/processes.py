@@ -3,7 +3,6 @@
 import http.client
 import http.server
 import json
-import os
 import shutil
 import signal
 import socket
@@ -216,9 +215,3 @@ class Machine(Pictor):
             return False
         age = figures["position_age_seconds"]
         return figures["connected"] and figures["purges_waiting"] == 0 and 0 <= age < asked - since
-
-
-def settings_known(program):
-    """The names of all settings, so that newer ones are set only where there are any."""
-    text = subprocess.check_output([program, "--print-config"], text=True, env={"PATH": os.environ["PATH"]})
-    return {line.split(":")[0].strip() for line in text.split("\n") if line.startswith("    ") and ":" in line}

@@ -11,7 +11,7 @@ public protocol WorkLease: Sendable {
 
 /// What a machine does about a variant that neither it nor the shared tier has.
 public enum LeaseOutcome: Sendable {
-  /// It works without a lease: nobody works, or waiting has not helped.
+  /// It works without a lease: there are no leases, Redis is away, or waiting has not helped.
   case none
   /// It works, and others wait for it. The holder has to end the lease.
   case held(any WorkLease)

@@ -7,8 +7,10 @@ import Telemetry
 
 /// When leases end and waits give up.
 struct LeaseTiming: Sendable {
-  /// How long a lease lasts without renewal: what a machine that dies costs others. It is renewed after each third.
+  /// How long a lease lasts without renewal: what a machine that dies costs others.
   var life = Duration.seconds(3)
+  /// The pause between renewals, which may be late by the rest of `life`.
+  var renewal = Duration.seconds(1)
   /// The longest wait for another machine.
   var wait = FleetSettings().leaseWait
   /// The pause between two looks in case notices are lost, with jitter.
@@ -131,9 +133,9 @@ final class FleetLeases: Sendable {
   /// Renews leases of long work. Short work ends before.
   private func renew() async {
     while isNeeded() {
-      try? await Task.sleep(for: timing.life / 3)
+      try? await Task.sleep(for: timing.renewal)
       let old = state.withLock { Array($0.held.values) }
-        .filter { !$0.isLost && $0.start.duration(to: .now) >= timing.life / 4 }
+        .filter { !$0.isLost && $0.start.duration(to: .now) >= timing.renewal * 3 / 4 }
       guard !old.isEmpty,
         let replies = try? await client.send(
           old.map { commands.renew($0.digest, token: $0.token) })
