@@ -35,8 +35,7 @@ import Testing
   @Test func `when the server is killed, its workers end, also one that cannot notice`() throws {
     // Given: two workers, one of them stopped, so that it does not see its connection close
     let pictor = try PictorProcess(in: folder, ["--imaging.workers", "2"])
-    let workers = pictor.workers()
-    try #require(workers.count == 2)
+    let workers = try pictor.preparedWorkers(2)
     kill(workers[0], SIGSTOP)
     // When
     #expect(try pictor.end(SIGKILL) == -SIGKILL)

@@ -121,6 +121,25 @@ final class PictorProcess: Sendable {
     return found
   }
 
+  /// Waits until `count` workers have set themselves up, as far as the signals that they ignore, and returns their ids.
+  /// The server is ready with the first of them; another one may not even have run.
+  func preparedWorkers(_ count: Int) throws -> [pid_t] {
+    var found: [pid_t] = []
+    try blockUntil("\(count) workers are prepared") {
+      found = workers().filter(Self.isPrepared)
+      return found.count == count
+    }
+    return found
+  }
+
+  /// Whether a worker ignores SIGXFSZ, which every program starts with by default (proc_pid_status(5)).
+  private static func isPrepared(_ worker: pid_t) -> Bool {
+    let lines = contents(of: "/proc/\(worker)/status").split(separator: "\n")
+    let mask = lines.first { $0.hasPrefix("SigIgn:") }?.split(separator: "\t").last
+    return mask.flatMap { UInt64($0, radix: 16) }.map { $0 & 1 << UInt64(SIGXFSZ - 1) != 0 }
+      ?? false
+  }
+
   /// The log so far; for a running server, once the log queue is written.
   var log: String {
     for _ in 0..<2_000 where port > 0 && status.withLock({ $0 }) == nil {
