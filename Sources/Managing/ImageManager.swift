@@ -63,7 +63,7 @@ public final class ImageManager: ImageProvider {
     let cache = VariantCache(
       memory: memory, disk: disk, validity: validity, recompression: recompression,
       fleet: fleet)
-    let store = SourceStore(disk: disk, variants: cache, validity: validity)
+    let store = SourceStore(disk: disk, variants: cache, validity: validity, fleet: fleet)
     let failures = NegativeCache(policy: failurePolicy, purges: purges, now: now)
     let staleness = Staleness(policy: stalePolicy, now: now)
     let requests = RenderRequests(policy: recompression)
@@ -73,6 +73,8 @@ public final class ImageManager: ImageProvider {
       staleness: staleness, failures: failures, counters: freshnessCounters)
     let sources = SourceService(
       store: store,
+      shared: SharedSourceStep(
+        shared: fleet?.sources, store: store, staleness: staleness, validity: validity),
       fetcher: SourceFetcher(
         loader: loader, store: store, freshness: freshness, staleness: staleness),
       failures: failures, staleness: staleness, revalidator: revalidator, validity: validity,

@@ -33,21 +33,33 @@ public final class Fleet: SharedCache {
   let stream: PurgeStream
   let leases: FleetLeases?
   private let tier: SharedTier
+  private let sourceTier: SourceTier?
   private let log: Log
   private let work = Lock<[Task<Void, Never>]>([])
 
   /// Connects, and reads the files of an earlier run. Blocks while it reads.
   ///
-  /// - Parameter coding: variants as bytes.
+  /// - Parameters:
+  ///   - coding: variants as bytes.
+  ///   - sourceCoding: the metadata of sources as bytes.
   /// - Throws: if the thread of the connection cannot start.
-  public init(
-    _ configuration: FleetConfiguration, coding: any VariantCoding, log: Log
+  public convenience init(
+    _ configuration: FleetConfiguration, coding: any VariantCoding,
+    sourceCoding: any SourceCoding, log: Log
+  ) throws(SystemError) {
+    try self.init(configuration, coding: coding, sourceCoding: sourceCoding, objects: nil, log: log)
+  }
+
+  /// - Parameter objects: has the bytes of sources; `nil` if machines share none.
+  init(
+    _ configuration: FleetConfiguration, coding: any VariantCoding,
+    sourceCoding: any SourceCoding, objects: (any SharedStore)?, log: Log
   ) throws(SystemError) {
     let settings = configuration.settings
     var redis = RedisConfiguration(address: configuration.address)
     redis.timeout = settings.timeout
     redis.retryInterval = settings.retryInterval
-    let sharesWork = settings.leases && settings.variantLimit > 0
+    let sharesWork = settings.leases && (settings.variantLimit > 0 || objects != nil)
     redis.readsNotices = sharesWork
     client = try RedisClient(redis, log: log)
     stream = PurgeStream(
@@ -61,6 +73,11 @@ public final class Fleet: SharedCache {
     tier = SharedTier(
       client: client, stream: stream, coding: coding, filter: configuration.filter,
       prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases)
+    sourceTier = objects.map { [client, stream, leases] objects in
+      SourceTier(
+        client: client, stream: stream, store: objects, coding: sourceCoding,
+        filter: configuration.filter, prefix: settings.keyPrefix, limit: 16 << 20, leases: leases)
+    }
     self.log = log
   }
 
@@ -85,7 +102,12 @@ public final class Fleet: SharedCache {
   public func store(_ variant: Variant, since mark: SharedMark) { tier.store(variant, since: mark) }
 
   /// See `SharedCache`.
-  public func lease(_ request: LeaseRequest) async -> LeaseOutcome { await tier.lease(request) }
+  public func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> {
+    await tier.lease(request)
+  }
+
+  /// See `SharedCache`.
+  public var sources: (any SharedSources)? { sourceTier }
 
   /// Whether this machine has applied all purges that the stream had at the last read.
   public var isSynchronised: Bool { stream.isSynchronised }
@@ -128,6 +150,7 @@ public final class Fleet: SharedCache {
     figures.stores = tier.counters.stores.value
     figures.dropped = tier.counters.dropped.value
     figures.storesWaiting = tier.waiting
+    figures.sources = sourceTier?.figures
     if let leases {
       figures.leasesTaken = leases.counters.taken.value
       figures.leasesLost = leases.counters.lost.value

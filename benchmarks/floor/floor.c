@@ -1,8 +1,11 @@
 // floor: the least that libmicrohttpd costs a hit, for comparison: one prepared response to every request.
 //
-//   benchmark-floor PORT BODY_FILE HEAD_FILE
+//   benchmark-floor PORT BODY_FILE HEAD_FILE [CROWD]
 //
-// The daemon is started with Pictor's own options (CMicrohttpd's shim) and one worker, and is handed sockets that were
+// With CROWD, requests wait, their connections suspended as Pictor's are during a miss, until there are so many; then all
+// are answered.
+//
+// The daemon is started with Pictor's own options (CMicrohttpd's shim) and one worker, with CROWD one a core, and is handed sockets that were
 // accepted as Pictor's listener does it, so that the kernel and libmicrohttpd do the same work. HEAD_FILE holds one
 // `Name: value` a line, as `curl -D` writes it; each becomes a header of its own, the way any program would add it.
 //
@@ -14,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +34,8 @@ enum {
   backlog = 4096,
   unsent_limit = 128 << 10,
   connection_limit = 4096,
-  idle_seconds = 60
+  idle_seconds = 60,
+  most_daemons = 64
 };
 
 static void fail(const char *what) {
@@ -69,14 +74,36 @@ static void add_headers(struct MHD_Response *response, const char *path) {
   fclose(file);
 }
 
+/// The requests that wait for a crowd.
+static struct {
+  pthread_mutex_t lock;
+  size_t size, count;
+  struct MHD_Connection **connections;
+} crowd = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/// Suspends a connection; the last one of the crowd resumes all.
+static void join_crowd(struct MHD_Connection *connection) {
+  pthread_mutex_lock(&crowd.lock);
+  MHD_suspend_connection(connection);
+  crowd.connections[crowd.count++] = connection;
+  if (crowd.count == crowd.size)
+    while (crowd.count > 0) MHD_resume_connection(crowd.connections[--crowd.count]);
+  pthread_mutex_unlock(&crowd.lock);
+}
+
 /// The first call of a request is for its header; an answer then would close the connection.
 static enum MHD_Result answer(void *response, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **request) {
-  static char seen;
+  static char seen, waited;
   (void)url, (void)method, (void)version, (void)upload, (void)upload_size;
   if (*request == NULL) {
     *request = &seen;
+    return MHD_YES;
+  }
+  if (crowd.size > 0 && *request == &seen) {
+    *request = &waited;
+    join_crowd(connection);
     return MHD_YES;
   }
   return MHD_queue_response(connection, MHD_HTTP_OK, response);
@@ -97,28 +124,41 @@ static int listener(int port) {
 }
 
 int main(int count, char **arguments) {
-  if (count != 4) {
-    fprintf(stderr, "usage: benchmark-floor PORT BODY_FILE HEAD_FILE\n");
+  if (count != 4 && count != 5) {
+    fprintf(stderr, "usage: benchmark-floor PORT BODY_FILE HEAD_FILE [CROWD]\n");
     return 64;
+  }
+  size_t daemons = 1;
+  if (count == 5) {
+    crowd.size = (size_t)atoi(arguments[4]);
+    crowd.connections = calloc(crowd.size, sizeof *crowd.connections);
+    if (crowd.size == 0 || crowd.connections == NULL) fail("CROWD");
+    // Pictor's: one a core.
+    daemons = (size_t)sysconf(_SC_NPROCESSORS_ONLN);
+    if (daemons > most_daemons) daemons = most_daemons;
   }
   struct MHD_Response *response = response_of(arguments[2]);
   add_headers(response, arguments[3]);
-  struct MHD_Daemon *daemon = pictor_mhd_start_daemon(
-      MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
-          MHD_USE_ITC,
-      response, answer, NULL, NULL, NULL, NULL, connection_limit, idle_seconds, connection_memory, 1);
-  if (daemon == NULL) fail("MHD_start_daemon");
+  struct MHD_Daemon *daemon[most_daemons];
+  for (size_t number = 0; number < daemons; number++) {
+    daemon[number] = pictor_mhd_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
+            MHD_USE_ITC,
+        response, answer, NULL, NULL, NULL, NULL, connection_limit, idle_seconds, connection_memory,
+        1);
+    if (daemon[number] == NULL) fail("MHD_start_daemon");
+  }
 
   int port = atoi(arguments[1]);
   int socket = listener(port);
   printf("benchmark-floor: listening on 127.0.0.1:%d\n", port);
   fflush(stdout);
-  for (;;) {
+  for (size_t turn = 0;; turn++) {
     struct sockaddr_in address;
     socklen_t length = sizeof address;
     int client = accept(socket, (struct sockaddr *)&address, &length);
     if (client < 0 && errno != EINTR && errno != ECONNABORTED) fail("accept");
     // libmicrohttpd closes what it does not take.
-    if (client >= 0) MHD_add_connection(daemon, client, (struct sockaddr *)&address, length);
+    if (client >= 0) MHD_add_connection(daemon[turn % daemons], client, (struct sockaddr *)&address, length);
   }
 }

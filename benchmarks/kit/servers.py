@@ -71,10 +71,16 @@ class Bench:
             self._ready(server, port, path)
         return server
 
-    def floor(self, body: Path, head: Path, cores: str | None = None) -> Process:
-        """The bare libmicrohttpd program."""
-        server = Process([self.build / "benchmark-floor", FLOOR, body, head], self.work / "floor.log", cores)
-        self._ready(server, FLOOR, "/")
+    def floor(self, body: Path, head: Path, cores: str | None = None, crowd: int = 0) -> Process:
+        """The bare libmicrohttpd program. With `crowd`, requests wait until there are so many."""
+        log = self.work / "floor.log"
+        log.unlink(missing_ok=True)
+        server = Process([self.build / "benchmark-floor", FLOOR, body, head, *([crowd] if crowd else [])], log, cores)
+        if crowd:
+            # A request of this process would be one of the crowd.
+            wait_until(lambda: b"listening" in log.read_bytes(), f"{server.name} on port {FLOOR}, see {log}")
+        else:
+            self._ready(server, FLOOR, "/")
         return server
 
     def thumbor(self, path: str, **settings: str) -> Process:

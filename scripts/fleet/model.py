@@ -2,42 +2,47 @@
 
 import http.client
 import random
-import signal
 import threading
 import time
 import traceback
 from collections import Counter
 
+from disturbances import Disturbances
 from processes import Machine, Origin, Redis, await_that, read_flat, target
+from store import Store
 
 IMAGES, WIDTHS, CLIENTS = 10, (16, 24, 32), 4
 #: Seconds in which a request must be served by some machine, and in which a fleet that is whole must have caught up.
 DEADLINE, CATCH_UP = 15, 20
 SETTINGS = ["--server.shutdown_delay", "0s", "--fleet.retry_interval", "100ms", "--log.level", "info",
-            "--imaging.workers", "1", "--server.workers", "1"]
+            "--imaging.workers", "1", "--server.workers", "1",
+            # Variants of the two larger widths go to S3, as all sources do.
+            "--fleet.variant_limit", "80", "--fleet.s3.timeout", "1s"]
 
 
 class Wrong(Exception):
     """The fleet did what the model rules out."""
 
 
-class Model:
+class Model(Disturbances):
     """Three machines, and for each the oldest version of each image that it may serve."""
 
     def __init__(self, program, folder, break_it=False):
         self.folder = folder
         self.origin = Origin(IMAGES, pause=lambda: random.random() * 0.01)
-        self.redis = Redis(folder)
+        self.redis, self.store = Redis(folder), Store(folder)
         self.machines = []
         for number in range(3):
             # A machine with another prefix shares nothing: the model has to notice.
             prefix = "other:" if break_it and number == 2 else "pictor:"
             self.machines.append(Machine(program, folder, f"machine{number}", [
-                "--fleet.redis", self.redis.address, "--fleet.key_prefix", prefix, *SETTINGS]))
+                "--fleet.redis", self.redis.address, "--fleet.key_prefix", prefix, *self.store.settings, *SETTINGS]))
         self.lock = threading.Lock()
         self.floors = [[1] * IMAGES for _ in self.machines]
         self.purging = [threading.Lock() for _ in range(IMAGES)]
         self.counts, self.faults, self.trace = Counter(), [], []
+        #: Sources that a machine has taken from others in its present term.
+        self.source_hits = {}
         self.is_over, self.rests, self.is_redis_up = False, threading.Event(), True
         #: Purges since the last copy of Redis' data: (machine, its term, image).
         self.since_copy, self.has_copy, self.excused = [], False, set()
@@ -49,6 +54,7 @@ class Model:
             machine.resume()
             machine.stop()
         self.redis.kill()
+        self.store.kill()
         self.origin.server.shutdown()
 
     def note(self, what):
@@ -170,91 +176,10 @@ class Model:
         if faults:
             raise faults[0]
 
-    def kill_machine(self, chance):
-        machine = chance.choice(self.machines)
-        others = [other for other in self.machines if other.is_up and other is not machine]
-        if machine.is_up and others:
-            self.note(f"SIGKILL of {machine.name}")
-            machine.end(signal.SIGKILL)
-
-    def stop_machine(self, chance):
-        machine = chance.choice(self.machines)
-        others = [other for other in self.machines if other.is_up and other is not machine]
-        if machine.is_up and others:
-            machine.resume()
-            self.note(f"SIGTERM of {machine.name}")
-            machine.end(signal.SIGTERM)
-
-    def start_machine(self, chance):
-        down = [machine for machine in self.machines if not machine.is_up]
-        if down:
-            machine = chance.choice(down)
-            machine.start()
-            self.note(f"{machine.name} started again")
-
-    def freeze_machine(self, chance):
-        machine = chance.choice(self.machines)
-        others = [other for other in self.machines if other.is_up and not other.is_stopped and other is not machine]
-        if machine.is_up and others:
-            self.note(f"SIGSTOP of {machine.name}")
-            machine.pause()
-
-    def thaw_machines(self, _):
-        for machine in self.machines:
-            if machine.is_stopped:
-                machine.resume()
-                self.note(f"SIGCONT of {machine.name}")
-
-    def kill_redis(self, _):
-        if self.is_redis_up:
-            self.is_redis_up = False
-            self.redis.kill()
-            self.note("SIGKILL of Redis")
-
-    def start_redis(self, _):
-        if not self.is_redis_up:
-            self.redis.start()
-            self.is_redis_up = True
-            self.note("Redis started again")
-
-    def wipe_redis(self, chance):
-        """Redis loses everything: the next epoch makes every machine purge everything, so no purge is lost."""
-        self.kill_redis(chance)
-        self.redis.wipe()
-        self.has_copy = False
-        self.note("Redis' data removed")
-
-    def copy_redis(self, _):
-        if self.is_redis_up:
-            with self.lock:
-                self.since_copy = []
-            self.has_copy = self.redis.keep_copy()
-            self.note("Redis' data copied")
-
-    def truncate_redis(self, chance):
-        """Redis loses power, and with it what it acknowledged since the copy.
-
-        The known limit: if the machine of such a purge ends before it has read the stream again, the purge is lost."""
-        if not self.has_copy:
-            return
-        self.kill_redis(chance)
-        self.redis.restore_copy()
-        self.has_copy = False
-        with self.lock:
-            self.excused |= set(self.since_copy)
-        self.note("Redis' data set back to the copy")
-
-    def freeze_redis(self, chance):
-        if self.is_redis_up:
-            self.note("SIGSTOP of Redis")
-            self.redis.process.send_signal(signal.SIGSTOP)
-            time.sleep(chance.random() * 0.3)
-            self.redis.process.send_signal(signal.SIGCONT)
-            self.note("SIGCONT of Redis")
-
     ACTIONS = {
-        purge: 34, disturb_purge: 8, kill_machine: 6, stop_machine: 2, start_machine: 10, freeze_machine: 5, thaw_machines: 8, kill_redis: 5,
-        start_redis: 8, wipe_redis: 2, copy_redis: 4, truncate_redis: 4, freeze_redis: 4,
+        "purge": 34, "disturb_purge": 8, "kill_machine": 6, "kill_holder": 3, "stop_machine": 2, "start_machine": 10,
+        "freeze_machine": 5, "thaw_machines": 8, "kill_redis": 5, "start_redis": 8, "wipe_redis": 2, "copy_redis": 4,
+        "truncate_redis": 4, "freeze_redis": 4, "kill_store": 2, "start_store": 4, "freeze_store": 3,
     }
 
     # A run
@@ -273,10 +198,10 @@ class Model:
         try:
             for action in chance.choices(list(self.ACTIONS), list(self.ACTIONS.values()), k=actions):
                 before = len(self.trace)
-                action(self, chance)
+                getattr(self, action)(chance)
                 # An action that is not possible now notes nothing.
-                self.counts[action.__name__.replace("_", " ")] += len(self.trace) > before
-                if action is not Model.purge or chance.random() < 0.3:
+                self.counts[action.replace("_", " ")] += len(self.trace) > before
+                if action != "purge" or chance.random() < 0.3:
                     time.sleep(chance.random() * 0.08)
             self.repair()
             self.settle(nudged=chance.random() < 0.8)
@@ -298,6 +223,7 @@ class Model:
     def repair(self):
         self.thaw_machines(None)
         self.start_redis(None)
+        self.start_store(None)
         for machine in self.machines:
             if not machine.is_up:
                 machine.start()
@@ -331,6 +257,10 @@ class Model:
                         self.check(machine, image, width)
                     except OSError as error:
                         raise Wrong(f"{machine.name} fails image {image} at the end: {error!r}") from error
+        for machine in self.machines:
+            hits, before = machine.fleet()["sources"]["hits"], self.source_hits.get((machine, machine.term), 0)
+            self.counts["sources taken from other machines"] += hits - before
+            self.source_hits[machine, machine.term] = hits
         # What the known limit may have lost is purged once more, so that it is right in the next run.
         lost = {image for machine, term, image in self.excused if machine.term != term}
         if lost:

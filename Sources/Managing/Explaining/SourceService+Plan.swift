@@ -34,9 +34,10 @@ extension SourceService {
     if case .source(let origin, _) = info?.stored, request.options.cache != .bypass {
       isConditional = Validators(origin) != nil
     }
+    let why = isConditional ? "revalidates the source at its origin" : "downloads the source"
     return (
       .forwarded(forward, stale: nil),
-      isConditional ? "revalidates the source at its origin" : "downloads the source", false
+      asksFleet(for: request) ? "\(why), unless another machine has it fresh" : why, false
     )
   }
 }

@@ -9,6 +9,7 @@ import Telemetry
 final class SourceService: Sendable {
   private let flights = Flights<SourceFlightKey, LoadedSource>()
   private let store: SourceStore
+  private let shared: SharedSourceStep
   private let fetcher: SourceFetcher
   private let failures: NegativeCache
   private let staleness: Staleness
@@ -18,10 +19,12 @@ final class SourceService: Sendable {
   private let clock: ClockMonitor
 
   init(
-    store: SourceStore, fetcher: SourceFetcher, failures: NegativeCache, staleness: Staleness,
+    store: SourceStore, shared: SharedSourceStep, fetcher: SourceFetcher, failures: NegativeCache,
+    staleness: Staleness,
     revalidator: Revalidator, validity: EntryValidity, clock: ClockMonitor
   ) {
     self.store = store
+    self.shared = shared
     self.fetcher = fetcher
     self.failures = failures
     self.staleness = staleness
@@ -89,12 +92,22 @@ final class SourceService: Sendable {
       if let loaded = try await revalidated(request, for: participant, since: start) {
         return loaded
       }
+      var lease: (any WorkLease)?
+      switch await shared.find(request, replacing: cached, since: start, timings: timings) {
+      case .none: break
+      case .held(let held): lease = held
+      case .shared(let loaded): return loaded
+      }
+      // After the source is shared, which ends it, this does nothing.
+      defer { lease?.end(admitting: nil) }
       return try await fetcher.fetch(
         request, for: participant, replacing: cached, since: start, timings: timings,
-        onHead: { freshness in
+        onHead: { [lease] freshness in
           responseFreshness.withLock { $0 = freshness }
           // Closes the flight before the first byte of a body that must not be shared.
-          if !freshness.isStorable { participant.close() }
+          guard !freshness.isStorable else { return }
+          participant.close()
+          lease?.end(admitting: nil)
         })
     } catch {
       let failure = failures.add(
@@ -123,6 +136,9 @@ final class SourceService: Sendable {
 
   /// Returns the metadata of the source on disk.
   func entry(of key: CacheKey) async -> CacheEntryInfo? { await store.entry(of: key) }
+
+  /// Whether a source that other machines share may answer a request.
+  func asksFleet(for request: ImageRequest) -> Bool { shared.applies(to: request) }
 
   /// Returns how a cached source may satisfy a request. See `Staleness`.
   func use(of freshness: Freshness, by request: ImageRequest) -> EntryUse? {

@@ -13,8 +13,14 @@ struct SourceStore: Sendable {
   private let disk: any DiskCache
   private let variants: VariantCache
   private let validity: EntryValidity
+  private let fleet: (any SharedCache)?
 
-  init(disk: any DiskCache, variants: VariantCache, validity: EntryValidity) {
+  /// - Parameter fleet: what machines share; `nil` for a machine that is alone.
+  init(
+    disk: any DiskCache, variants: VariantCache, validity: EntryValidity,
+    fleet: (any SharedCache)? = nil
+  ) {
+    self.fleet = fleet
     self.disk = disk
     self.variants = variants
     self.validity = validity
@@ -46,9 +52,10 @@ struct SourceStore: Sendable {
   /// - Parameters:
   ///   - old: the cached source, if any.
   ///   - start: the start of the load.
+  ///   - isFromFleet: whether another machine has shared the source.
   func replace(
     _ old: Source?, with source: Source, for request: ImageRequest,
-    since start: EntryValidity.LoadStart
+    since start: EntryValidity.LoadStart, isFromFleet: Bool = false
   ) async -> Bool {
     // A regular miss may find variants that outlived their source. They stay until they expire.
     let isRenewed = old?.version == source.version
@@ -56,6 +63,8 @@ struct SourceStore: Sendable {
       request.source.scheme != .local && !isRenewed
       && (old != nil || !request.options.cache.readsCache)
     let (isCurrent, isStored) = validity.writing(source.key) {
+      // Before the check: a purge that is applied after it has a later position.
+      let mark = isFromFleet ? nil : fleet?.mark
       // A source that was downloaded or uploaded after the purge is current.
       guard !validity.isPurged(source), !validity.isUploaded(source.key, since: start) else {
         return (false, false)
@@ -69,7 +78,11 @@ struct SourceStore: Sendable {
       } else {
         validity.recordLoad(of: source.key, version: source.version)
       }
-      return (true, isStorable(source, for: request) && disk.store(source))
+      guard isStorable(source, for: request) else { return (true, false) }
+      if let mark, SharedSourceStep.mayBeShared(source.key) {
+        fleet?.sources?.store(source, since: mark)
+      }
+      return (true, disk.store(source))
     }
     if isChanged, isCurrent {
       if !isStored { await disk.remove(source.key) }

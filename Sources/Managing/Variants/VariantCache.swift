@@ -75,7 +75,7 @@ final class VariantCache: Sendable {
   /// - Parameter accepts: whether another machine's variant answers the request.
   func lease(
     of key: CacheKey, waits: Bool, accepts: @escaping @Sendable (Variant) async -> Bool
-  ) async -> LeaseOutcome {
+  ) async -> LeaseOutcome<Variant> {
     let request = LeaseRequest(
       key: key, waits: waits, generation: { [validity] in validity.generation },
       accepts: { [validity] in validity.isCurrent($0) ? await accepts($0) : false })

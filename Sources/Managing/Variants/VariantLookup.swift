@@ -44,7 +44,7 @@ struct VariantLookup: Sendable {
   func lease(
     of request: ImageRequest, waits: Bool,
     accepts: @escaping @Sendable (CachedVariant) async -> Bool
-  ) async -> LeaseOutcome {
+  ) async -> LeaseOutcome<Variant> {
     await cache.lease(of: request.key, waits: waits) {
       await accepts(cached($0, tier: .shared, for: request))
     }

@@ -1,5 +1,7 @@
 // SharedCache: the port to what the machines of a fleet share.
 
+import Platform
+
 /// What a machine knows of purges when it checks an entry that it is about to share.
 public struct SharedMark: Hashable, Sendable {
   /// The epoch of the purge stream.
@@ -30,13 +32,35 @@ public protocol SharedCache: Sendable {
   func store(_ variant: Variant, since mark: SharedMark)
   /// Takes the lease of a variant that neither this machine nor the shared tier has, or waits for the machine that has
   /// it, no longer than a bound. Ends early if the task is cancelled or Redis is away.
-  func lease(_ request: LeaseRequest) async -> LeaseOutcome
+  func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant>
+  /// The sources that machines share; `nil` if they share none.
+  var sources: (any SharedSources)? { get }
   /// Notes a purge of this machine before it is applied here: shared entries that it covers are refused from now on.
   ///
   /// - Returns: the purge's number, for `publish`.
   func beginPurge(_ scope: PurgeScope) -> Int
   /// Tells other machines of a purge that is applied here.
   func publish(_ scope: PurgeScope, number: Int) async
+}
+
+/// The sources of the shared tier.
+public protocol SharedSources: Sendable {
+  /// Returns a source that no purge covers and that the request accepts. Otherwise takes the lease of its download, or
+  /// waits for the machine that has it, no longer than a bound. Ends early if the task is cancelled or Redis is away.
+  func source(_ request: SharedSourceRequest) async -> LeaseOutcome<Source>
+  /// Shares a source in the background, or drops it. Never blocks.
+  func store(_ source: Source, since mark: SharedMark)
+}
+
+/// The metadata of sources as bytes.
+public protocol SourceCoding: Sendable {
+  /// Returns the key and the metadata.
+  func encode(_ source: Source) -> [UInt8]
+  /// Returns the source of `key` with the metadata in untrusted bytes, as a function of its body; `nil` if they hold
+  /// anything else.
+  func decode(
+    _ bytes: UnsafeRawBufferPointer, as key: CacheKey, generation: Int
+  ) -> (freshness: Freshness, make: @Sendable (FileRegion) -> Source)?
 }
 
 /// Variants as bytes.

@@ -1,4 +1,4 @@
-// FleetLeases: one flight in the fleet: leases of variants, and waits for those of other machines.
+// FleetLeases: one flight in the fleet: leases of variants and sources, and waits for those of other machines.
 
 import Model
 import Platform
@@ -20,7 +20,7 @@ struct LeaseTiming: Sendable {
 /// The leases of this machine.
 final class FleetLeases: Sendable {
   private struct State {
-    var held: [CacheKey: HeldLease] = [:]
+    var held: [LeaseName: HeldLease] = [:]
     var isRenewing = false
   }
 
@@ -51,29 +51,29 @@ final class FleetLeases: Sendable {
   /// Takes the lease, or waits for its holder.
   ///
   /// - Parameters:
-  ///   - look: the command that reads the shared variant.
-  ///   - generation: returns the generation for a variant; read before each look.
-  ///   - read: returns the variant in a reply and of a generation, if it answers the request.
-  func lease(
-    of key: CacheKey, digest: String, waits: Bool, look: RedisCommand,
-    generation: () -> Int, read: (RedisReply, Int) async -> Variant?
-  ) async -> LeaseOutcome {
+  ///   - look: the command that reads the entry.
+  ///   - generation: returns the generation for what is found; read before each look.
+  ///   - read: returns what a reply and a generation make, if it answers the request.
+  func lease<Shared>(
+    of name: LeaseName, waits: Bool, look: RedisCommand,
+    generation: () -> Int, read: (RedisReply, Int) async -> Shared?
+  ) async -> LeaseOutcome<Shared> {
     let token = "\(commands.machine)-\(lastToken.wrappingAdd(1, ordering: .relaxed).newValue)"
     let deadline = ContinuousClock.now + timing.wait
     var waiter: LeaseWaiter?
-    defer { if let waiter { waiters.remove(waiter, of: digest) } }
+    defer { if let waiter { waiters.remove(waiter, of: name.digest) } }
     var mayWait = waits
     while true {
       var start = generation()
       // The lease first: if it is free, the reply to `look` has what its last holder wrote.
       guard
         let replies = try? await client.send([
-          commands.take(digest, token: token, waits: mayWait), look,
+          commands.take(name, token: token, waits: mayWait), look,
         ]), replies.count == 2, case .integer(let isTaken) = replies[0]
       else { return .none }
       let found = await read(replies[1], start)
       if isTaken == 1 {
-        let lease = hold(key, digest: digest, token: token)
+        let lease = hold(name, token: token)
         guard let found else { return .held(lease) }
         // Others may have waited for the machine whose lease this is now.
         lease.end(admitting: nil)
@@ -83,7 +83,7 @@ final class FleetLeases: Sendable {
       guard mayWait, !Task.isCancelled else { return .none }
       if waiter == nil {
         // Asks once more after this, so a notice that came before is not missed.
-        waiter = waiters.add(digest)
+        waiter = waiters.add(name.digest)
         counters.waited.add()
         continue
       }
@@ -106,16 +106,18 @@ final class FleetLeases: Sendable {
     }
   }
 
-  private func served(_ variant: Variant, after waiter: LeaseWaiter?) -> LeaseOutcome {
+  private func served<Shared>(
+    _ found: Shared, after waiter: LeaseWaiter?
+  ) -> LeaseOutcome<Shared> {
     if waiter != nil { counters.served.add() }
-    return .shared(variant)
+    return .shared(found)
   }
 
-  private func hold(_ key: CacheKey, digest: String, token: String) -> HeldLease {
-    let lease = HeldLease(key, digest: digest, token: token, owner: self)
+  private func hold(_ name: LeaseName, token: String) -> HeldLease {
+    let lease = HeldLease(name, token: token, owner: self)
     counters.taken.add()
     let mustStart = state.withLock { state in
-      state.held[key] = lease
+      state.held[name] = lease
       defer { state.isRenewing = true }
       return !state.isRenewing
     }
@@ -125,9 +127,9 @@ final class FleetLeases: Sendable {
 
   // MARK: Holding
 
-  /// Returns the lease that the write of a variant has to end.
-  func claim(_ key: CacheKey) -> HeldLease? {
-    state.withLock { $0.held[key] }.flatMap { $0.claim() ? $0 : nil }
+  /// Returns the lease that the write of a variant or a source has to end.
+  func claim(_ name: LeaseName) -> HeldLease? {
+    state.withLock { $0.held[name] }.flatMap { $0.claim() ? $0 : nil }
   }
 
   /// Renews leases of long work. Short work ends before.
@@ -138,7 +140,7 @@ final class FleetLeases: Sendable {
         .filter { !$0.isLost && $0.start.duration(to: .now) >= timing.renewal * 3 / 4 }
       guard !old.isEmpty,
         let replies = try? await client.send(
-          old.map { commands.renew($0.digest, token: $0.token) })
+          old.map { commands.renew($0.name, token: $0.token) })
       else { continue }
       // Unless it has been written and freed in between.
       for (lease, reply) in zip(old, replies) where reply == .integer(0) && lease.isWorking {
@@ -155,27 +157,27 @@ final class FleetLeases: Sendable {
   }
 
   private func forget(_ lease: HeldLease) {
-    state.withLock { if $0.held[lease.key] === lease { $0.held[lease.key] = nil } }
+    state.withLock { if $0.held[lease.name] === lease { $0.held[lease.name] = nil } }
   }
 
   // MARK: Ending
 
-  /// The command that writes a variant and ends its lease.
+  /// The command that writes an entry and ends its lease.
   func write(_ content: [UInt8], life: Int, ending lease: HeldLease) -> RedisCommand {
-    commands.end(lease.digest, token: lease.token, as: .shared, writing: (content, life))
+    commands.end(lease.name, token: lease.token, as: .shared, writing: (content, life))
   }
 
-  /// Reads the reply to `write`. Returns whether the variant is written.
+  /// Reads the reply to `write`. Returns whether the entry is written.
   func hasWritten(_ lease: HeldLease, _ reply: RedisReply?) -> Bool {
     forget(lease)
     if reply == .integer(-1), lease.lose() { counters.lost.add() }
     return reply == .integer(1)
   }
 
-  /// Ends a lease without a variant. Never waits.
+  /// Ends a lease without an entry. Never waits.
   func end(_ lease: HeldLease, admitting admit: (@Sendable () -> Void)?) {
     let command = commands.end(
-      lease.digest, token: lease.token, as: .alone, unlessAwaited: admit != nil)
+      lease.name, token: lease.token, as: .alone, unlessAwaited: admit != nil)
     guard let admit else {
       forget(lease)
       return client.send([command], on: .commands, within: nil) { _ in }
@@ -199,7 +201,7 @@ final class FleetLeases: Sendable {
   /// Tells others that a variant may be there.
   func tell(_ lease: HeldLease) async {
     forget(lease)
-    _ = try? await client.send([commands.end(lease.digest, token: lease.token, as: .shared)])
+    _ = try? await client.send([commands.end(lease.name, token: lease.token, as: .shared)])
   }
 
   /// Frees all leases, since this machine ends.
@@ -208,7 +210,7 @@ final class FleetLeases: Sendable {
       defer { state.held = [:] }
       return Array(state.held.values)
     }
-    _ = try? await client.send(held.map { commands.end($0.digest, token: $0.token, as: .alone) })
+    _ = try? await client.send(held.map { commands.end($0.name, token: $0.token, as: .alone) })
   }
 }
 

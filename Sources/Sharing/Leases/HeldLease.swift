@@ -8,23 +8,21 @@ final class HeldLease: WorkLease {
   private enum State {
     /// The work runs.
     case working
-    /// The variant waits to be written, which ends the lease.
+    /// The result waits to be written, which ends the lease.
     case claimed
     /// The lease is being ended.
     case ended
   }
 
-  let key: CacheKey
-  let digest: String
+  let name: LeaseName
   let token: String
   let start = ContinuousClock.now
   private let state = Lock(State.working)
   private let lost = Lock(false)
   private let owner: FleetLeases
 
-  init(_ key: CacheKey, digest: String, token: String, owner: FleetLeases) {
-    self.key = key
-    self.digest = digest
+  init(_ name: LeaseName, token: String, owner: FleetLeases) {
+    self.name = name
     self.token = token
     self.owner = owner
   }

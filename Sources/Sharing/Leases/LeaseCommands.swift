@@ -4,16 +4,39 @@ import Model
 
 /// How work under a lease ended, as a notice says it.
 enum LeaseEnd: Character, Sendable {
-  /// The shared tier has the variant.
+  /// The shared tier has the result.
   case shared = "s"
   /// It has nothing: others work themselves, at once.
   case alone = "a"
 }
 
+/// What a lease is for: an entry of the shared tier.
+struct LeaseName: Hashable, Sendable {
+  /// The kinds of entries, as their keys in Redis begin after the fleet's prefix.
+  enum Kind: String, Sendable {
+    case variant = "v:"
+    case source = "s:"
+  }
+
+  /// The kind of the entry.
+  let kind: Kind
+  /// The SHA-256 that tells entries of all kinds apart, in hexadecimal.
+  let digest: String
+
+  init(_ kind: Kind, of key: CacheKey) {
+    self.kind = kind
+    let text = kind == .variant ? key.text : kind.rawValue + key.text
+    digest = SharedEntry.digest(Array(text.utf8)[...])
+  }
+
+  /// The key of the entry, after the fleet's prefix.
+  var entry: String { kind.rawValue + digest }
+}
+
 /// A notice for machines that wait.
 struct LeaseNotice: Hashable, Sendable {
   let end: LeaseEnd
-  /// The digest of the variant's key.
+  /// The digest of the lease.
   let digest: String
 
   init(_ end: LeaseEnd, _ digest: String) {
@@ -65,8 +88,8 @@ struct LeaseCommands: Sendable {
     return redis.call('PEXPIRE',KEYS[1],ARGV[2])
     """
 
-  /// Writes the variant, if there is one, then frees the lease and tells those that wait: in one step, so a notice is
-  /// never early. With another token it does nothing: a machine that lost its lease overwrites no later variant. Errors of
+  /// Writes the entry, if there is one, then frees the lease and tells those that wait: in one step, so a notice is
+  /// never early. With another token it does nothing: a machine that lost its lease overwrites no later entry. Errors of
   /// a full Redis are no errors here, because the lease has to go. Returns -1 for another token, 0 if nothing could be
   /// written, 1 if the lease is free, and 2 if it is not because a machine waits.
   private static let end = """
@@ -92,29 +115,30 @@ struct LeaseCommands: Sendable {
     return r
     """
 
-  func take(_ digest: String, token: String, waits: Bool) -> RedisCommand {
+  func take(_ name: LeaseName, token: String, waits: Bool) -> RedisCommand {
     RedisCommand(
-      "EVAL", Self.take, "2", prefix + "l:" + digest, prefix + "w:" + digest, token, "\(life)",
+      "EVAL", Self.take, "2", prefix + "l:" + name.digest, prefix + "w:" + name.digest, token,
+      "\(life)",
       waits ? machine : "")
   }
 
-  func renew(_ digest: String, token: String) -> RedisCommand {
-    RedisCommand("EVAL", Self.renew, "1", prefix + "l:" + digest, token, "\(life)")
+  func renew(_ name: LeaseName, token: String) -> RedisCommand {
+    RedisCommand("EVAL", Self.renew, "1", prefix + "l:" + name.digest, token, "\(life)")
   }
 
   /// Ends a lease.
   ///
   /// - Parameters:
-  ///   - content: the variant as bytes and its life in milliseconds, to be written before.
+  ///   - content: the entry as bytes and its life in milliseconds, to be written before.
   ///   - unlessAwaited: whether to do nothing if a machine waits.
   func end(
-    _ digest: String, token: String, as end: LeaseEnd, writing content: ([UInt8], Int)? = nil,
+    _ name: LeaseName, token: String, as end: LeaseEnd, writing content: ([UInt8], Int)? = nil,
     unlessAwaited: Bool = false
   ) -> RedisCommand {
     let texts = [
-      "EVAL", Self.end, "3", prefix + "l:" + digest, prefix + "w:" + digest,
-      prefix + "v:" + digest, token, LeaseNotice(end, digest).text,
-      LeaseNotice(.alone, digest).text, prefix + "n:",
+      "EVAL", Self.end, "3", prefix + "l:" + name.digest, prefix + "w:" + name.digest,
+      prefix + name.entry, token, LeaseNotice(end, name.digest).text,
+      LeaseNotice(.alone, name.digest).text, prefix + "n:",
     ]
     return RedisCommand(
       texts.map { Array($0.utf8) } + [content?.0 ?? []]

@@ -1,6 +1,5 @@
 // SharedTier: variants in Redis, written behind and checked like network input.
 
-import CGLib
 import Model
 import Platform
 import Telemetry
@@ -45,7 +44,7 @@ final class SharedTier: Sendable {
     self.stream = stream
     self.coding = coding
     self.filter = filter
-    self.prefix = prefix + "v:"
+    self.prefix = prefix
     self.limit = limit
     self.leases = leases
     leases?.finish.withLock { finish in
@@ -97,12 +96,12 @@ final class SharedTier: Sendable {
   // MARK: Leases
 
   /// Takes the lease of a variant, or waits for the machine that has it.
-  func lease(_ request: LeaseRequest) async -> LeaseOutcome {
+  func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> {
     guard let leases, limit > 0, stream.isSynchronised else { return .none }
-    let digest = Self.digest(of: request.key)
+    let name = LeaseName(.variant, of: request.key)
     return await leases.lease(
-      of: request.key, digest: digest, waits: request.waits,
-      look: RedisCommand("GET", prefix + digest), generation: request.generation
+      of: name, waits: request.waits, look: RedisCommand("GET", prefix + name.entry),
+      generation: request.generation
     ) { reply, generation in
       guard case .bytes(let bytes) = reply,
         let (mark, variant) = read(bytes, as: request.key, generation: generation),
@@ -122,7 +121,7 @@ final class SharedTier: Sendable {
       guard state.queue.count < Self.queueLimit,
         state.bytes + variant.body.count <= Self.queueBytes
       else { return false }
-      state.queue.append(.write(variant, mark, leases?.claim(variant.key)))
+      state.queue.append(.write(variant, mark, leases?.claim(LeaseName(.variant, of: variant.key))))
       state.bytes += variant.body.count
       return true
     }
@@ -187,11 +186,7 @@ final class SharedTier: Sendable {
     return max(freshness.timeToLive(at: now) + (freshness.mayBeStale ? window : 0), 60)
   }
 
-  private func name(of key: CacheKey) -> String { prefix + Self.digest(of: key) }
-
-  private static func digest(of key: CacheKey) -> String {
-    SharedEntry.digest(Array(key.text.utf8)[...])
-  }
+  private func name(of key: CacheKey) -> String { prefix + LeaseName(.variant, of: key).entry }
 }
 
 /// Counts since the start.
@@ -206,49 +201,4 @@ final class SharedTierCounters: Sendable {
   let stores = Counter()
   /// Variants that were not written: the queue was full, or Redis was away or full.
   let dropped = Counter()
-}
-
-/// The bytes of an entry: a version, the mark, a SHA-256 in hexadecimal, and the content that it is of.
-enum SharedEntry {
-  private static let version: UInt8 = 1
-
-  static func bytes(_ mark: SharedMark, _ content: [UInt8]) -> [UInt8] {
-    var bytes = [version, UInt8(clamping: mark.epoch.utf8.count)]
-    bytes += mark.epoch.utf8.prefix(255)
-    for number in [mark.milliseconds, mark.number] {
-      withUnsafeBytes(of: number.littleEndian) { bytes += $0 }
-    }
-    return bytes + digest(content[...]).utf8 + content
-  }
-
-  /// Reads untrusted bytes.
-  static func read(_ bytes: [UInt8]) -> (SharedMark, ArraySlice<UInt8>)? {
-    guard bytes.count > 2, bytes[0] == version else { return nil }
-    let start = 2 + Int(bytes[1])
-    guard bytes.count >= start + 16 + 64 else { return nil }
-    func number(at offset: Int) -> UInt64 {
-      bytes[offset..<offset + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
-    }
-    let content = bytes[(start + 80)...]
-    guard let epoch = String(validating: bytes[2..<start], as: UTF8.self),
-      bytes[(start + 16)..<(start + 80)].elementsEqual(digest(content).utf8)
-    else { return nil }
-    let mark = SharedMark(
-      epoch: epoch, milliseconds: number(at: start), number: number(at: start + 8))
-    return (mark, content)
-  }
-
-  /// The SHA-256 of bytes in hexadecimal.
-  static func digest(_ bytes: ArraySlice<UInt8>) -> String {
-    bytes.withUnsafeBufferPointer { buffer in
-      guard
-        let text = g_compute_checksum_for_data(
-          G_CHECKSUM_SHA256, buffer.baseAddress, gsize(buffer.count))
-      else {
-        return ""
-      }
-      defer { g_free(text) }
-      return String(cString: text)
-    }
-  }
 }

@@ -29,8 +29,22 @@ extension MetricFamily {
       $0.fleet?.storesWaiting
     },
     .counters(
+      "pictor_fleet_source_lookups_total", by: "result",
+      "Look-ups of sources in the shared tier, by result."
+    ) {
+      guard let sources = $0.fleet?.sources else { return [:] }
+      return ["hit": sources.hits, "miss": sources.misses, "refused": sources.refused]
+    },
+    .counters("pictor_fleet_source_stores_total", by: "result", "Sources for the shared tier.") {
+      guard let sources = $0.fleet?.sources else { return [:] }
+      return ["written": sources.stores, "dropped": sources.dropped]
+    },
+    .gauge("pictor_fleet_source_stores_waiting", "Sources that wait to be written.") {
+      $0.fleet?.sources?.waiting
+    },
+    .counters(
       "pictor_fleet_leases_total", by: "event",
-      "Leases of variants, and waits for other machines, by what became of them."
+      "Leases of variants and sources, and waits for other machines, by what became of them."
     ) {
       guard let fleet = $0.fleet else { return [:] }
       return [

@@ -26,15 +26,17 @@ public struct FleetFigures: Codable, Hashable, Sendable {
   public var dropped = 0
   /// Variants that wait to be written.
   public var storesWaiting = 0
-  /// Leases of variants that this machine took.
+  /// The sources that machines share; `nil` without a store for them.
+  public var sources: SharedSourceFigures?
+  /// Leases of variants and sources that this machine took.
   public var leasesTaken = 0
   /// Leases that ended, or went to another machine, before the work.
   public var leasesLost = 0
   /// Leases that this machine holds.
   public var leasesHeld = 0
-  /// Waits for a variant that another machine makes.
+  /// Waits for what another machine makes or loads.
   public var leasesWaited = 0
-  /// Waits that ended with the variant.
+  /// Waits that ended with it.
   public var leasesServed = 0
   /// Waits that ended without, after `fleet.lease_wait`.
   public var leasesTimedOut = 0
@@ -51,7 +53,7 @@ public struct FleetFigures: Codable, Hashable, Sendable {
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case commands, unavailable, errors, failures, hits, misses, refused, stores, dropped
+    case commands, unavailable, errors, failures, hits, misses, refused, stores, dropped, sources
     case leasesTaken = "leases_taken"
     case leasesLost = "leases_lost"
     case leasesHeld = "leases_held"
@@ -66,4 +68,23 @@ public struct FleetFigures: Codable, Hashable, Sendable {
     case purgesWaiting = "purges_waiting"
     case positionAgeSeconds = "position_age_seconds"
   }
+}
+
+/// Figures of the sources that machines share.
+public struct SharedSourceFigures: Codable, Hashable, Sendable {
+  /// Fresh sources of other machines.
+  public var hits = 0
+  /// Sources that Redis or the store does not have, or that are too old.
+  public var misses = 0
+  /// Entries that are purged, damaged or of another version.
+  public var refused = 0
+  /// Sources written.
+  public var stores = 0
+  /// Sources that were not written: the queue was full, or Redis or the store was away or full.
+  public var dropped = 0
+  /// Sources that wait to be written.
+  public var waiting = 0
+
+  /// Creates figures of zero.
+  public init() {}
 }

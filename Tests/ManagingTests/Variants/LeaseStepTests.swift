@@ -16,6 +16,7 @@ private final class TestFleet: SharedCache {
   }
 
   let mark: SharedMark? = nil
+  let sources: (any SharedSources)? = nil
   let lease = Lease()
   let asked = Lock<[LeaseRequest]>([])
   /// What another machine makes; `nil`: the lease is free.
@@ -25,7 +26,7 @@ private final class TestFleet: SharedCache {
 
   func store(_ variant: Variant, since mark: SharedMark) {}
 
-  func lease(_ request: LeaseRequest) async -> LeaseOutcome {
+  func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> {
     asked.withLock { $0.append(request) }
     guard let made = made.withLock({ $0 }) else { return .held(lease) }
     var info = made.info

@@ -11,6 +11,7 @@ import Testing
 private final class TestFleet: SharedCache {
   private let variants = Lock<[CacheKey: Variant]>([:])
   let mark: SharedMark? = SharedMark(epoch: "e", milliseconds: 1, number: 0)
+  let sources: (any SharedSources)? = nil
 
   var keys: [CacheKey] { variants.withLock { Array($0.keys) } }
 
@@ -26,7 +27,7 @@ private final class TestFleet: SharedCache {
     variants.withLock { $0[variant.key] = variant }
   }
 
-  func lease(_ request: LeaseRequest) async -> LeaseOutcome { .none }
+  func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> { .none }
 
   func beginPurge(_ scope: PurgeScope) -> Int { 1 }
 

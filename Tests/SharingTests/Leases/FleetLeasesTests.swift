@@ -26,7 +26,8 @@ private final class Machine: Sendable {
     configuration.leaseTiming.renewal = renewal
     configuration.leaseTiming.poll = poll
     fleet = try Fleet(
-      configuration, coding: StoredVariantCoding(memory: .unlimited), log: .silent)
+      configuration, coding: StoredVariantCoding(memory: .unlimited),
+      sourceCoding: StoredSourceCoding(), log: .silent)
     fleet.start { _ in }
   }
 
@@ -34,7 +35,7 @@ private final class Machine: Sendable {
 
   var figures: FleetFigures { fleet.figures }
 
-  func lease(_ key: CacheKey, waits: Bool = true) async -> LeaseOutcome {
+  func lease(_ key: CacheKey, waits: Bool = true) async -> LeaseOutcome<Variant> {
     await fleet.lease(
       LeaseRequest(key: key, waits: waits, generation: { 0 }, accepts: { _ in true }))
   }
@@ -94,7 +95,7 @@ extension LeaseOutcome {
 
   /// Begins to wait, and returns once the machine has asked again while it listens. From then on only a notice, a poll
   /// or the bound ends the wait; before, a lease that ends is taken.
-  private func waiting(_ machine: Machine) async throws -> Task<LeaseOutcome, Never> {
+  private func waiting(_ machine: Machine) async throws -> Task<LeaseOutcome<Variant>, Never> {
     let before = try server.calls(of: "eval")
     let task = Task { [key] in await machine.lease(key) }
     try await eventually("the machine waits") { try server.calls(of: "eval") >= before + 2 }

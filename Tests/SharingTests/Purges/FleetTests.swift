@@ -26,7 +26,8 @@ private final class Machine: Sendable {
     let address = try #require(RedisAddress(server.address))
     fleet = try Fleet(
       FleetConfiguration(address: address, settings: settings, folder: folder?.path),
-      coding: StoredVariantCoding(memory: .unlimited), log: .silent)
+      coding: StoredVariantCoding(memory: .unlimited), sourceCoding: StoredSourceCoding(),
+      log: .silent)
     fleet.start { [purges, failing, gate, waiting] scope throws(ImageError) in
       if failing.withLock({ $0.remove(scope) }) != nil { throw .internal(detail: "a full disk") }
       if scope == .tag("wait") {
@@ -287,7 +288,8 @@ private final class Machine: Sendable {
     settings.timeout = .seconds(10)
     let fleet = try Fleet(
       FleetConfiguration(address: address, settings: settings, folder: nil),
-      coding: StoredVariantCoding(memory: .unlimited), log: .silent)
+      coding: StoredVariantCoding(memory: .unlimited), sourceCoding: StoredSourceCoding(),
+      log: .silent)
     fleet.start { _ throws(ImageError) in }
     try await eventually { fleet.isSynchronised && fleet.client.isReady() }
     await fleet.purge(.tag("a"))
@@ -313,7 +315,8 @@ private final class Machine: Sendable {
     let address = try #require(RedisAddress(server.address))
     let fleet = try Fleet(
       FleetConfiguration(address: address, settings: settings, folder: folders[0].path),
-      coding: StoredVariantCoding(memory: .unlimited), log: .silent)
+      coding: StoredVariantCoding(memory: .unlimited), sourceCoding: StoredSourceCoding(),
+      log: .silent)
     fleet.start { _ throws(ImageError) in }
     try await eventually { fleet.isSynchronised }
     try await eventually("the policy is known") { try server.calls(of: "config|get") == 2 }

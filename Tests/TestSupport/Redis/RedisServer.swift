@@ -61,10 +61,10 @@ public final class RedisServer: Sendable {
   }
 
   /// Stops the server's threads, which keeps connections open and answers nothing.
-  public func freeze() { process.withLock { $0.map { Glibc.kill($0.id, SIGSTOP) } } }
+  public func freeze() { process.withLock { _ = $0.map { Glibc.kill($0.id, SIGSTOP) } } }
 
   /// Ends `freeze`.
-  public func thaw() { process.withLock { $0.map { Glibc.kill($0.id, SIGCONT) } } }
+  public func thaw() { process.withLock { _ = $0.map { Glibc.kill($0.id, SIGCONT) } } }
 
   /// Sends a command over a connection of its own and returns the reply as it is, up to 1 MiB. Errors are replies.
   @discardableResult public func command(_ parts: String...) throws -> String { try command(parts) }

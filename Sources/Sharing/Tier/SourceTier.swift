@@ -1,0 +1,266 @@
+// SourceTier: sources that machines share: their metadata in Redis, their bytes in a store.
+
+import Model
+import Platform
+import Telemetry
+
+/// The sources that machines share. An entry in Redis has the mark, the metadata and the SHA-256 of the bytes, by which
+/// the store has them. So bytes are checked by their name, and a renewed source is written to Redis only.
+final class SourceTier: SharedSources {
+  private struct Item {
+    let source: Source
+    let mark: SharedMark
+    let lease: HeldLease?
+  }
+
+  private struct State {
+    var queue = Deque<Item>()
+    var bytes = 0
+    var running = 0
+    /// Digests of bytes that the store has, as far as this machine knows. One that it lost is noticed by its next
+    /// reader.
+    var stored = BoundedTable<String, Bool>(limit: 4_096)
+  }
+
+  /// The most sources, and their bytes, that wait to be written. They are those of the budget for downloads, or in files.
+  private static let queueLimit = 1_024
+  private static let queueBytes = 32 << 20
+  /// The most sources that are written at a time.
+  private static let concurrentWrites = 4
+
+  let counters = SharedTierCounters()
+  private let client: RedisClient
+  private let stream: PurgeStream
+  private let store: any SharedStore
+  private let coding: any SourceCoding
+  private let filter: CacheKeyFilter
+  private let prefix: String
+  private let limit: Int
+  private let leases: FleetLeases?
+  private let threads = BlockingThreads(name: "pictor-share", threads: 1)
+  private let state = Lock(State())
+
+  /// - Parameters:
+  ///   - store: has the bytes.
+  ///   - limit: the largest source in bytes.
+  ///   - leases: the leases of downloads; `nil` without leases.
+  init(
+    client: RedisClient, stream: PurgeStream, store: any SharedStore, coding: any SourceCoding,
+    filter: CacheKeyFilter, prefix: String, limit: Int, leases: FleetLeases?
+  ) {
+    self.client = client
+    self.stream = stream
+    self.store = store
+    self.coding = coding
+    self.filter = filter
+    self.prefix = prefix
+    self.limit = limit
+    self.leases = leases
+  }
+
+  /// The figures, as `/stats` shows them.
+  var figures: SharedSourceFigures {
+    var figures = SharedSourceFigures()
+    figures.hits = counters.hits.value
+    figures.misses = counters.misses.value
+    figures.refused = counters.refused.value
+    figures.stores = counters.stores.value
+    figures.dropped = counters.dropped.value
+    figures.waiting = state.withLock { $0.queue.count + $0.running }
+    return figures
+  }
+
+  // MARK: Reading
+
+  func source(_ request: SharedSourceRequest) async -> LeaseOutcome<Source> {
+    guard store.isReady, stream.isSynchronised else { return .none }
+    let name = LeaseName(.source, of: request.key)
+    let look = RedisCommand("GET", prefix + name.entry)
+    guard let leases else {
+      let generation = request.generation()
+      guard let reply = try? await client.send([look]).first,
+        let found = await read(reply, for: request, generation: generation)
+      else { return .none }
+      return .shared(found)
+    }
+    return await leases.lease(
+      of: name, waits: true, look: look, generation: request.generation
+    ) { reply, generation in
+      await read(reply, for: request, generation: generation)
+    }
+  }
+
+  private func read(
+    _ reply: RedisReply, for request: SharedSourceRequest, generation: Int
+  ) async -> Source? {
+    guard case .bytes(let bytes) = reply else {
+      counters.misses.add()
+      return nil
+    }
+    guard let (mark, content) = SharedEntry.read(bytes), let entry = SourceEntry(content),
+      entry.count <= limit,
+      let (freshness, make) = entry.metadata.withUnsafeBytes({
+        coding.decode($0, as: request.key, generation: generation)
+      }), isAllowed(request.key, mark)
+    else {
+      counters.refused.add()
+      return nil
+    }
+    // Before the bytes are asked for.
+    guard request.accepts(freshness) else {
+      counters.misses.add()
+      return nil
+    }
+    guard let file = await file(of: entry) else { return nil }
+    // Checked last, too: a purge that arrives meanwhile counts.
+    guard isAllowed(request.key, mark) else {
+      counters.refused.add()
+      return nil
+    }
+    counters.hits.add()
+    return make(file)
+  }
+
+  private func isAllowed(_ key: CacheKey, _ mark: SharedMark) -> Bool {
+    stream.allows(key, mark: mark, filter: filter)
+  }
+
+  private func file(of entry: SourceEntry) async -> FileRegion? {
+    switch await store.read(entry.name) {
+    case .found(let file):
+      guard file.count == entry.count,
+        (try? await threads.value(of: { FileDigest.sha256(of: file) })) == entry.digest
+      else {
+        forget(entry)
+        counters.refused.add()
+        return nil
+      }
+      state.withLock { $0.stored.setNewest(true, for: entry.digest) }
+      return file
+    case .absent:
+      forget(entry)
+      counters.misses.add()
+      return nil
+    case .unavailable:
+      counters.misses.add()
+      return nil
+    }
+  }
+
+  /// The next write of these bytes sends them.
+  private func forget(_ entry: SourceEntry) { state.withLock { $0.stored[entry.digest] = nil } }
+
+  // MARK: Writing
+
+  func store(_ source: Source, since mark: SharedMark) {
+    let count = source.file.count
+    guard count > 0, count <= limit else { return }
+    guard store.isReady, client.isReady() else { return counters.dropped.add() }
+    let (isQueued, mustStart) = state.withLock { state -> (Bool, Bool) in
+      guard state.queue.count < Self.queueLimit, state.bytes + count <= Self.queueBytes else {
+        return (false, false)
+      }
+      let lease = leases?.claim(LeaseName(.source, of: source.key))
+      state.queue.append(Item(source: source, mark: mark, lease: lease))
+      state.bytes += count
+      let mustStart = state.running < Self.concurrentWrites
+      if mustStart { state.running += 1 }
+      return (true, mustStart)
+    }
+    if !isQueued { counters.dropped.add() }
+    // It works for all sources, so it inherits neither priority nor client of this one.
+    if mustStart { Task.detached { [self] in await drain() } }
+  }
+
+  private func drain() async {
+    while let item = next() {
+      let isWritten = await write(item)
+      (isWritten ? counters.stores : counters.dropped).add()
+      state.withLock { $0.bytes -= item.source.file.count }
+    }
+  }
+
+  private func next() -> Item? {
+    state.withLock { state in
+      guard let next = state.queue.popFirst() else {
+        state.running -= 1
+        return nil
+      }
+      return next
+    }
+  }
+
+  private func write(_ item: Item) async -> Bool {
+    let source = item.source
+    let life = SharedTier.lifetime(of: source.freshness, at: .now)
+    guard let digest = try? await threads.value(of: { FileDigest.sha256(of: source.file) }),
+      await storeBytes(source.file, digest: digest, life: life)
+    else {
+      if let lease = item.lease { leases?.end(lease, admitting: nil) }
+      return false
+    }
+    let entry = SourceEntry(
+      digest: digest, count: source.file.count, metadata: coding.encode(source))
+    let bytes = SharedEntry.bytes(item.mark, entry.bytes)
+    if let leases, let lease = item.lease {
+      let reply = try? await client.send([leases.write(bytes, life: life * 1_000, ending: lease)])
+        .first
+      return leases.hasWritten(lease, reply)
+    }
+    let command = RedisCommand([
+      Array("SET".utf8), Array((prefix + LeaseName(.source, of: source.key).entry).utf8), bytes,
+      Array("EX".utf8), Array("\(life)".utf8),
+    ])
+    return (try? await client.send([command]).first) == .status("OK")
+  }
+
+  /// Returns whether the store has the bytes.
+  private func storeBytes(_ file: FileRegion, digest: String, life: Int) async -> Bool {
+    if state.withLock({ $0.stored[digest] }) != nil { return true }
+    guard await store.write(SourceEntry.name(of: digest), head: [], body: file, lifetime: life)
+    else { return false }
+    state.withLock { $0.stored.setNewest(true, for: digest) }
+    return true
+  }
+}
+
+/// What Redis has of a source: the SHA-256 of its bytes in hexadecimal, their number, and the metadata.
+struct SourceEntry: Equatable {
+  /// The SHA-256 of the bytes, in hexadecimal.
+  let digest: String
+  /// The number of the bytes.
+  let count: Int
+  /// The metadata, as `SourceCoding` has it.
+  let metadata: [UInt8]
+
+  init(digest: String, count: Int, metadata: [UInt8]) {
+    self.digest = digest
+    self.count = count
+    self.metadata = metadata
+  }
+
+  /// Reads untrusted bytes.
+  init?(_ bytes: ArraySlice<UInt8>) {
+    let start = bytes.startIndex
+    guard bytes.count > 72,
+      let digest = String(validating: bytes[start..<start + 64], as: UTF8.self),
+      digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
+    else { return nil }
+    let count = bytes[start + 64..<start + 72].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    guard count > 0, let count = Int(exactly: count) else { return nil }
+    self.init(digest: digest, count: count, metadata: Array(bytes[(start + 72)...]))
+  }
+
+  /// As bytes.
+  var bytes: [UInt8] {
+    var bytes = Array(digest.utf8)
+    withUnsafeBytes(of: UInt64(count).littleEndian) { bytes += $0 }
+    return bytes + metadata
+  }
+
+  /// The name of the bytes in the store.
+  var name: String { Self.name(of: digest) }
+
+  /// The name of bytes in the store.
+  static func name(of digest: String) -> String { "s:" + digest }
+}
