@@ -1,4 +1,4 @@
-// Fleet: the façade of what machines share by Redis.
+// Fleet: the façade of what machines share by Redis and a bucket.
 
 import Model
 import Platform
@@ -14,6 +14,8 @@ public struct FleetConfiguration: Sendable {
   public var folder: String?
   /// The rules with the tags of hosts.
   public var filter = CacheKeyFilter()
+  /// The bucket for what does not fit into Redis; `nil` without one.
+  public var store: S3Configuration?
   /// When leases end.
   var leaseTiming: LeaseTiming
 
@@ -32,24 +34,33 @@ public final class Fleet: SharedCache {
   let client: RedisClient
   let stream: PurgeStream
   let leases: FleetLeases?
+  /// The bucket; `nil` without one.
+  let bucket: S3Store?
   private let tier: SharedTier
   private let log: Log
   private let work = Lock<[Task<Void, Never>]>([])
 
   /// Connects, and reads the files of an earlier run. Blocks while it reads.
   ///
-  /// - Parameter coding: variants as bytes.
-  /// - Throws: if the thread of the connection cannot start.
+  /// - Parameters:
+  ///   - coding: variants as bytes.
+  ///   - bodies: what entries of the bucket count against while they are received and read.
+  /// - Throws: if a thread for connections cannot start.
   public init(
-    _ configuration: FleetConfiguration, coding: any VariantCoding, log: Log
+    _ configuration: FleetConfiguration, coding: any VariantCoding,
+    bodies: ByteBudget = .unlimited, log: Log
   ) throws(SystemError) {
     let settings = configuration.settings
     var redis = RedisConfiguration(address: configuration.address)
     redis.timeout = settings.timeout
     redis.retryInterval = settings.retryInterval
-    let sharesWork = settings.leases && settings.variantLimit > 0
+    let bucketHasVariants = configuration.store?.settings.variants == true
+    let sharesWork = settings.leases && (settings.variantLimit > 0 || bucketHasVariants)
     redis.readsNotices = sharesWork
     client = try RedisClient(redis, log: log)
+    bucket = try configuration.store.map { store throws(SystemError) in
+      try S3Store(store, budget: bodies, log: log)
+    }
     stream = PurgeStream(
       client: client, prefix: settings.keyPrefix, folder: configuration.folder,
       retryInterval: settings.retryInterval, log: log)
@@ -60,7 +71,8 @@ public final class Fleet: SharedCache {
         timing: configuration.leaseTiming) : nil
     tier = SharedTier(
       client: client, stream: stream, coding: coding, filter: configuration.filter,
-      prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases)
+      prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases,
+      objects: bucketHasVariants ? bucket.map { SharedObjects(store: $0, coding: coding) } : nil)
     self.log = log
   }
 
@@ -108,7 +120,9 @@ public final class Fleet: SharedCache {
     // Others need not wait for leases of a machine that is gone.
     await leases?.endAll()
     // It waits for the client's thread.
-    _ = try? await BlockingThreads(name: "pictor-end", threads: 1).value { [client] in client.stop()
+    _ = try? await BlockingThreads(name: "pictor-end", threads: 1).value { [client, bucket] in
+      client.stop()
+      bucket?.stop()
     }
     for task in tasks { await task.value }
   }
@@ -128,6 +142,7 @@ public final class Fleet: SharedCache {
     figures.stores = tier.counters.stores.value
     figures.dropped = tier.counters.dropped.value
     figures.storesWaiting = tier.waiting
+    figures.bucket = bucket?.figures
     if let leases {
       figures.leasesTaken = leases.counters.taken.value
       figures.leasesLost = leases.counters.lost.value

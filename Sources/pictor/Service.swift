@@ -43,7 +43,7 @@ final class Service: Sendable {
     let disk = try DiskTier(configurations.disk, purges: purges, memory: images, log: log)
     // After the disk tier, which makes the folder.
     let fleet = try configurations.fleet.map {
-      try Fleet($0, coding: StoredVariantCoding(memory: images), log: log)
+      try Fleet($0, coding: StoredVariantCoding(memory: images), bodies: bodies, log: log)
     }
     let storage = VariantStorage(
       memory: images, files: disk.makeUnlinkedFiles(),

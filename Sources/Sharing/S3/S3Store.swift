@@ -11,6 +11,9 @@ import Telemetry
 ///   at most one time-out an interval.
 /// - Bodies are received into memory files, which count against a budget. Whole bodies are never in an array.
 final class S3Store: SharedStore {
+  /// The last second of the year 9999, which RFC 3339 can write.
+  private static let lastSecond = 253_402_300_799
+
   let counters = S3Counters()
   private let configuration: S3Configuration
   private let thread: S3Thread
@@ -63,7 +66,7 @@ final class S3Store: SharedStore {
       counters.dropped.add()
       return false
     }
-    let expires = UnixTime(seconds: UnixTime.now.seconds + lifetime)
+    let expires = UnixTime(seconds: min(UnixTime.now.seconds + lifetime, Self.lastSecond))
     let outcome = await send(
       .write(body, expires: expires), name, within: configuration.writeTimeout)
     guard case .written = outcome else {
@@ -85,6 +88,23 @@ final class S3Store: SharedStore {
         finish: { continuation.resume(returning: $0) })
       if !thread.send(request) { continuation.resume(returning: .failed) }
     }
+  }
+
+  /// The figures, as `/stats` shows them.
+  var figures: BucketFigures {
+    var figures = BucketFigures()
+    figures.isReady = !isOpen
+    figures.hits = counters.hits.value
+    figures.misses = counters.misses.value
+    figures.refused = counters.refused.value
+    figures.unavailable = counters.unavailable.value
+    figures.timedOut = counters.timedOut.value
+    figures.failures = counters.failures.value
+    figures.stores = counters.stores.value
+    figures.dropped = counters.dropped.value
+    figures.waiting = waiting
+    figures.bytes = counters.bytes.value
+    return figures
   }
 
   /// Ends the thread. Requests in progress fail. Blocks until it has ended.
