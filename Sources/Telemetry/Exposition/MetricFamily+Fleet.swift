@@ -54,11 +54,12 @@ extension MetricFamily {
     .gauge("pictor_fleet_purges_waiting", "Purges of this machine that wait for Redis.") {
       $0.fleet?.purgesWaiting
     },
-    .gauge("pictor_fleet_s3_ready", "1 if the bucket is asked, 0 if it is away.") {
+    .gauge("pictor_fleet_bucket_ready", "1 if the bucket is asked, 0 if it is away.") {
       $0.fleet?.bucket.map { $0.isReady ? 1 : 0 }
     },
     .counters(
-      "pictor_fleet_s3_requests_total", by: "result", "Reads and writes of entries in the bucket."
+      "pictor_fleet_bucket_requests_total", by: "result",
+      "Reads and writes of entries in the bucket."
     ) {
       guard let bucket = $0.fleet?.bucket else { return [:] }
       return [
@@ -67,10 +68,12 @@ extension MetricFamily {
         "written": bucket.stores, "dropped": bucket.dropped,
       ]
     },
-    .gauge("pictor_fleet_s3_waiting", "Requests to the bucket that wait to be sent.") {
+    .gauge("pictor_fleet_bucket_waiting", "Requests to the bucket that wait to be sent.") {
       $0.fleet?.bucket?.waiting
     },
-    .counters("pictor_fleet_s3_bytes_total", by: "service", "Bytes of entries found and written.") {
+    .counters(
+      "pictor_fleet_bucket_bytes_total", by: "service", "Bytes of entries found and written."
+    ) {
       $0.fleet?.bucket.map { ["s3": $0.bytes] } ?? [:]
     },
     .fraction(

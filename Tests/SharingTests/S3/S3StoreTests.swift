@@ -179,13 +179,6 @@ extension SharedRead {
     (
       "a wrong length", { _ in .raw(Array("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nabc".utf8)) }
     ),
-    (
-      "two lengths",
-      {
-        _ in
-        .raw(Array("HTTP/1.1 200 OK\r\nContent-Length: 9\r\nContent-Length: 3\r\n\r\nabc".utf8))
-      }
-    ),
     ("empty", { _ in .status(200) }),
     ("500", { _ in S3Server.error(500, "InternalError") }),
     ("503", { _ in S3Server.error(503, "SlowDown") }),
