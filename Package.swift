@@ -61,7 +61,8 @@ let package = Package(
       swiftSettings: optimized),
     .target(name: "Tracing", dependencies: words + ["CCurl"]),
     .target(
-      name: "Sharing", dependencies: words + ["CGLib", "CHiredis"], swiftSettings: optimized),
+      name: "Sharing", dependencies: words + ["Signing", "CCurl", "CGLib", "CHiredis"],
+      swiftSettings: optimized),
     .target(
       name: "ImagingWire", dependencies: ["Model", "Platform", "CLinux"],
       swiftSettings: optimized),

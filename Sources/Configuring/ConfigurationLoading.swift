@@ -78,21 +78,28 @@ extension Configuration {
   /// it.
   public var json5: String {
     var text = "{\n"
-    var section = ""
+    var sections: [Substring] = []
     for key in Self.keys {
-      let parts = key.path.split(separator: ".", maxSplits: 1)
-      // A key without a dot belongs to no section.
-      let newSection = parts.count == 2 ? String(parts[0]) : ""
-      if newSection != section {
-        if !section.isEmpty { text += "  },\n" }
-        if !newSection.isEmpty { text += "  \(newSection): {\n" }
-        section = newSection
+      let parts = key.path.split(separator: ".")
+      let common = zip(sections, parts.dropLast()).prefix { $0 == $1 }.count
+      while sections.count > common {
+        sections.removeLast()
+        text += Self.indent(sections) + "},\n"
       }
-      let indent = section.isEmpty ? "  " : "    "
+      for section in parts.dropLast().dropFirst(common) {
+        text += Self.indent(sections) + "\(section): {\n"
+        sections.append(section)
+      }
+      let indent = Self.indent(sections)
       text +=
         "\(indent)// \(key.purpose)\n\(indent)\(parts[parts.count - 1]): \(key.write(self)),\n"
     }
-    return text + (section.isEmpty ? "}\n" : "  },\n}\n")
+    while sections.popLast() != nil { text += Self.indent(sections) + "},\n" }
+    return text + "}\n"
+  }
+
+  private static func indent(_ sections: [Substring]) -> String {
+    String(repeating: "  ", count: sections.count + 1)
   }
 
   private mutating func apply(

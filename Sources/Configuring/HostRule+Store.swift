@@ -64,7 +64,10 @@ extension ObjectStore {
   }
 
   /// Returns the credentials; `nil` if requests are not signed.
+  ///
+  /// - Parameter place: what names the credentials in messages.
   func credentials(
+    at place: String = "hosts",
     _ value: (SecretText, _ member: String) throws(ConfigurationError) -> String
   ) throws(ConfigurationError) -> AWSCredentials? {
     guard let accessKey, let secretKey else { return nil }
@@ -75,7 +78,7 @@ extension ObjectStore {
     guard let credentials = AWSCredentials(accessKey: key, secretKey: secret, sessionToken: token)
     else {
       throw ConfigurationError(
-        at: "hosts", "access_key or session_token of s3 has a character that no request can carry")
+        at: place, "access_key or session_token of s3 has a character that no request can carry")
     }
     return credentials
   }

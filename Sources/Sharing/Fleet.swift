@@ -1,4 +1,4 @@
-// Fleet: the façade of what machines share by Redis.
+// Fleet: the façade of what machines share by Redis and a bucket.
 
 import Model
 import Platform
@@ -14,6 +14,8 @@ public struct FleetConfiguration: Sendable {
   public var folder: String?
   /// The rules with the tags of hosts.
   public var filter = CacheKeyFilter()
+  /// The bucket for what does not fit into Redis; `nil` without one.
+  public var store: S3Configuration?
   /// When leases end.
   var leaseTiming: LeaseTiming
 
@@ -32,6 +34,8 @@ public final class Fleet: SharedCache {
   let client: RedisClient
   let stream: PurgeStream
   let leases: FleetLeases?
+  /// The bucket; `nil` without one.
+  let bucket: S3Store?
   private let tier: SharedTier
   private let sourceTier: SourceTier?
   private let log: Log
@@ -42,26 +46,38 @@ public final class Fleet: SharedCache {
   /// - Parameters:
   ///   - coding: variants as bytes.
   ///   - sourceCoding: the metadata of sources as bytes.
-  /// - Throws: if the thread of the connection cannot start.
+  ///   - bodies: what entries of the bucket count against while they are received and read.
+  /// - Throws: if a thread for connections cannot start.
   public convenience init(
     _ configuration: FleetConfiguration, coding: any VariantCoding,
-    sourceCoding: any SourceCoding, log: Log
+    sourceCoding: any SourceCoding, bodies: ByteBudget = .unlimited, log: Log
   ) throws(SystemError) {
-    try self.init(configuration, coding: coding, sourceCoding: sourceCoding, objects: nil, log: log)
+    let bucket = try configuration.store.map { store throws(SystemError) in
+      try S3Store(store, budget: bodies, log: log)
+    }
+    let sharesSources = configuration.store?.settings.sources == true
+    try self.init(
+      configuration, coding: coding, sourceCoding: sourceCoding, bucket: bucket,
+      objects: sharesSources ? bucket : nil, log: log)
   }
 
-  /// - Parameter objects: has the bytes of sources; `nil` if machines share none.
+  /// - Parameters:
+  ///   - bucket: has variants.
+  ///   - objects: has the bytes of sources; `nil` if machines share none.
   init(
     _ configuration: FleetConfiguration, coding: any VariantCoding,
-    sourceCoding: any SourceCoding, objects: (any SharedStore)?, log: Log
+    sourceCoding: any SourceCoding, bucket: S3Store? = nil, objects: (any SharedStore)?, log: Log
   ) throws(SystemError) {
     let settings = configuration.settings
     var redis = RedisConfiguration(address: configuration.address)
     redis.timeout = settings.timeout
     redis.retryInterval = settings.retryInterval
-    let sharesWork = settings.leases && (settings.variantLimit > 0 || objects != nil)
+    let bucketHasVariants = configuration.store?.settings.variants == true
+    let sharesWork =
+      settings.leases && (settings.variantLimit > 0 || bucketHasVariants || objects != nil)
     redis.readsNotices = sharesWork
     client = try RedisClient(redis, log: log)
+    self.bucket = bucket
     stream = PurgeStream(
       client: client, prefix: settings.keyPrefix, folder: configuration.folder,
       retryInterval: settings.retryInterval, log: log)
@@ -72,11 +88,14 @@ public final class Fleet: SharedCache {
         timing: configuration.leaseTiming) : nil
     tier = SharedTier(
       client: client, stream: stream, coding: coding, filter: configuration.filter,
-      prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases)
+      prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases,
+      objects: bucketHasVariants ? bucket.map { SharedObjects(store: $0, coding: coding) } : nil)
     sourceTier = objects.map { [client, stream, leases] objects in
       SourceTier(
         client: client, stream: stream, store: objects, coding: sourceCoding,
-        filter: configuration.filter, prefix: settings.keyPrefix, limit: 16 << 20, leases: leases)
+        filter: configuration.filter, prefix: settings.keyPrefix,
+        limit: configuration.store?.settings.entryLimit ?? FleetStoreSettings().entryLimit,
+        leases: leases)
     }
     self.log = log
   }
@@ -130,7 +149,9 @@ public final class Fleet: SharedCache {
     // Others need not wait for leases of a machine that is gone.
     await leases?.endAll()
     // It waits for the client's thread.
-    _ = try? await BlockingThreads(name: "pictor-end", threads: 1).value { [client] in client.stop()
+    _ = try? await BlockingThreads(name: "pictor-end", threads: 1).value { [client, bucket] in
+      client.stop()
+      bucket?.stop()
     }
     for task in tasks { await task.value }
   }
@@ -151,6 +172,7 @@ public final class Fleet: SharedCache {
     figures.dropped = tier.counters.dropped.value
     figures.storesWaiting = tier.waiting
     figures.sources = sourceTier?.figures
+    figures.bucket = bucket?.figures
     if let leases {
       figures.leasesTaken = leases.counters.taken.value
       figures.leasesLost = leases.counters.lost.value

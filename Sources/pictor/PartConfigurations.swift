@@ -189,7 +189,7 @@ private func patterns(
 }
 
 /// Checks that a configured file or folder exists and is readable. An empty path is valid.
-private func require(_ path: String, at key: String, isFolder: Bool) throws(ConfigurationError) {
+func require(_ path: String, at key: String, isFolder: Bool) throws(ConfigurationError) {
   guard !path.isEmpty else { return }
   let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
   guard descriptor >= 0 else {

@@ -45,7 +45,7 @@ final class Service: Sendable {
     let fleet = try configurations.fleet.map {
       try Fleet(
         $0, coding: StoredVariantCoding(memory: images), sourceCoding: StoredSourceCoding(),
-        log: log)
+        bodies: bodies, log: log)
     }
     let storage = VariantStorage(
       memory: images, files: disk.makeUnlinkedFiles(),

@@ -6,7 +6,7 @@ import Model
 
 /// A setting: its path, its purpose, and how it is read and written.
 public struct ConfigurationKey: Sendable {
-  /// The path, `section.name`.
+  /// The path, `section.name` or `section.part.name`.
   public let path: String
   /// The purpose, in one line.
   public let purpose: String
@@ -30,8 +30,8 @@ public struct ConfigurationKey: Sendable {
 extension Configuration {
   /// All keys, in the order of config/pictor.json5.
   public static let keys =
-    serverKeys + firstKeys + downloadKeys + imagingKeys + lastKeys + fleetKeys + tracingKeys
-    + signingKeys
+    serverKeys + firstKeys + downloadKeys + imagingKeys + lastKeys + fleetKeys + fleetStoreKeys
+    + tracingKeys + signingKeys
 
   /// The keys between those of the server and those of sources.
   private static let firstKeys: [ConfigurationKey] = [

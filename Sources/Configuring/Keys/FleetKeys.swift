@@ -32,7 +32,8 @@ extension Configuration {
       in: .milliseconds(1)...(.seconds(10))),
     .duration(
       "fleet.retry_interval", at: \.fleet.retryInterval,
-      purpose: "time after a failure in which Redis is not asked; it doubles, up to 8 times",
+      purpose:
+        "time after a failure in which Redis, or the bucket, is not asked; it doubles, up to 8 times",
       in: .milliseconds(10)...(.seconds(60))),
     .size(
       "fleet.variant_limit", at: \.fleet.variantLimit,

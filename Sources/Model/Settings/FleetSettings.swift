@@ -16,7 +16,49 @@ public struct FleetSettings: Hashable, Sendable {
   public var leases = true
   /// The longest wait for a variant that another machine makes.
   public var leaseWait = Duration.seconds(5)
+  /// The bucket for what does not fit into Redis, `fleet.s3.…`; without its bucket there is none.
+  public var store = FleetStoreSettings()
 
   /// Creates the default settings.
   public init() {}
+}
+
+/// The settings of the shared tier's bucket, `fleet.s3.…`.
+public struct FleetStoreSettings: Hashable, Sendable {
+  /// Endpoint, region, addressing and credentials, as those of a bucket for sources.
+  public var store = ObjectStore()
+  /// The bucket; empty: no store.
+  public var bucket = ""
+  /// What the names of all objects begin with.
+  public var prefix = "pictor/"
+  /// The longest wait for an entry. Writes may take ten times as long.
+  public var timeout = Duration.milliseconds(250)
+  /// Whether variants are shared by the bucket.
+  public var variants = true
+  /// Whether sources are shared by the bucket.
+  public var sources = true
+  /// The largest entry, in bytes.
+  public var entryLimit = 16 << 20
+  /// A file of certificate authorities for the endpoint; empty: those of the system.
+  public var caFile = ""
+
+  /// Creates the default settings: no store.
+  public init() {}
+
+  /// Whether there is a store.
+  public var isOn: Bool { !bucket.isEmpty }
+
+  /// Whether a text can be a prefix: at most 256 letters, digits and characters of `-_./`, not beginning with `/`,
+  /// without empty segments, `.` and `..`. These are sent as they are, and no proxy resolves them.
+  public static func isPrefix(_ text: String) -> Bool {
+    text.utf8.count <= 256
+      && text.utf8.allSatisfy { byte in
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+        default: "-_./".utf8.contains(byte)
+        }
+      }
+      && !text.hasPrefix("/") && !text.contains("//")
+      && !text.split(separator: "/").contains { $0 == "." || $0 == ".." }
+  }
 }

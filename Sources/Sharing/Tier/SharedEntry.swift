@@ -1,49 +1,73 @@
-// SharedEntry: the bytes of an entry in Redis, checked like network input.
+// SharedEntry: the bytes of an entry in the shared tier.
 
 import CGLib
 import Model
 
 /// The bytes of an entry: a version, the mark, a SHA-256 in hexadecimal, and the content that it is of.
 enum SharedEntry {
-  private static let version: UInt8 = 1
+  /// The versions.
+  enum Kind: UInt8 {
+    /// The content is a variant.
+    case whole = 1
+    /// The variant is in the bucket. No content.
+    case inBucket = 2
+    /// The content is the expiry, in seconds since 1970 as 8 bytes, little-endian, and a variant.
+    case dated = 3
+  }
 
-  static func bytes(_ mark: SharedMark, _ content: [UInt8]) -> [UInt8] {
-    var bytes = [version, UInt8(clamping: mark.epoch.utf8.count)]
+  static func bytes(_ mark: SharedMark, _ content: [UInt8], as kind: Kind = .whole) -> [UInt8] {
+    var bytes = [kind.rawValue, UInt8(clamping: mark.epoch.utf8.count)]
+    bytes.reserveCapacity(2 + mark.epoch.utf8.count + 80 + content.count)
     bytes += mark.epoch.utf8.prefix(255)
     for number in [mark.milliseconds, mark.number] {
       withUnsafeBytes(of: number.littleEndian) { bytes += $0 }
     }
-    return bytes + digest(content[...]).utf8 + content
+    bytes += content.withUnsafeBytes { digest($0) }.utf8
+    bytes += content
+    return bytes
   }
 
-  /// Reads untrusted bytes.
-  static func read(_ bytes: [UInt8]) -> (SharedMark, ArraySlice<UInt8>)? {
-    guard bytes.count > 2, bytes[0] == version else { return nil }
+  /// Reads untrusted bytes. The content is valid as long as the bytes.
+  static func parse(
+    _ bytes: UnsafeRawBufferPointer
+  ) -> (kind: Kind, mark: SharedMark, content: UnsafeRawBufferPointer)? {
+    guard bytes.count > 2, let kind = Kind(rawValue: bytes[0]) else { return nil }
     let start = 2 + Int(bytes[1])
     guard bytes.count >= start + 16 + 64 else { return nil }
     func number(at offset: Int) -> UInt64 {
-      bytes[offset..<offset + 8].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+      bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self).littleEndian
     }
-    let content = bytes[(start + 80)...]
+    let content = UnsafeRawBufferPointer(rebasing: bytes[(start + 80)...])
     guard let epoch = String(validating: bytes[2..<start], as: UTF8.self),
       bytes[(start + 16)..<(start + 80)].elementsEqual(digest(content).utf8)
     else { return nil }
     let mark = SharedMark(
       epoch: epoch, milliseconds: number(at: start), number: number(at: start + 8))
-    return (mark, content)
+    return (kind, mark, content)
+  }
+
+  /// Reads an entry whose content is a variant.
+  static func read(_ bytes: [UInt8]) -> (SharedMark, ArraySlice<UInt8>)? {
+    let found = bytes.withUnsafeBytes { buffer in
+      parse(buffer).flatMap { $0.kind == .whole ? ($0.mark, $0.content.count) : nil }
+    }
+    return found.map { ($0.0, bytes.suffix($0.1)) }
   }
 
   /// The SHA-256 of bytes in hexadecimal.
   static func digest(_ bytes: ArraySlice<UInt8>) -> String {
-    bytes.withUnsafeBufferPointer { buffer in
-      guard
-        let text = g_compute_checksum_for_data(
-          G_CHECKSUM_SHA256, buffer.baseAddress, gsize(buffer.count))
-      else {
-        return ""
-      }
-      defer { g_free(text) }
-      return String(cString: text)
+    bytes.withUnsafeBytes { digest($0) }
+  }
+
+  /// The SHA-256 of bytes in hexadecimal.
+  static func digest(_ bytes: UnsafeRawBufferPointer) -> String {
+    guard
+      let text = g_compute_checksum_for_data(
+        G_CHECKSUM_SHA256, bytes.bindMemory(to: UInt8.self).baseAddress, gsize(bytes.count))
+    else {
+      return ""
     }
+    defer { g_free(text) }
+    return String(cString: text)
   }
 }

@@ -1,4 +1,4 @@
-// SharedTier: variants in Redis, written behind and checked like network input.
+// SharedTier: variants in Redis and in a bucket, written behind and checked like network input.
 
 import Model
 import Platform
@@ -17,6 +17,9 @@ final class SharedTier: Sendable {
     var queue = Deque<Item>()
     var bytes = 0
     var isDraining = false
+    /// Variants that are written to the bucket before Redis says so: how many of each key, and the leases that end
+    /// afterwards.
+    var inBucket: [LeaseName: (count: Int, leases: [HeldLease])] = [:]
   }
 
   /// The most variants, and their bytes, that wait to be written. They are those of the memory tier's budget.
@@ -31,14 +34,16 @@ final class SharedTier: Sendable {
   private let prefix: String
   private let limit: Int
   private let leases: FleetLeases?
+  private let objects: SharedObjects?
   private let state = Lock(State())
 
   /// - Parameters:
-  ///   - limit: the largest body in bytes; 0 turns the tier off.
+  ///   - limit: the largest body in Redis, in bytes; 0: none.
   ///   - leases: the leases that end with a write; `nil` without leases.
+  ///   - objects: the variants in a bucket; `nil` without one.
   init(
     client: RedisClient, stream: PurgeStream, coding: any VariantCoding, filter: CacheKeyFilter,
-    prefix: String, limit: Int, leases: FleetLeases? = nil
+    prefix: String, limit: Int, leases: FleetLeases? = nil, objects: SharedObjects? = nil
   ) {
     self.client = client
     self.stream = stream
@@ -47,10 +52,12 @@ final class SharedTier: Sendable {
     self.prefix = prefix
     self.limit = limit
     self.leases = leases
+    self.objects = objects
     leases?.finish.withLock { finish in
       finish = { [weak self] lease in
         self?.append { state in
           // Bounded by the leases of this machine.
+          if state.inBucket[lease.name]?.leases.append(lease) != nil { return false }
           state.queue.append(.end(lease))
           return true
         }
@@ -58,54 +65,95 @@ final class SharedTier: Sendable {
     }
   }
 
+  /// Whether there is a place for variants.
+  private var isOn: Bool { limit > 0 || objects != nil }
+
   /// Variants that wait to be written.
-  var waiting: Int { state.withLock { $0.queue.count } }
+  var waiting: Int { state.withLock { $0.queue.count } + (objects?.waiting ?? 0) }
 
   // MARK: Reading
 
-  /// Returns a variant that no purge covers.
-  func variant(for key: CacheKey, generation: Int) async -> Variant? {
-    guard limit > 0, stream.isSynchronised,
-      let reply = try? await client.send([RedisCommand("GET", name(of: key))]).first
-    else { return nil }
-    guard case .bytes(let bytes) = reply else {
-      counters.misses.add()
-      return nil
-    }
-    // Decoded first, checked last: a purge that arrives meanwhile counts.
-    guard let (mark, variant) = read(bytes, as: key, generation: generation),
-      stream.allows(key, mark: mark, filter: filter)
-    else {
-      counters.refused.add()
-      return nil
-    }
-    counters.hits.add()
-    return variant
+  /// What a look-up found.
+  private enum Look {
+    case found(Variant)
+    case refused
+    case absent
   }
 
-  private func read(
-    _ bytes: [UInt8], as key: CacheKey, generation: Int
-  ) -> (SharedMark, Variant)? {
-    guard let (mark, content) = SharedEntry.read(bytes), content.count <= limit + (64 << 10) else {
-      return nil
+  /// Returns a variant that no purge covers.
+  func variant(for key: CacheKey, generation: Int) async -> Variant? {
+    let name = LeaseName(.variant, of: key)
+    guard isOn, stream.isSynchronised,
+      let reply = try? await client.send([RedisCommand("GET", prefix + name.entry)]).first
+    else { return nil }
+    let look: Look
+    if case .bytes(let bytes) = reply {
+      look = await read(bytes, as: key, name: name, generation: generation)
+    } else {
+      look = await inBucket(key, name: name, generation: generation)
     }
-    return content.withUnsafeBytes { coding.decode($0, as: key, generation: generation) }
-      .map { (mark, $0) }
+    switch look {
+    case .found(let variant):
+      counters.hits.add()
+      return variant
+    case .refused: counters.refused.add()
+    case .absent: counters.misses.add()
+    }
+    return nil
+  }
+
+  /// Reads an entry of Redis, or the one in the bucket that it stands for.
+  private func read(
+    _ bytes: [UInt8], as key: CacheKey, name: LeaseName, generation: Int
+  ) async -> Look {
+    let (mark, variant, isInBucket) = bytes.withUnsafeBytes {
+      bytes -> (SharedMark?, Variant?, Bool) in
+      guard let entry = SharedEntry.parse(bytes) else { return (nil, nil, false) }
+      switch entry.kind {
+      case .whole:
+        guard entry.content.count <= limit + SharedObjects.frameLimit else {
+          return (nil, nil, false)
+        }
+        return (entry.mark, coding.decode(entry.content, as: key, generation: generation), false)
+      case .inBucket: return (entry.mark, nil, entry.content.isEmpty)
+      case .dated: return (nil, nil, false)
+      }
+    }
+    // Decoded first, checked last: a purge that arrives meanwhile counts.
+    guard let mark, variant != nil || isInBucket, stream.allows(key, mark: mark, filter: filter)
+    else { return .refused }
+    if let variant { return .found(variant) }
+    return await inBucket(key, name: name, generation: generation)
+  }
+
+  private func inBucket(_ key: CacheKey, name: LeaseName, generation: Int) async -> Look {
+    guard let objects else { return .absent }
+    switch await objects.variant(for: key, name: name.entry, generation: generation) {
+    case .none: return .absent
+    case .refused: return .refused
+    case .found(let mark, let variant):
+      guard stream.allows(key, mark: mark, filter: filter) else {
+        objects.store.counters.refused.add()
+        return .refused
+      }
+      return .found(variant)
+    }
   }
 
   // MARK: Leases
 
   /// Takes the lease of a variant, or waits for the machine that has it.
   func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> {
-    guard let leases, limit > 0, stream.isSynchronised else { return .none }
+    guard let leases, isOn, stream.isSynchronised else { return .none }
     let name = LeaseName(.variant, of: request.key)
     return await leases.lease(
       of: name, waits: request.waits, look: RedisCommand("GET", prefix + name.entry),
       generation: request.generation
     ) { reply, generation in
       guard case .bytes(let bytes) = reply,
-        let (mark, variant) = read(bytes, as: request.key, generation: generation),
-        stream.allows(request.key, mark: mark, filter: filter), await request.accepts(variant)
+        case .found(let variant) = await read(
+          bytes, as: request.key, name: name, generation: generation),
+        await request.accepts(variant)
       else { return nil }
       return variant
     }
@@ -113,19 +161,62 @@ final class SharedTier: Sendable {
 
   // MARK: Writing
 
-  /// Queues a variant, or drops it.
+  /// Queues a variant, or drops it. Small ones go to Redis and to the bucket, large ones to the bucket.
   func store(_ variant: Variant, since mark: SharedMark) {
-    guard case .memory = variant.body, variant.body.count <= limit else { return }
+    guard case .memory = variant.body else { return }
+    let fitsRedis = limit > 0 && variant.body.count <= limit
+    let fitsBucket = objects?.takes(variant.body.count) == true
+    guard fitsRedis || fitsBucket else { return }
     guard client.isReady() else { return counters.dropped.add() }
-    let isQueued = append { state in
-      guard state.queue.count < Self.queueLimit,
-        state.bytes + variant.body.count <= Self.queueBytes
-      else { return false }
-      state.queue.append(.write(variant, mark, leases?.claim(LeaseName(.variant, of: variant.key))))
-      state.bytes += variant.body.count
-      return true
+    let name = LeaseName(.variant, of: variant.key)
+    if fitsRedis {
+      let isQueued = append { state in
+        guard state.queue.count < Self.queueLimit,
+          state.bytes + variant.body.count <= Self.queueBytes
+        else { return false }
+        state.queue.append(.write(variant, mark, leases?.claim(name)))
+        state.bytes += variant.body.count
+        return true
+      }
+      if !isQueued { counters.dropped.add() }
     }
-    if !isQueued { counters.dropped.add() }
+    guard fitsBucket else { return }
+    if fitsRedis {
+      _ = objects?.write(variant, since: mark, name: name.entry) { _ in }
+    } else {
+      storeLarge(variant, name, since: mark)
+    }
+  }
+
+  /// Writes a variant to the bucket, and then to Redis that it is there, which ends its lease.
+  private func storeLarge(_ variant: Variant, _ name: LeaseName, since mark: SharedMark) {
+    let lease = leases?.claim(name)
+    state.withLock { $0.inBucket[name, default: (0, [])].count += 1 }
+    let isBegun = objects?.write(variant, since: mark, name: name.entry) {
+      [self] isWritten in
+      if isWritten {
+        await put(SharedEntry.bytes(mark, [], as: .inBucket), for: variant, ending: lease)
+      } else {
+        counters.dropped.add()
+        if let lease { leases?.end(lease, admitting: nil) }
+      }
+      for waiting in endLarge(name) { await leases?.tell(waiting) }
+    }
+    guard isBegun != true else { return }
+    counters.dropped.add()
+    if let lease { leases?.end(lease, admitting: nil) }
+    let waiting = endLarge(name)
+    if !waiting.isEmpty { Task { for lease in waiting { await leases?.tell(lease) } } }
+  }
+
+  /// Returns the leases that end now.
+  private func endLarge(_ name: LeaseName) -> [HeldLease] {
+    state.withLock { state in
+      guard var entry = state.inBucket[name] else { return [] }
+      entry.count -= 1
+      state.inBucket[name] = entry.count > 0 ? entry : nil
+      return entry.count > 0 ? [] : entry.leases
+    }
   }
 
   /// Changes the queue, which is drained if `change` returns `true`. Returns that.
@@ -153,7 +244,11 @@ final class SharedTier: Sendable {
       if let lease { leases?.end(lease, admitting: nil) }
       return
     }
-    let bytes = SharedEntry.bytes(mark, content)
+    await put(SharedEntry.bytes(mark, content), for: variant, ending: lease)
+  }
+
+  /// Writes an entry to Redis, and ends the lease in the same step.
+  private func put(_ bytes: [UInt8], for variant: Variant, ending lease: HeldLease?) async {
     let life = Self.lifetime(of: variant.info.freshness, at: .now) * 1_000
     let isWritten: Bool
     if let leases, let lease {
@@ -161,8 +256,8 @@ final class SharedTier: Sendable {
       isWritten = leases.hasWritten(lease, reply)
     } else {
       let command = RedisCommand([
-        Array("SET".utf8), Array(name(of: variant.key).utf8), bytes, Array("PX".utf8),
-        Array("\(life)".utf8),
+        Array("SET".utf8), Array((prefix + LeaseName(.variant, of: variant.key).entry).utf8), bytes,
+        Array("PX".utf8), Array("\(life)".utf8),
       ])
       isWritten = (try? await client.send([command]).first) == .status("OK")
     }
@@ -185,8 +280,6 @@ final class SharedTier: Sendable {
     let window = max(freshness.staleWhileRevalidate, freshness.staleIfError)
     return max(freshness.timeToLive(at: now) + (freshness.mayBeStale ? window : 0), 60)
   }
-
-  private func name(of key: CacheKey) -> String { prefix + LeaseName(.variant, of: key).entry }
 }
 
 /// Counts since the start.

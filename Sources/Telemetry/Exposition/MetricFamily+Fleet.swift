@@ -68,6 +68,28 @@ extension MetricFamily {
     .gauge("pictor_fleet_purges_waiting", "Purges of this machine that wait for Redis.") {
       $0.fleet?.purgesWaiting
     },
+    .gauge("pictor_fleet_bucket_ready", "1 if the bucket is asked, 0 if it is away.") {
+      $0.fleet?.bucket.map { $0.isReady ? 1 : 0 }
+    },
+    .counters(
+      "pictor_fleet_bucket_requests_total", by: "result",
+      "Reads and writes of entries in the bucket."
+    ) {
+      guard let bucket = $0.fleet?.bucket else { return [:] }
+      return [
+        "hit": bucket.hits, "miss": bucket.misses, "refused": bucket.refused,
+        "unavailable": bucket.unavailable, "timed_out": bucket.timedOut, "failed": bucket.failures,
+        "written": bucket.stores, "dropped": bucket.dropped,
+      ]
+    },
+    .gauge("pictor_fleet_bucket_waiting", "Requests to the bucket that wait to be sent.") {
+      $0.fleet?.bucket?.waiting
+    },
+    .counters(
+      "pictor_fleet_bucket_bytes_total", by: "service", "Bytes of entries found and written."
+    ) {
+      $0.fleet?.bucket.map { ["s3": $0.bytes] } ?? [:]
+    },
     .fraction(
       .gauge, "pictor_fleet_position_age_seconds",
       "Time since the purge stream was read to its end."

@@ -48,6 +48,8 @@ public struct FleetFigures: Codable, Hashable, Sendable {
   public var purgesWaiting = 0
   /// Seconds since the purge stream was last read to its end; -1 if it never was.
   public var positionAgeSeconds = -1.0
+  /// The figures of the bucket; `nil` without one.
+  public var bucket: BucketFigures?
 
   /// Creates figures of zero.
   public init() {}
@@ -67,6 +69,7 @@ public struct FleetFigures: Codable, Hashable, Sendable {
     case purgesApplied = "purges_applied"
     case purgesWaiting = "purges_waiting"
     case positionAgeSeconds = "position_age_seconds"
+    case bucket = "s3"
   }
 }
 

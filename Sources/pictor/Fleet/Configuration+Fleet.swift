@@ -9,6 +9,7 @@ extension Configuration {
   func fleetConfiguration(
     folder: String?, environment: [String: String], _ problems: inout ConfigurationProblems
   ) -> FleetConfiguration? {
+    let store = storeConfiguration(environment: environment, &problems)
     guard let setting = fleet.redis else { return nil }
     let address = problems.collect { () throws(ConfigurationError) in
       let text = try setting.value(environment: environment, at: "fleet.redis")
@@ -18,6 +19,33 @@ extension Configuration {
       }
       return address
     }
-    return address.map { FleetConfiguration(address: $0, settings: fleet, folder: folder) }
+    return address.map {
+      var configuration = FleetConfiguration(address: $0, settings: fleet, folder: folder)
+      configuration.store = store
+      return configuration
+    }
+  }
+
+  /// Returns the bucket that machines share; `nil` without one. Adds keys that cannot be used to `problems`.
+  private func storeConfiguration(
+    environment: [String: String], _ problems: inout ConfigurationProblems
+  ) -> S3Configuration? {
+    let settings = fleet.store
+    if let (key, problem) = settings.conflict(hasRedis: fleet.redis != nil) {
+      problems.add(at: key, problem)
+      return nil
+    }
+    guard settings.isOn else { return nil }
+    return problems.collect { () throws(ConfigurationError) in
+      try require(settings.caFile, at: "fleet.s3.ca_file", isFolder: false)
+      let credentials = try settings.credentials(environment: environment)
+      do throws(ImageError) {
+        var configuration = try S3Configuration(settings, credentials: credentials)
+        configuration.retryInterval = fleet.retryInterval
+        return configuration
+      } catch {
+        throw ConfigurationError(at: "fleet.s3.endpoint", error.message)
+      }
+    }
   }
 }

@@ -70,6 +70,7 @@ struct MetricFamilyTests {
     stats.budgets.files = BudgetFigures()
     stats.tracing = TracingFigures()
     stats.fleet = FleetFigures()
+    stats.fleet?.bucket = BucketFigures()
     return stats
   }
 

@@ -95,6 +95,11 @@ public final class Origin: Sendable {
     state.route(path, to: reply)
   }
 
+  /// Sends the reply that the closure returns for each request whose path has no route.
+  public func routeOthers(to reply: @escaping @Sendable (Request) -> OriginReply) {
+    state.routeOthers(to: reply)
+  }
+
   /// Returns the number of requests for this path, with or without a reply.
   public func requests(to path: String) -> Int { received(at: path).count }
 
@@ -136,6 +141,7 @@ final class OriginState: Sendable {
     var listener: CInt = -1
     var isAccepting = false
     var routes: [String: @Sendable (Origin.Request) -> OriginReply] = [:]
+    var others: (@Sendable (Origin.Request) -> OriginReply)?
     var received: [String: [Origin.Request]] = [:]
     var descriptors: Set<CInt> = []
     var totals = Totals()
@@ -156,6 +162,10 @@ final class OriginState: Sendable {
 
   func route(_ path: String, to reply: @escaping @Sendable (Origin.Request) -> OriginReply) {
     guarded.withLock { $0.routes[path] = reply }
+  }
+
+  func routeOthers(to reply: @escaping @Sendable (Origin.Request) -> OriginReply) {
+    guarded.withLock { $0.others = reply }
   }
 
   func received(at path: String) -> [Origin.Request] {
@@ -191,7 +201,7 @@ final class OriginState: Sendable {
       state.totals.requests += 1
       state.totals.active += 1
       state.totals.peak = max(state.totals.peak, state.totals.active)
-      return (request, state.routes[path])
+      return (request, state.routes[path] ?? state.others)
     }
   }
 

@@ -1,0 +1,106 @@
+// FleetStoreKeys: the keys of the shared tier's bucket, `fleet.s3.…`.
+
+import Model
+import Platform
+
+extension Configuration {
+  /// The keys of the bucket that machines share. Words are those of the member `s3` of a host rule.
+  static let fleetStoreKeys: [ConfigurationKey] = [
+    .text(
+      "fleet.s3.bucket", at: \.fleet.store.bucket,
+      purpose: "bucket through which machines share what does not fit into Redis; empty: none",
+      allowed: "the name of a bucket, or nothing",
+      where: { $0.isEmpty || SourceURL.isBucket($0) }),
+    ConfigurationKey(
+      path: "fleet.s3.endpoint",
+      purpose: "http or https with host and port; empty: that of the region at AWS",
+      allowed: "http or https with host and port, in lower case; or nothing",
+      read: { configuration, value in
+        guard let text = value.text else { return false }
+        let endpoint = ObjectStore.endpoint(text)
+        guard text.isEmpty || endpoint != nil else { return false }
+        configuration.fleet.store.store.endpoint = endpoint
+        return true
+      },
+      write: {
+        // Without the slash at its end, as it is usually written.
+        ConfigurationKey.quoted(
+          $0.fleet.store.store.endpoint.map { String($0.text.dropLast()) } ?? "")
+      }),
+    .text(
+      "fleet.s3.region", at: \.fleet.store.store.region, purpose: "region that signatures name",
+      allowed: "up to 64 letters, digits, - and _", where: ObjectStore.isRegion),
+    .text(
+      "fleet.s3.prefix", at: \.fleet.store.prefix,
+      purpose: "what the names of objects begin with; one for each fleet",
+      allowed:
+        "up to 256 letters, digits, and characters of -_./, without empty segments, . and ..",
+      where: FleetStoreSettings.isPrefix),
+    secret(
+      "fleet.s3.access_key", at: \.fleet.store.store.accessKey,
+      purpose: "access key: literal, env:NAME or file:/path; empty: requests are not signed",
+      allowed: "an access key, env:NAME or file:/path; or nothing"
+    ) { AWSCredentials(accessKey: $0, secretKey: "-") != nil },
+    secret(
+      "fleet.s3.secret_key", at: \.fleet.store.store.secretKey,
+      purpose: "secret access key: env:NAME or file:/path",
+      allowed: "env:NAME or file:/path; or nothing"
+    ) { _ in false },
+    secret(
+      "fleet.s3.session_token", at: \.fleet.store.store.sessionToken,
+      purpose: "token of temporary credentials: env:NAME or file:/path",
+      allowed: "env:NAME or file:/path; or nothing"
+    ) { _ in false },
+    ConfigurationKey(
+      path: "fleet.s3.addressing",
+      purpose:
+        "where requests name the bucket: path, virtual (in the host), or auto: in the host at AWS",
+      allowed: "auto, path or virtual",
+      read: { configuration, value in
+        let addressing = value.text.flatMap { ObjectStore.Addressing(rawValue: $0) }
+        guard addressing != nil || value.text == "auto" else { return false }
+        configuration.fleet.store.store.addressing = addressing
+        return true
+      },
+      write: { ConfigurationKey.quoted($0.fleet.store.store.addressing?.rawValue ?? "auto") }),
+    .duration(
+      "fleet.s3.timeout", at: \.fleet.store.timeout,
+      purpose: "longest wait for an entry of the bucket; writes may take ten times as long",
+      in: .milliseconds(10)...(.seconds(60))),
+    .boolean(
+      "fleet.s3.variants", at: \.fleet.store.variants,
+      purpose: "whether variants are shared by the bucket"),
+    .boolean(
+      "fleet.s3.sources", at: \.fleet.store.sources,
+      purpose: "whether sources are shared by the bucket"),
+    .size(
+      "fleet.s3.entry_limit", at: \.fleet.store.entryLimit,
+      purpose: "bytes of the largest entry of the bucket", atLeast: 64 << 10),
+    .text(
+      "fleet.s3.ca_file", at: \.fleet.store.caFile,
+      purpose: "certificate authorities for the endpoint, in PEM; empty: those of the system",
+      allowed: "the path of a file, or nothing"
+    ) { _ in true },
+  ]
+
+  /// A text that may be a secret. Messages do not repeat it.
+  ///
+  /// - Parameter isLiteral: whether a text that is no reference is allowed.
+  private static func secret(
+    _ path: String, at field: WritableKeyPath<Configuration, SecretText?> & Sendable,
+    purpose: String, allowed: String, isLiteral: @escaping @Sendable (String) -> Bool
+  ) -> ConfigurationKey {
+    ConfigurationKey(
+      path: path, purpose: purpose, allowed: allowed,
+      read: { (configuration, value) throws(MemberProblems) in
+        guard let text = value.text else { return false }
+        let secret = SecretText(text)
+        guard text.isEmpty || (secret.isReference ? secret.isWellFormed : isLiteral(text)) else {
+          throw MemberProblems(
+            all: [MemberProblem(place: "", description: "not allowed: \(allowed)")])
+        }
+        configuration[keyPath: field] = text.isEmpty ? nil : secret
+        return true
+      }, write: { ConfigurationKey.quoted($0[keyPath: field]?.text ?? "") })
+  }
+}

@@ -1,0 +1,94 @@
+// S3Answer: what a response means. Pure.
+
+/// A response, or why there is none.
+struct S3Answer: Equatable {
+  /// Why this machine ended the transfer.
+  enum Stop: Equatable {
+    /// The entry is longer than the limit.
+    case tooLarge
+    /// The memory for bodies has no room.
+    case noRoom
+    /// A response without a length.
+    case noLength
+    /// Too many header fields.
+    case headTooLong
+    /// An error's body is longer than what is read. Its status counts.
+    case errorTooLong
+    /// The body of a write cannot be read.
+    case unreadable
+  }
+
+  /// What the request was.
+  enum Kind {
+    case read
+    case write
+  }
+
+  enum Meaning: Equatable {
+    /// The entry is there, whole.
+    case found
+    case absent
+    case written
+    case failed
+  }
+
+  /// curl's text for a failed transfer; `nil` for a complete response.
+  var failure: String?
+  var stop: Stop?
+  /// The status; 0 without a response.
+  var status = 0
+  /// The `<Code>` of an error.
+  var code: String?
+  /// The bytes of the body.
+  var received = 0
+  /// The declared length.
+  var expected: Int?
+
+  /// Returns what the response means, what it says about the store, and the reason of a failure.
+  func meaning(for kind: Kind) -> (Meaning, StoreBreaker.Verdict, detail: String?) {
+    switch stop {
+    case .tooLarge: return (.failed, .alive, nil)
+    case .noRoom: return (.failed, .alive, nil)
+    case .unreadable: return (.failed, .unknown, nil)
+    case .noLength: return (.failed, .failed, "a response without Content-Length")
+    case .headTooLong: return (.failed, .failed, "too many header fields")
+    case .errorTooLong, nil: break
+    }
+    if stop == nil, let failure { return (.failed, .failed, failure) }
+    switch (kind, status) {
+    case (.read, 200):
+      guard received > 0, received == expected else {
+        return (.failed, .failed, "\(received) bytes of \(expected ?? 0)")
+      }
+      return (.found, .alive, nil)
+    // A missing bucket is 404, too.
+    case (.read, 404) where code == nil || code == "NoSuchKey": return (.absent, .alive, nil)
+    case (.write, 200): return (.written, .alive, nil)
+    // Answers about this entry: a conflict, too large, no room.
+    case (.write, 409), (.write, 412), (.write, 413), (.write, 507):
+      return (.failed, .alive, detail)
+    default: return (.failed, .failed, detail)
+    }
+  }
+
+  private var detail: String { "status \(status)" + (code.map { ", \($0)" } ?? "") }
+
+  /// Returns the `<Code>` of an error in XML ("REST error responses"): up to 64 letters, digits and dots. Everything else
+  /// may repeat parts of the request, so it is not used.
+  static func code(in body: [UInt8]) -> String? {
+    let text = String(decoding: body, as: UTF8.self)
+    guard let start = text.firstRange(of: "<Code>"),
+      let end = text[start.upperBound...].firstRange(of: "</Code>")
+    else { return nil }
+    let code = text[start.upperBound..<end.lowerBound]
+    let isCode =
+      (1...64).contains(code.utf8.count)
+      && code.utf8.allSatisfy { byte in
+        switch byte {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2e: true
+        default: false
+        }
+      }
+    return isCode ? String(code) : nil
+  }
+}

@@ -1,0 +1,74 @@
+// S3Configuration: what the store needs to know, and what it counts.
+
+import Model
+import Platform
+import Signing
+import Telemetry
+
+/// The configuration of an `S3Store`.
+public struct S3Configuration: Sendable {
+  /// The settings.
+  public let settings: FleetStoreSettings
+  /// What requests are signed with; `nil`: they are not signed.
+  public let credentials: AWSCredentials?
+  /// The pause after a first failure.
+  public var retryInterval = FleetSettings().retryInterval
+  /// The most requests at one time, and connections that are kept.
+  var concurrency = 8
+  /// The most reads, and the most writes, that wait.
+  var queueLimit = 256
+  /// The most bytes of writes that wait or are on their way; one entry of `entryLimit` always fits.
+  var queueBytes = 32 << 20
+
+  /// The URL of the prefix, to which the name of an object is appended.
+  let base: String
+  /// The path of `base`, as it is sent and signed.
+  let basePath: String
+  /// The value of `Host`.
+  let host: String
+
+  /// Creates a configuration.
+  ///
+  /// - Throws: `ImageError` if endpoint, bucket and prefix make no URL.
+  public init(
+    _ settings: FleetStoreSettings, credentials: AWSCredentials?
+  ) throws(ImageError) {
+    self.settings = settings
+    self.credentials = credentials
+    // A prefix may be empty; an object has a name.
+    let url = try settings.store.url(
+      of: SourceURL(parsing: "s3://\(settings.bucket)/\(settings.prefix)x"))
+    base = String(url.text.dropLast())
+    basePath = String(url.path.dropLast())
+    host = url.authority
+  }
+
+  /// The longest wait for a read.
+  var timeout: Duration { settings.timeout }
+  /// The longest wait for a write. No request waits for one, and a large entry takes its time.
+  var writeTimeout: Duration { settings.timeout * 10 }
+
+  var signer: AWSSigner? { credentials.map { AWSSigner($0, region: settings.store.region) } }
+}
+
+/// Counts since the start.
+final class S3Counters: Sendable {
+  /// Entries found.
+  let hits = Counter()
+  /// Entries that the store does not have.
+  let misses = Counter()
+  /// Those of `hits` that were not used: purged, expired, damaged or of another version.
+  let refused = Counter()
+  /// Reads without an answer: not sent, failed, or without room for the entry.
+  let unavailable = Counter()
+  /// Reads and writes without an answer in time.
+  let timedOut = Counter()
+  /// Reads and writes that failed: refused connections, errors of the store, time-outs, anything that is no answer.
+  let failures = Counter()
+  /// Entries written.
+  let stores = Counter()
+  /// Entries that were not written.
+  let dropped = Counter()
+  /// Bytes of entries found and written.
+  let bytes = Counter()
+}

@@ -1,0 +1,105 @@
+// StoreBreaker: the circuit breaker of a store that is asked by separate requests. Pure.
+
+/// Whether requests are sent.
+///
+/// A connection to Redis can be greeted, so its life cycle is its breaker (`ConnectionLife`). A store in HTTP has no
+/// greeting: the probe of the half-open breaker is one request, and all others fail at once meanwhile.
+struct StoreBreaker: Equatable {
+  enum State: Equatable {
+    /// Requests are sent.
+    case closed
+    /// No request is sent before this time. The next one after it is the probe.
+    case open(ContinuousClock.Instant)
+    /// The probe is on its way.
+    case halfOpen
+  }
+
+  /// How a request is admitted.
+  enum Ticket: Sendable {
+    case ordinary
+    case probe
+  }
+
+  /// What a request says about the store.
+  enum Verdict: Equatable, Sendable {
+    /// It answers.
+    case alive
+    /// It is away, too slow, refuses, or answers with anything else.
+    case failed
+    /// Nothing: the request was not sent, or ended by this machine.
+    case unknown
+  }
+
+  /// The longest pause, in intervals.
+  static let longestPause = ConnectionLife.longestPause
+
+  private(set) var state = State.closed
+  /// Failures since the breaker was last closed.
+  private(set) var failures = 0
+  private let interval: Duration
+  private let jitter: @Sendable (ClosedRange<Double>) -> Double
+
+  /// - Parameters:
+  ///   - interval: the pause after a first failure. It doubles with each further one, up to `longestPause` times.
+  ///   - jitter: returns a number in a range, so that machines do not ask again at one moment.
+  init(
+    interval: Duration,
+    jitter: @escaping @Sendable (ClosedRange<Double>) -> Double = { .random(in: $0) }
+  ) {
+    self.interval = interval
+    self.jitter = jitter
+  }
+
+  /// Whether a request would be admitted.
+  func isReady(now: ContinuousClock.Instant) -> Bool {
+    switch state {
+    case .closed: true
+    case .open(let time): now >= time
+    case .halfOpen: false
+    }
+  }
+
+  /// Admits a request; `nil` if it must not be sent. `end` has to follow.
+  mutating func admit(now: ContinuousClock.Instant) -> Ticket? {
+    guard isReady(now: now) else { return nil }
+    guard case .open = state else { return .ordinary }
+    state = .halfOpen
+    return .probe
+  }
+
+  /// A request has ended. Returns whether the breaker has opened or closed.
+  mutating func end(
+    _ ticket: Ticket, _ verdict: Verdict, now: ContinuousClock.Instant
+  ) -> Bool {
+    switch (ticket, verdict) {
+    case (.ordinary, .failed):
+      // Requests of before the opening say nothing new.
+      guard state == .closed else { return false }
+      open(now: now)
+      return true
+    case (.ordinary, _): return false
+    case (.probe, .alive):
+      state = .closed
+      failures = 0
+      return true
+    case (.probe, .failed):
+      open(now: now)
+      return false
+    case (.probe, .unknown):
+      // The next request is the probe.
+      state = .open(now)
+      return false
+    }
+  }
+
+  private mutating func open(now: ContinuousClock.Instant) {
+    let steps = min(1 << min(failures, 10), Self.longestPause)
+    failures += 1
+    // Never shorter than the interval, which bounds the time-outs of callers.
+    state = .open(now + interval * Double(steps) * jitter(1...1.25))
+  }
+
+  static func == (left: Self, right: Self) -> Bool {
+    left.state == right.state && left.failures == right.failures
+  }
+}

@@ -1,0 +1,105 @@
+// FleetStoreKeysTests: the keys of the shared tier's bucket, and what they need of each other.
+
+import Model
+import Testing
+
+@testable import Configuring
+
+@Suite struct FleetStoreKeysTests {
+  /// Returns a configuration with options, whose names follow `fleet.`.
+  private func configuration(_ options: KeyValuePairs<String, String>) throws -> Configuration {
+    var configuration = Configuration()
+    for (name, value) in options {
+      try configuration.apply(option: "fleet." + name, value: value)
+    }
+    return configuration
+  }
+
+  @Test func `members are read in a section of their own`() throws {
+    var configuration = Configuration()
+    try configuration.apply(
+      json5: """
+        { fleet: { redis: "redis://h", s3: {
+          endpoint: "http://10.0.0.5:9000", region: "eu-west-3", bucket: "shared", prefix: "a/b/",
+          access_key: "AKID", secret_key: "env:SECRET", session_token: "file:/token",
+          addressing: "path", timeout: "1s", variants: false, sources: false, entry_limit: "1MiB",
+          ca_file: "/ca.pem" } } }
+        """, file: "x")
+    let store = configuration.fleet.store
+    #expect(store.store.endpoint?.text == "http://10.0.0.5:9000/")
+    #expect(store.store.region == "eu-west-3" && store.bucket == "shared" && store.prefix == "a/b/")
+    #expect(store.store.accessKey == .literal("AKID"))
+    #expect(store.store.secretKey == .environment("SECRET"))
+    #expect(store.store.sessionToken == .file("/token") && store.store.addressing == .path)
+    #expect(store.timeout == .seconds(1) && !store.variants && !store.sources)
+    #expect(store.entryLimit == 1 << 20 && store.caFile == "/ca.pem")
+    #expect(store.conflict(hasRedis: true) == nil)
+    // What is printed is read back.
+    var again = Configuration()
+    try again.apply(json5: configuration.json5, file: "x")
+    #expect(again == configuration)
+  }
+
+  @Test func `without a bucket there is no store and no conflict`() {
+    let store = Configuration().fleet.store
+    #expect(!store.isOn && store.conflict(hasRedis: false) == nil)
+  }
+
+  @Test func `a bucket needs Redis, since purges arrive by its stream`() throws {
+    let store = try configuration(["s3.bucket": "shared"]).fleet.store
+    #expect(store.conflict(hasRedis: false)?.problem.contains("fleet.redis") == true)
+    #expect(store.conflict(hasRedis: true) == nil)
+  }
+
+  @Test(
+    arguments: [
+      (["s3.endpoint": "http://h"], "fleet.s3.bucket"),
+      (["s3.bucket": "shared", "s3.access_key": "a"], "fleet.s3.access_key"),
+      (["s3.bucket": "shared", "s3.secret_key": "env:A"], "fleet.s3.access_key"),
+      (["s3.bucket": "shared", "s3.session_token": "env:A"], "fleet.s3.session_token"),
+      (
+        ["s3.bucket": "shared", "s3.endpoint": "http://10.0.0.5", "s3.addressing": "virtual"],
+        "fleet.s3.addressing"
+      ),
+    ] as [([String: String], String)])
+  func `keys that belong together are missed by name`(options: [String: String], key: String) throws
+  {
+    var configuration = Configuration()
+    for (name, value) in options {
+      try configuration.apply(option: "fleet." + name, value: value)
+    }
+    #expect(configuration.fleet.store.conflict(hasRedis: true)?.key == key)
+  }
+
+  @Test(arguments: [
+    ("endpoint", "ftp://h"), ("endpoint", "http://h/path"), ("region", ""), ("region", "a b"),
+    ("bucket", "Upper"), ("bucket", "a"), ("bucket", "10.0.0.1"), ("prefix", "/a"),
+    ("prefix", "a//b"), ("prefix", "../a"), ("prefix", "a/./b"), ("prefix", "a b"),
+    ("prefix", "a%2f"), ("prefix", String(repeating: "x", count: 257)), ("addressing", "dns"),
+    ("timeout", "0s"), ("timeout", "2m"), ("entry_limit", "1KiB"), ("access_key", "a/b"),
+    ("secret_key", "literal"), ("session_token", "literal"), ("secret_key", "file:relative"),
+  ])
+  func `anything else is refused`(name: String, value: String) {
+    #expect(throws: ConfigurationError.self) { try configuration(["s3." + name: value]) }
+  }
+
+  @Test func `messages do not repeat a secret`() {
+    for name in ["access_key", "secret_key", "session_token"] {
+      let error = #expect(throws: ConfigurationError.self) {
+        try configuration(["s3." + name: "hunter2/hunter2"])
+      }
+      #expect(error.map { !$0.problems.joined().contains("hunter2") } == true)
+    }
+  }
+
+  @Test func `secrets are read from where they are named`() throws {
+    let store = try configuration([
+      "s3.bucket": "shared", "s3.access_key": "AKID", "s3.secret_key": "env:SECRET",
+    ]).fleet.store
+    let credentials = try store.credentials(environment: ["SECRET": "s"])
+    #expect(credentials?.accessKey == "AKID" && credentials?.secretKey == "s")
+    let error = #expect(throws: ConfigurationError.self) { try store.credentials(environment: [:]) }
+    #expect(error?.problems.joined().contains("fleet.s3.secret_key") == true)
+    #expect(try Configuration().fleet.store.credentials(environment: [:]) == nil)
+  }
+}

@@ -1,0 +1,114 @@
+// S3QueueTests: the bounds of the queue, without a thread.
+
+import Model
+import Testing
+
+@testable import Sharing
+
+@Suite struct S3QueueTests {
+  private let start = ContinuousClock.now
+
+  /// A queue as an object, since expectations cannot change values.
+  private final class Subject {
+    var queue: S3Queue
+    init(_ queue: S3Queue) { self.queue = queue }
+
+    func add(_ request: S3Request, now: ContinuousClock.Instant) -> Bool {
+      queue.add(request, now: now)
+    }
+    func next(mayWrite: Bool) -> S3Queue.Admitted? { queue.next(mayWrite: mayWrite) }
+    func end(
+      _ admitted: S3Queue.Admitted, _ verdict: StoreBreaker.Verdict, now: ContinuousClock.Instant
+    ) -> Bool { queue.end(admitted, verdict, now: now) }
+    func takeHopeless(now: ContinuousClock.Instant) -> [String] {
+      queue.takeHopeless(now: now).map(\.request.path)
+    }
+  }
+
+  private func queue() throws -> Subject {
+    var settings = FleetStoreSettings()
+    settings.bucket = "shared"
+    settings.entryLimit = 100
+    var configuration = try S3Configuration(settings, credentials: nil)
+    configuration.queueLimit = 2
+    configuration.queueBytes = 100
+    configuration.retryInterval = .seconds(60)
+    return Subject(S3Queue(configuration))
+  }
+
+  private func read(_ name: String = "a", deadline: Duration = .seconds(1)) -> S3Request {
+    S3Request(work: .read, path: name, deadline: start + deadline) { _ in }
+  }
+
+  private func write(_ count: Int, deadline: Duration = .seconds(1)) -> S3Request {
+    let body = S3Body(head: [UInt8](repeating: 0, count: count), region: nil)
+    return S3Request(
+      work: .write(body, expires: UnixTime(seconds: 0)), path: "w", deadline: start + deadline
+    ) { _ in }
+  }
+
+  @Test func `reads and writes have a bound each, and reads come first`() throws {
+    let queue = try queue()
+    #expect(queue.add(write(1), now: start) && queue.add(write(1), now: start))
+    #expect(!queue.add(write(1), now: start))
+    #expect(queue.add(read("a"), now: start) && queue.add(read("b"), now: start))
+    #expect(!queue.add(read("c"), now: start))
+    #expect(queue.queue.count == 4)
+    #expect(queue.next(mayWrite: true)?.request.path == "a")
+    #expect(queue.next(mayWrite: false)?.request.path == "b")
+    #expect(queue.next(mayWrite: false) == nil)
+    #expect(queue.next(mayWrite: true)?.request.path == "w")
+  }
+
+  @Test func `writes have a bound of bytes until they have ended`() throws {
+    let queue = try queue()
+    #expect(queue.add(write(60), now: start))
+    #expect(!queue.add(write(41), now: start))
+    let begun = try #require(queue.next(mayWrite: true))
+    #expect(!queue.add(write(41), now: start))
+    #expect(!queue.end(begun, .alive, now: start))
+    #expect(queue.add(write(100), now: start))
+  }
+
+  @Test func `one whose time is over is taken, and the others stay`() throws {
+    let queue = try queue()
+    _ = queue.add(read("late", deadline: .seconds(1)), now: start)
+    _ = queue.add(read("early", deadline: .seconds(5)), now: start)
+    #expect(queue.queue.deadline == start + .seconds(1))
+    #expect(queue.takeHopeless(now: start).isEmpty)
+    #expect(queue.takeHopeless(now: start + .seconds(1)) == ["late"])
+    #expect(queue.next(mayWrite: true)?.request.path == "early")
+  }
+
+  @Test func `all that wait are hopeless once the breaker opens`() throws {
+    let queue = try queue()
+    _ = queue.add(read("a"), now: start)
+    _ = queue.add(read("b"), now: start)
+    _ = queue.add(write(10), now: start)
+    let first = try #require(queue.next(mayWrite: true))
+    #expect(queue.end(first, .failed, now: start))
+    #expect(queue.takeHopeless(now: start) == ["b", "w"])
+    #expect(!queue.add(read(), now: start) && !queue.queue.isReady(now: start))
+  }
+
+  @Test func `the probe waits for its turn, and is the only one`() throws {
+    let queue = try queue()
+    _ = queue.add(read("a"), now: start)
+    _ = queue.end(try #require(queue.next(mayWrite: true)), .failed, now: start)
+    let later = start + .seconds(100)
+    #expect(queue.add(read("probe", deadline: .seconds(101)), now: later))
+    #expect(!queue.add(read("another", deadline: .seconds(101)), now: later))
+    #expect(queue.takeHopeless(now: later).isEmpty)
+    let probe = try #require(queue.next(mayWrite: true))
+    #expect(queue.end(probe, .alive, now: later))
+    #expect(queue.add(read("another", deadline: .seconds(101)), now: later))
+  }
+
+  @Test func `after the end nothing is admitted, and all that wait are hopeless`() throws {
+    let queue = try queue()
+    _ = queue.add(read("a"), now: start)
+    queue.queue.stop()
+    #expect(!queue.add(read("b"), now: start) && !queue.queue.isReady(now: start))
+    #expect(queue.takeHopeless(now: start) == ["a"])
+  }
+}
