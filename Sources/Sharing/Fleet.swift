@@ -14,6 +14,8 @@ public struct FleetConfiguration: Sendable {
   public var folder: String?
   /// The rules with the tags of hosts.
   public var filter = CacheKeyFilter()
+  /// Text that is the same on machines for which the same sources fail: it stands for their version and limits.
+  public var limits = ""
   /// When leases end.
   var leaseTiming: LeaseTiming
 
@@ -33,6 +35,7 @@ public final class Fleet: SharedCache {
   let stream: PurgeStream
   let leases: FleetLeases?
   private let tier: SharedTier
+  private let failures: SharedFailures?
   private let log: Log
   private let work = Lock<[Task<Void, Never>]>([])
 
@@ -58,9 +61,14 @@ public final class Fleet: SharedCache {
       ? FleetLeases(
         client: client, prefix: settings.keyPrefix, machine: stream.machine,
         timing: configuration.leaseTiming) : nil
+    failures =
+      settings.failures
+      ? SharedFailures(
+        client: client, stream: stream, filter: configuration.filter, prefix: settings.keyPrefix,
+        limits: configuration.limits) : nil
     tier = SharedTier(
       client: client, stream: stream, coding: coding, filter: configuration.filter,
-      prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases)
+      prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases, failures: failures)
     self.log = log
   }
 
@@ -77,9 +85,20 @@ public final class Fleet: SharedCache {
   public var mark: SharedMark? { stream.mark }
 
   /// See `SharedCache`.
-  public func variant(for key: CacheKey, generation: Int) async -> Variant? {
-    await tier.variant(for: key, generation: generation)
+  public var sharesFailures: Bool { failures != nil }
+
+  /// See `SharedCache`.
+  public func look(for key: CacheKey, generation: Int) async -> SharedLookup {
+    await tier.look(for: key, generation: generation)
   }
+
+  /// See `SharedCache`.
+  public func share(_ failure: SharedFailure, since mark: SharedMark) {
+    failures?.share(failure, since: mark)
+  }
+
+  /// See `SharedCache`.
+  public func removeFailure(of source: CacheKey) { failures?.remove(source) }
 
   /// See `SharedCache`.
   public func store(_ variant: Variant, since mark: SharedMark) { tier.store(variant, since: mark) }
@@ -128,6 +147,12 @@ public final class Fleet: SharedCache {
     figures.stores = tier.counters.stores.value
     figures.dropped = tier.counters.dropped.value
     figures.storesWaiting = tier.waiting
+    if let failures {
+      figures.failedURLsShared = failures.counters.shared.value
+      figures.failedURLsDropped = failures.counters.dropped.value
+      figures.failedURLsFound = failures.counters.found.value
+      figures.failedURLsRefused = failures.counters.refused.value
+    }
     if let leases {
       figures.leasesTaken = leases.counters.taken.value
       figures.leasesLost = leases.counters.lost.value

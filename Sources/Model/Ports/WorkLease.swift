@@ -17,6 +17,8 @@ public enum LeaseOutcome: Sendable {
   case held(any WorkLease)
   /// Another machine has made the variant.
   case shared(Variant)
+  /// It works, and knows from another machine that the source fails.
+  case failed(SharedFailure)
 }
 
 /// What a machine needs to know about a wait for another machine.

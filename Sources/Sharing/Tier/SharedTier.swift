@@ -32,14 +32,16 @@ final class SharedTier: Sendable {
   private let prefix: String
   private let limit: Int
   private let leases: FleetLeases?
+  private let failures: SharedFailures?
   private let state = Lock(State())
 
   /// - Parameters:
   ///   - limit: the largest body in bytes; 0 turns the tier off.
   ///   - leases: the leases that end with a write; `nil` without leases.
+  ///   - failures: the shared failures; `nil` if they are not shared.
   init(
     client: RedisClient, stream: PurgeStream, coding: any VariantCoding, filter: CacheKeyFilter,
-    prefix: String, limit: Int, leases: FleetLeases? = nil
+    prefix: String, limit: Int, leases: FleetLeases? = nil, failures: SharedFailures? = nil
   ) {
     self.client = client
     self.stream = stream
@@ -48,6 +50,7 @@ final class SharedTier: Sendable {
     self.prefix = prefix + "v:"
     self.limit = limit
     self.leases = leases
+    self.failures = failures
     leases?.finish.withLock { finish in
       finish = { [weak self] lease in
         self?.append { state in
@@ -64,11 +67,22 @@ final class SharedTier: Sendable {
 
   // MARK: Reading
 
-  /// Returns a variant that no purge covers.
-  func variant(for key: CacheKey, generation: Int) async -> Variant? {
-    guard limit > 0, stream.isSynchronised,
-      let reply = try? await client.send([RedisCommand("GET", name(of: key))]).first
-    else { return nil }
+  /// Returns the variant and the failure of its source that no purge covers, in one round trip if there is no failure.
+  func look(for key: CacheKey, generation: Int) async -> SharedLookup {
+    var commands = limit > 0 ? [RedisCommand("GET", name(of: key))] : []
+    if let failures { commands.append(failures.look(for: key.source)) }
+    guard !commands.isEmpty, stream.isSynchronised, let replies = try? await client.send(commands),
+      replies.count == commands.count
+    else { return SharedLookup() }
+    var found = SharedLookup()
+    if limit > 0 { found.variant = variant(in: replies[0], for: key, generation: generation) }
+    found.failure = await failures?.failure(of: key.source, in: replies[replies.count - 1])
+    return found
+  }
+
+  private func variant(
+    in reply: RedisReply, for key: CacheKey, generation: Int
+  ) -> Variant? {
     guard case .bytes(let bytes) = reply else {
       counters.misses.add()
       return nil
@@ -100,7 +114,7 @@ final class SharedTier: Sendable {
   func lease(_ request: LeaseRequest) async -> LeaseOutcome {
     guard let leases, limit > 0, stream.isSynchronised else { return .none }
     let digest = Self.digest(of: request.key)
-    return await leases.lease(
+    let outcome = await leases.lease(
       of: request.key, digest: digest, waits: request.waits,
       look: RedisCommand("GET", prefix + digest), generation: request.generation
     ) { reply, generation in
@@ -110,6 +124,11 @@ final class SharedTier: Sendable {
       else { return nil }
       return variant
     }
+    // Another machine's work may have failed meanwhile.
+    guard case .none = outcome, request.waits, !Task.isCancelled,
+      let failure = await failures?.failure(of: request.key.source)
+    else { return outcome }
+    return .failed(failure)
   }
 
   // MARK: Writing
