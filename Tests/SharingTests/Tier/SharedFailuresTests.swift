@@ -129,12 +129,18 @@ private final class Machine: Sendable {
     for (number, scope) in scopes.enumerated() {
       try await share(from: a)
       #expect(await b.failure(of: variant) != nil, "\(scope)")
+      let before = try #require(a.fleet.mark)
       let purging = number % 2 == 0 ? a : b
       await purging.fleet.publish(scope, number: purging.fleet.beginPurge(scope))
       // The machine that purges knows at once.
       #expect(await purging.failure(of: variant) == nil, "\(scope)")
       let other = number % 2 == 0 ? b : a
       try await eventually("\(scope)") { await other.failure(of: variant) == nil }
+      // Both have read it: later failures have a later mark.
+      try await eventually("\(scope)") {
+        guard let mark = a.fleet.mark else { return false }
+        return mark == b.fleet.mark && mark.milliseconds > before.milliseconds
+      }
     }
     let others = [
       try SourceURL(parsing: "http://origin/b.jpg"), try SourceURL(parsing: "http://o/"),
@@ -143,6 +149,7 @@ private final class Machine: Sendable {
       await a.fleet.publish(.failures(other), number: a.fleet.beginPurge(.failures(other)))
     }
     try await eventually { b.figures.purgesApplied + a.figures.purgesApplied == 8 }
+    try await eventually { a.fleet.mark == b.fleet.mark }
     try await share(from: a)
     #expect(await a.failure(of: variant) != nil)
     #expect(await b.failure(of: variant) != nil)
