@@ -64,7 +64,8 @@ public final class ImageManager: ImageProvider {
       memory: memory, disk: disk, validity: validity, recompression: recompression,
       fleet: fleet)
     let store = SourceStore(disk: disk, variants: cache, validity: validity, fleet: fleet)
-    let failures = NegativeCache(policy: failurePolicy, purges: purges, now: now)
+    let failures = NegativeCache(
+      policy: failurePolicy, purges: purges, fleet: fleet, now: now)
     let staleness = Staleness(policy: stalePolicy, now: now)
     let requests = RenderRequests(policy: recompression)
     let lookup = VariantLookup(cache: cache, staleness: staleness, requests: requests)
@@ -82,7 +83,8 @@ public final class ImageManager: ImageProvider {
     let plainSources = PassThroughSources(
       policy: passing, files: files, processor: processor, store: store, failures: failures,
       freshness: freshness, validity: validity)
-    let sharedStep = SharedStep(lookup: lookup, sources: store, candidates: candidates)
+    let sharedStep = SharedStep(
+      lookup: lookup, sources: store, failures: failures, candidates: candidates)
     let steps: [any MissStep] = [
       // Answers from the tiers.
       MemoryStep(lookup: lookup),
@@ -91,7 +93,7 @@ public final class ImageManager: ImageProvider {
       // Answers that need no source.
       FallbackFormatStep(policy: avifPolicy),
       NegativeCacheStep(failures: failures),
-      LeaseStep(lookup: lookup, shared: sharedStep),
+      LeaseStep(lookup: lookup, shared: sharedStep, failures: failures),
       DerivationStep(
         isEnabled: derives, candidates: candidates, cache: cache, sources: store,
         staleness: staleness, processor: processor, storage: storage, counters: substitutions),
@@ -207,7 +209,9 @@ extension ImageManager: ManagerOperations {
   public func failedURLs() -> [FailedURL] { failures.all() }
 
   /// See `ManagerOperations`.
-  public func removeFailedURLs(_ url: SourceURL?) -> Int { failures.removeAll(of: url) }
+  public func removeFailedURLs(_ url: SourceURL?) async -> Int {
+    await invalidation.removeFailures(of: url)
+  }
 
   /// See `ManagerOperations`.
   public func cancelAll() -> Int {

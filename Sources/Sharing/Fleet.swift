@@ -16,6 +16,8 @@ public struct FleetConfiguration: Sendable {
   public var filter = CacheKeyFilter()
   /// The bucket for what does not fit into Redis; `nil` without one.
   public var store: S3Configuration?
+  /// Text that is the same on machines for which the same sources fail: it stands for their version and limits.
+  public var limits = ""
   /// When leases end.
   var leaseTiming: LeaseTiming
 
@@ -38,6 +40,7 @@ public final class Fleet: SharedCache {
   let bucket: S3Store?
   private let tier: SharedTier
   private let sourceTier: SourceTier?
+  private let failures: SharedFailures?
   private let log: Log
   private let work = Lock<[Task<Void, Never>]>([])
 
@@ -86,16 +89,22 @@ public final class Fleet: SharedCache {
       ? FleetLeases(
         client: client, prefix: settings.keyPrefix, machine: stream.machine,
         timing: configuration.leaseTiming) : nil
+    failures =
+      settings.failures
+      ? SharedFailures(
+        client: client, stream: stream, filter: configuration.filter, prefix: settings.keyPrefix,
+        limits: configuration.limits) : nil
     tier = SharedTier(
       client: client, stream: stream, coding: coding, filter: configuration.filter,
       prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases,
+      failures: failures,
       objects: bucketHasVariants ? bucket.map { SharedObjects(store: $0, coding: coding) } : nil)
-    sourceTier = objects.map { [client, stream, leases] objects in
+    sourceTier = objects.map { [client, stream, leases, failures] objects in
       SourceTier(
         client: client, stream: stream, store: objects, coding: sourceCoding,
         filter: configuration.filter, prefix: settings.keyPrefix,
         limit: configuration.store?.settings.entryLimit ?? FleetStoreSettings().entryLimit,
-        leases: leases)
+        leases: leases, failures: failures)
     }
     self.log = log
   }
@@ -113,9 +122,20 @@ public final class Fleet: SharedCache {
   public var mark: SharedMark? { stream.mark }
 
   /// See `SharedCache`.
-  public func variant(for key: CacheKey, generation: Int) async -> Variant? {
-    await tier.variant(for: key, generation: generation)
+  public var sharesFailures: Bool { failures != nil }
+
+  /// See `SharedCache`.
+  public func look(for key: CacheKey, generation: Int) async -> SharedLookup {
+    await tier.look(for: key, generation: generation)
   }
+
+  /// See `SharedCache`.
+  public func share(_ failure: SharedFailure, since mark: SharedMark) {
+    failures?.share(failure, since: mark)
+  }
+
+  /// See `SharedCache`.
+  public func removeFailure(of source: CacheKey) { failures?.remove(source) }
 
   /// See `SharedCache`.
   public func store(_ variant: Variant, since mark: SharedMark) { tier.store(variant, since: mark) }
@@ -173,6 +193,12 @@ public final class Fleet: SharedCache {
     figures.storesWaiting = tier.waiting
     figures.sources = sourceTier?.figures
     figures.bucket = bucket?.figures
+    if let failures {
+      figures.failedURLsShared = failures.counters.shared.value
+      figures.failedURLsDropped = failures.counters.dropped.value
+      figures.failedURLsFound = failures.counters.found.value
+      figures.failedURLsRefused = failures.counters.refused.value
+    }
     if let leases {
       figures.leasesTaken = leases.counters.taken.value
       figures.leasesLost = leases.counters.lost.value

@@ -47,6 +47,9 @@ extension Configuration {
       "fleet.lease_wait", at: \.fleet.leaseWait,
       purpose: "longest wait for a variant that another machine makes; then this one makes it, too",
       in: .milliseconds(10)...(.seconds(60))),
+    .boolean(
+      "fleet.failures", at: \.fleet.failures,
+      purpose: "whether machines share failed URLs, so that one asks the origin for all"),
   ]
 
   private static let redisAllowed =

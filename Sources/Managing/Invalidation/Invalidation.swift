@@ -44,6 +44,16 @@ struct Invalidation: Sendable {
     }
   }
 
+  /// Removes the remembered failures of one URL, or all, here and on machines that share them. Returns how many were
+  /// here.
+  func removeFailures(of url: SourceURL?) async -> Int {
+    guard let fleet, fleet.sharesFailures else { return failures.removeAll(of: url) }
+    let number = fleet.beginPurge(.failures(url))
+    let count = failures.removeAll(of: url)
+    await fleet.publish(.failures(url), number: number)
+    return count
+  }
+
   /// Publishes a purge to all parts of this machine and applies it. The purge takes effect when it is
   /// published, even if a later step fails.
   ///
@@ -59,6 +69,11 @@ struct Invalidation: Sendable {
   ///
   /// - Throws: `internal` if the disk tier cannot make the purge durable. It is in force nevertheless.
   func apply(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
+    if case .failures(let url) = scope {
+      var report = PurgeReport()
+      report.failed = failures.removeAll(of: url)
+      return report
+    }
     let purge = purges.add(scope)
     // Covered after the previous number: by this purge, or by a later one. The list knows the tags of
     // hosts.

@@ -61,6 +61,8 @@ struct FailedURLs {
 
   private let policy: FailurePolicy
   private var entries: BoundedTable<CacheKey, Entry>
+  /// How often an operator or a purge has removed entries.
+  private(set) var removals = 0
 
   init(policy: FailurePolicy) {
     self.policy = policy
@@ -104,11 +106,13 @@ struct FailedURLs {
 
   /// Removes matching entries and returns their number.
   mutating func removeAll(where isMatch: (CacheKey) -> Bool) -> Int {
-    entries.removeAll { key, _ in isMatch(key) }
+    removals += 1
+    return entries.removeAll { key, _ in isMatch(key) }
   }
 
   /// Removes all entries and returns their number.
   mutating func removeAll() -> Int {
+    removals += 1
     defer { entries.removeAll() }
     return entries.count
   }

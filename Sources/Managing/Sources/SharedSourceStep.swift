@@ -50,6 +50,7 @@ struct SharedSourceStep: Sendable {
         }))
     switch outcome {
     case .none: return .none
+    case .failed(let failure): return .failed(failure)
     case .held(let lease): return .held(lease)
     case .shared(let source):
       // A load before a purge does not answer a request after it.

@@ -88,18 +88,23 @@ final class SourceService: Sendable {
     if let refusal = refusal(of: request) { throw refusal }
     if let cached { clock.note(cached.freshness) }
     let responseFreshness = Lock<Freshness?>(nil)
+    var lease: (any WorkLease)?
+    // After the source is shared, which ends it, this does nothing. After a failure is shared, others are told.
+    defer { lease?.end(admitting: nil) }
     do throws(ImageError) {
       if let loaded = try await revalidated(request, for: participant, since: start) {
         return loaded
       }
-      var lease: (any WorkLease)?
+      let moment = failures.moment
       switch await shared.find(request, replacing: cached, since: start, timings: timings) {
       case .none: break
+      case .failed(let failure):
+        // A source that is here may be revalidated, or served in place of an error.
+        if cached == nil { failures.add(failure, since: moment) }
+        if let failure = failures.failure(of: request, at: .loading) { throw failure }
       case .held(let held): lease = held
       case .shared(let loaded): return loaded
       }
-      // After the source is shared, which ends it, this does nothing.
-      defer { lease?.end(admitting: nil) }
       return try await fetcher.fetch(
         request, for: participant, replacing: cached, since: start, timings: timings,
         onHead: { [lease] freshness in

@@ -64,10 +64,12 @@ final class VariantCache: Sendable {
   /// those of some clients (`Vary`).
   static func mayBeShared(_ key: CacheKey) -> Bool { key.host != nil && key.variation == nil }
 
-  /// Returns the current variant in the shared tier, fresh or not.
-  func shared(_ key: CacheKey) async -> Variant? {
+  /// Returns the current variant in the shared tier, fresh or not, and the failure of its source.
+  func shared(_ key: CacheKey) async -> SharedLookup {
     // Before the look-up: a purge that is applied meanwhile covers the result.
-    await fleet?.variant(for: key, generation: validity.generation).flatMap { current($0) }
+    var found = await fleet?.look(for: key, generation: validity.generation) ?? SharedLookup()
+    found.variant = found.variant.flatMap { current($0) }
+    return found
   }
 
   /// Takes the lease of a variant in the fleet, or waits for it.

@@ -35,9 +35,12 @@ struct VariantLookup: Sendable {
   /// Whether there is a shared tier.
   var shares: Bool { cache.shares }
 
-  /// Looks in the shared tier.
-  func shared(_ request: ImageRequest) async -> CachedVariant? {
-    await cache.shared(request.key).map { cached($0, tier: .shared, for: request) }
+  /// Looks in the shared tier. Returns the failure of the source, too.
+  func shared(
+    _ request: ImageRequest
+  ) async -> (variant: CachedVariant?, failure: SharedFailure?) {
+    let found = await cache.shared(request.key)
+    return (found.variant.map { cached($0, tier: .shared, for: request) }, found.failure)
   }
 
   /// Takes the lease of a variant in the fleet, or waits for it. See `VariantCache`.

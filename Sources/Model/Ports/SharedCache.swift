@@ -19,17 +19,58 @@ public struct SharedMark: Hashable, Sendable {
   }
 }
 
+/// A failure of a source, as one machine tells it to the others.
+public struct SharedFailure: Hashable, Sendable {
+  /// The key of the source.
+  public let key: CacheKey
+  /// The failure, without wrappers.
+  public let error: ImageError
+  /// How long it is remembered from now, in seconds, at least 1.
+  public let seconds: Int
+  /// How long private caches may keep it from now, in seconds, 0 to `seconds`.
+  public let clientSeconds: Int
+
+  /// Creates a failure. `clientSeconds` is clamped to its range.
+  public init(key: CacheKey, error: ImageError, seconds: Int, clientSeconds: Int) {
+    self.key = key
+    self.error = error
+    self.seconds = seconds
+    self.clientSeconds = min(max(clientSeconds, 0), seconds)
+  }
+}
+
+/// What the shared tier has for a variant.
+public struct SharedLookup: Sendable {
+  /// The variant, fresh or not.
+  public var variant: Variant?
+  /// The failure of its source.
+  public var failure: SharedFailure?
+
+  /// Creates a result; without values that of nothing.
+  public init(variant: Variant? = nil, failure: SharedFailure? = nil) {
+    self.variant = variant
+    self.failure = failure
+  }
+}
+
 /// The shared tier, and the purges of a fleet.
 public protocol SharedCache: Sendable {
   /// What this machine has applied; `nil` while entries may not be shared. Read it before the check of the entry. Never
   /// blocks.
   var mark: SharedMark? { get }
-  /// Returns the variant of `key`, fresh or not, if no purge covers it. Anything else is `nil`.
+  /// Whether failures are shared.
+  var sharesFailures: Bool { get }
+  /// Returns the variant of `key` and the failure of its source, as far as no purge covers them. Anything else is `nil`.
   ///
-  /// - Parameter generation: the generation that the result gets, read before the call (`PurgeList`).
-  func variant(for key: CacheKey, generation: Int) async -> Variant?
+  /// - Parameter generation: the generation that the variant gets, read before the call (`PurgeList`).
+  func look(for key: CacheKey, generation: Int) async -> SharedLookup
   /// Shares a variant in the background, or drops it. Never blocks.
   func store(_ variant: Variant, since mark: SharedMark)
+  /// Shares a failure in the background, or drops it: failures that may be this machine's own are not shared. Never
+  /// blocks.
+  func share(_ failure: SharedFailure, since mark: SharedMark)
+  /// Removes the shared failure of a source in the background, because the source could be loaded. Never blocks.
+  func removeFailure(of source: CacheKey)
   /// Takes the lease of a variant that neither this machine nor the shared tier has, or waits for the machine that has
   /// it, no longer than a bound. Ends early if the task is cancelled or Redis is away.
   func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant>

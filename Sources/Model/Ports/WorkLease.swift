@@ -17,6 +17,8 @@ public enum LeaseOutcome<Shared: Sendable>: Sendable {
   case held(any WorkLease)
   /// Another machine has it.
   case shared(Shared)
+  /// It works, and knows from another machine that the source fails.
+  case failed(SharedFailure)
 }
 
 /// What a machine needs to know about a wait for another machine's variant.

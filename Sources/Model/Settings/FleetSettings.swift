@@ -16,6 +16,8 @@ public struct FleetSettings: Hashable, Sendable {
   public var leases = true
   /// The longest wait for a variant that another machine makes.
   public var leaseWait = Duration.seconds(5)
+  /// Whether machines share failed URLs.
+  public var failures = true
   /// The bucket for what does not fit into Redis, `fleet.s3.…`; without its bucket there is none.
   public var store = FleetStoreSettings()
 

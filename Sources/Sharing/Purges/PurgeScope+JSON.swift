@@ -3,7 +3,8 @@
 import FoundationEssentials
 import Model
 
-/// A scope in JSON: `{"kind":"url","value":"https://example.com/a.jpg"}`. Kinds are those of `DELETE /admin/cache`.
+/// A scope in JSON: `{"kind":"url","value":"https://example.com/a.jpg"}`. Kinds are those of `DELETE /admin/cache`,
+/// `everything`, and `failures`, whose value is a URL or none.
 private struct ScopeText: Codable {
   let kind: String
   var value: String?
@@ -22,6 +23,7 @@ extension PurgeScope {
       case .host(let host): ScopeText(kind: "host", value: host.description)
       case .tag(let tag): ScopeText(kind: "tag", value: tag)
       case .everything: ScopeText(kind: "everything")
+      case .failures(let url): ScopeText(kind: "failures", value: url?.text)
       }
     // Two texts are always encodable. Everything contains each scope.
     guard let data = try? JSONEncoder().encode(text) else { return "{\"kind\":\"everything\"}" }
@@ -52,6 +54,10 @@ extension PurgeScope {
       guard let tag = text.value else { return nil }
       self = .tag(tag)
     case "everything": self = .everything
+    case "failures":
+      let url = url()
+      guard (url == nil) == (text.value == nil) else { return nil }
+      self = .failures(url)
     default: return nil
     }
   }

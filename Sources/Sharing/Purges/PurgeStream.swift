@@ -75,8 +75,13 @@ final class PurgeStream: Sendable {
   }
 
   /// Whether no purge covers a shared entry, and this machine would know.
-  func allows(_ key: CacheKey, mark: SharedMark, filter: CacheKeyFilter) -> Bool {
-    isSynchronised && history.withLock { $0.allows(key, mark: mark, filter: filter) }
+  func allows(
+    _ key: CacheKey, mark: SharedMark, filter: CacheKeyFilter, isFailure: Bool = false
+  ) -> Bool {
+    isSynchronised
+      && history.withLock {
+        $0.allows(key, mark: mark, filter: filter, isFailure: isFailure)
+      }
   }
 
   // MARK: Publishing

@@ -35,15 +35,18 @@ final class SharedTier: Sendable {
   private let limit: Int
   private let leases: FleetLeases?
   private let objects: SharedObjects?
+  private let failures: SharedFailures?
   private let state = Lock(State())
 
   /// - Parameters:
   ///   - limit: the largest body in Redis, in bytes; 0: none.
   ///   - leases: the leases that end with a write; `nil` without leases.
+  ///   - failures: the shared failures; `nil` if they are not shared.
   ///   - objects: the variants in a bucket; `nil` without one.
   init(
     client: RedisClient, stream: PurgeStream, coding: any VariantCoding, filter: CacheKeyFilter,
-    prefix: String, limit: Int, leases: FleetLeases? = nil, objects: SharedObjects? = nil
+    prefix: String, limit: Int, leases: FleetLeases? = nil, failures: SharedFailures? = nil,
+    objects: SharedObjects? = nil
   ) {
     self.client = client
     self.stream = stream
@@ -53,6 +56,7 @@ final class SharedTier: Sendable {
     self.limit = limit
     self.leases = leases
     self.objects = objects
+    self.failures = failures
     leases?.finish.withLock { finish in
       finish = { [weak self] lease in
         self?.append { state in
@@ -80,26 +84,34 @@ final class SharedTier: Sendable {
     case absent
   }
 
-  /// Returns a variant that no purge covers.
-  func variant(for key: CacheKey, generation: Int) async -> Variant? {
+  /// Returns the variant and the failure of its source that no purge covers. Redis is asked once if there is no failure;
+  /// the bucket, if Redis has neither.
+  func look(for key: CacheKey, generation: Int) async -> SharedLookup {
     let name = LeaseName(.variant, of: key)
-    guard isOn, stream.isSynchronised,
-      let reply = try? await client.send([RedisCommand("GET", prefix + name.entry)]).first
-    else { return nil }
+    var commands = isOn ? [RedisCommand("GET", prefix + name.entry)] : []
+    if let failures { commands.append(failures.look(for: key.source)) }
+    guard !commands.isEmpty, stream.isSynchronised, let replies = try? await client.send(commands),
+      replies.count == commands.count
+    else { return SharedLookup() }
+    var found = SharedLookup()
+    found.failure = await failures?.failure(of: key.source, in: replies[replies.count - 1])
+    guard isOn else { return found }
     let look: Look
-    if case .bytes(let bytes) = reply {
+    if case .bytes(let bytes) = replies[0] {
       look = await read(bytes, as: key, name: name, generation: generation)
-    } else {
+    } else if found.failure == nil {
       look = await inBucket(key, name: name, generation: generation)
+    } else {
+      look = .absent
     }
     switch look {
     case .found(let variant):
       counters.hits.add()
-      return variant
+      found.variant = variant
     case .refused: counters.refused.add()
     case .absent: counters.misses.add()
     }
-    return nil
+    return found
   }
 
   /// Reads an entry of Redis, or the one in the bucket that it stands for.
@@ -146,7 +158,7 @@ final class SharedTier: Sendable {
   func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> {
     guard let leases, isOn, stream.isSynchronised else { return .none }
     let name = LeaseName(.variant, of: request.key)
-    return await leases.lease(
+    let outcome = await leases.lease(
       of: name, waits: request.waits, look: RedisCommand("GET", prefix + name.entry),
       generation: request.generation
     ) { reply, generation in
@@ -157,6 +169,11 @@ final class SharedTier: Sendable {
       else { return nil }
       return variant
     }
+    // Another machine's work may have failed meanwhile.
+    guard case .none = outcome, request.waits, !Task.isCancelled,
+      let failure = await failures?.failure(of: request.key.source)
+    else { return outcome }
+    return .failed(failure)
   }
 
   // MARK: Writing

@@ -37,6 +37,7 @@ final class SourceTier: SharedSources {
   private let prefix: String
   private let limit: Int
   private let leases: FleetLeases?
+  private let failures: SharedFailures?
   private let threads = BlockingThreads(name: "pictor-share", threads: 1)
   private let state = Lock(State())
 
@@ -44,9 +45,11 @@ final class SourceTier: SharedSources {
   ///   - store: has the bytes.
   ///   - limit: the largest source in bytes.
   ///   - leases: the leases of downloads; `nil` without leases.
+  ///   - failures: the shared failures; `nil` if they are not shared.
   init(
     client: RedisClient, stream: PurgeStream, store: any SharedStore, coding: any SourceCoding,
-    filter: CacheKeyFilter, prefix: String, limit: Int, leases: FleetLeases?
+    filter: CacheKeyFilter, prefix: String, limit: Int, leases: FleetLeases?,
+    failures: SharedFailures? = nil
   ) {
     self.client = client
     self.stream = stream
@@ -56,6 +59,7 @@ final class SourceTier: SharedSources {
     self.prefix = prefix
     self.limit = limit
     self.leases = leases
+    self.failures = failures
   }
 
   /// The figures, as `/stats` shows them.
@@ -83,11 +87,16 @@ final class SourceTier: SharedSources {
       else { return .none }
       return .shared(found)
     }
-    return await leases.lease(
+    let outcome = await leases.lease(
       of: name, waits: true, look: look, generation: request.generation
     ) { reply, generation in
       await read(reply, for: request, generation: generation)
     }
+    // Another machine's load may have failed meanwhile.
+    guard case .none = outcome, !Task.isCancelled,
+      let failure = await failures?.failure(of: request.key)
+    else { return outcome }
+    return .failed(failure)
   }
 
   private func read(

@@ -55,6 +55,16 @@ extension MetricFamily {
     .gauge("pictor_fleet_leases_held", "Leases that this machine holds.") {
       $0.fleet?.leasesHeld
     },
+    .counters(
+      "pictor_fleet_failed_urls_total", by: "event",
+      "Failed URLs told to other machines, and found from them, by what became of them."
+    ) {
+      guard let fleet = $0.fleet else { return [:] }
+      return [
+        "shared": fleet.failedURLsShared, "dropped": fleet.failedURLsDropped,
+        "found": fleet.failedURLsFound, "refused": fleet.failedURLsRefused,
+      ]
+    },
     .counters("pictor_fleet_connection_failures_total", by: "service", "Connections that failed.") {
       $0.fleet.map { ["redis": $0.failures] } ?? [:]
     },

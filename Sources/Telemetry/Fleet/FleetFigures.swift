@@ -40,6 +40,14 @@ public struct FleetFigures: Codable, Hashable, Sendable {
   public var leasesServed = 0
   /// Waits that ended without, after `fleet.lease_wait`.
   public var leasesTimedOut = 0
+  /// Failed URLs that this machine told others.
+  public var failedURLsShared = 0
+  /// Failed URLs that it could not tell: Redis was away or full.
+  public var failedURLsDropped = 0
+  /// Failed URLs of other machines that were found.
+  public var failedURLsFound = 0
+  /// Failed URLs that were purged, damaged or of another version.
+  public var failedURLsRefused = 0
   /// Purges of this machine that are in the stream.
   public var purgesPublished = 0
   /// Purges of other machines that were applied here.
@@ -62,6 +70,10 @@ public struct FleetFigures: Codable, Hashable, Sendable {
     case leasesWaited = "leases_waited"
     case leasesServed = "leases_served"
     case leasesTimedOut = "leases_timed_out"
+    case failedURLsShared = "failed_urls_shared"
+    case failedURLsDropped = "failed_urls_dropped"
+    case failedURLsFound = "failed_urls_found"
+    case failedURLsRefused = "failed_urls_refused"
     case storesWaiting = "stores_waiting"
     case isConnected = "connected"
     case timedOut = "timed_out"

@@ -12,18 +12,33 @@ import Testing
 private final class TestFleet: SharedCache, SharedSources {
   final class Lease: WorkLease {
     let ends = Counter()
-    func end(admitting admit: (@Sendable () -> Void)?) { ends.add() }
+    let order: Lock<[String]>
+    init(_ order: Lock<[String]>) { self.order = order }
+    func end(admitting admit: (@Sendable () -> Void)?) {
+      ends.add()
+      order.withLock { $0.append("end") }
+    }
   }
 
   let mark: SharedMark? = SharedMark(epoch: "e", milliseconds: 1, number: 0)
   var sources: (any SharedSources)? { self }
-  let lease = Lease()
+  /// What the fleet is told, in order.
+  let order = Lock<[String]>([])
+  let lease: Lease
+  init() { lease = Lease(order) }
+  /// What another machine's load failed with, while this one waited.
+  let failed = Lock<ImageError?>(nil)
   let asked = Counter()
   /// What another machine has; `nil`: the lease is free.
   let other = Lock<Source?>(nil)
   let stored = Lock<[Source]>([])
 
-  func variant(for key: CacheKey, generation: Int) async -> Variant? { nil }
+  let sharesFailures = true
+  func look(for key: CacheKey, generation: Int) async -> SharedLookup { SharedLookup() }
+  func share(_ failure: SharedFailure, since mark: SharedMark) {
+    order.withLock { $0.append("failure") }
+  }
+  func removeFailure(of source: CacheKey) {}
   func store(_ variant: Variant, since mark: SharedMark) {}
   func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> { .none }
   func beginPurge(_ scope: PurgeScope) -> Int { 1 }
@@ -31,6 +46,9 @@ private final class TestFleet: SharedCache, SharedSources {
 
   func source(_ request: SharedSourceRequest) async -> LeaseOutcome<Source> {
     asked.add()
+    if let error = failed.withLock({ $0 }) {
+      return .failed(SharedFailure(key: request.key, error: error, seconds: 60, clientSeconds: 60))
+    }
     guard let found = other.withLock({ $0 }), request.accepts(found.freshness) else {
       return .held(lease)
     }
@@ -125,6 +143,24 @@ private final class Machine: ManagedTests {
     machine.loader.failure.withLock { $0 = .sourceError(status: 500) }
     _ = try? await machine.manager.variant(for: try machine.request(scale: 0.5))
     #expect(fleet.lease.ends.value >= 1 && fleet.stored.withLock { $0.isEmpty })
+  }
+
+  @Test func `others hear of a failure before its lease ends`() async throws {
+    machine.loader.failure.withLock { $0 = .sourceError(status: 404) }
+    _ = try? await machine.manager.variant(for: try machine.request(scale: 0.5))
+    #expect(fleet.order.withLock { $0 } == ["failure", "end"])
+  }
+
+  @Test func `a load that failed elsewhere meanwhile is not repeated`() async throws {
+    fleet.failed.withLock { $0 = .sourceError(status: 404) }
+    await #expect(throws: ImageError.self) {
+      try await machine.manager.variant(for: try machine.request(scale: 0.5))
+    }
+    #expect(machine.loader.started.value == 0)
+    // One that asks again loads it.
+    _ = try await machine.manager.variant(
+      for: try machine.request(scale: 0.5) { $0.retriesFailed = true })
+    #expect(machine.loader.started.value == 1)
   }
 
   @Test func `a load that nobody waits for ends its lease`() async throws {

@@ -22,9 +22,15 @@ private final class TestFleet: SharedCache {
   /// What another machine makes; `nil`: the lease is free.
   let made = Lock<Variant?>(nil)
 
-  func variant(for key: CacheKey, generation: Int) async -> Variant? { nil }
+  let sharesFailures = true
+
+  func look(for key: CacheKey, generation: Int) async -> SharedLookup { SharedLookup() }
 
   func store(_ variant: Variant, since mark: SharedMark) {}
+
+  func share(_ failure: SharedFailure, since mark: SharedMark) {}
+
+  func removeFailure(of source: CacheKey) {}
 
   func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> {
     asked.withLock { $0.append(request) }

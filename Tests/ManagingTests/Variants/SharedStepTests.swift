@@ -15,13 +15,20 @@ private final class TestFleet: SharedCache {
 
   var keys: [CacheKey] { variants.withLock { Array($0.keys) } }
 
-  func variant(for key: CacheKey, generation: Int) async -> Variant? {
-    variants.withLock { $0[key] }.map { variant in
+  func look(for key: CacheKey, generation: Int) async -> SharedLookup {
+    let variant = variants.withLock { $0[key] }.map { variant in
       var info = variant.info
       info.generation = generation
       return Variant(key: key, info: info, body: variant.body)
     }
+    return SharedLookup(variant: variant)
   }
+
+  let sharesFailures = false
+
+  func share(_ failure: SharedFailure, since mark: SharedMark) {}
+
+  func removeFailure(of source: CacheKey) {}
 
   func store(_ variant: Variant, since mark: SharedMark) {
     variants.withLock { $0[variant.key] = variant }

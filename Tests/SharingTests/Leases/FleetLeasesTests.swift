@@ -64,6 +64,7 @@ extension LeaseOutcome {
     case .none: "none"
     case .held: "held"
     case .shared: "shared"
+    case .failed: "failed"
     }
   }
 }

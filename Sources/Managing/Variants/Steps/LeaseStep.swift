@@ -9,6 +9,7 @@ import Model
 struct LeaseStep: MissStep {
   let lookup: VariantLookup
   let shared: SharedStep
+  let failures: NegativeCache
 
   let name = "lease"
 
@@ -21,11 +22,16 @@ struct LeaseStep: MissStep {
     let request = miss.request
     guard lookup.shares, miss.lease == nil, applies(to: request) else { return .next }
     let waits = await !shared.hasSource(of: request)
+    let moment = failures.moment
     let outcome = await lookup.lease(of: request, waits: waits) { [shared] in
       await shared.accepts($0, for: request)
     }
     switch outcome {
     case .none: return .next
+    case .failed(let failure):
+      await shared.list(failure, of: miss, since: moment)
+      if let failure = failures.failure(of: request, at: .rendering) { throw failure }
+      return .next
     case .held(let lease):
       miss.fleetLease = lease
       return .next

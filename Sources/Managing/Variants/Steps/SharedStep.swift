@@ -4,15 +4,21 @@ import Model
 import Platform
 
 /// Answers a miss with a fresh variant that another machine has rendered, and stores it in this
-/// machine's tiers.
+/// machine's tiers. Without one it lists another machine's failure to load or to decode the source as if it were
+/// this machine's: the steps that follow answer with it.
 struct SharedStep: MissStep {
   private let lookup: VariantLookup
   private let sources: SourceStore
+  private let failures: NegativeCache
   private let candidates: Lock<DerivationCandidates>
 
-  init(lookup: VariantLookup, sources: SourceStore, candidates: Lock<DerivationCandidates>) {
+  init(
+    lookup: VariantLookup, sources: SourceStore, failures: NegativeCache,
+    candidates: Lock<DerivationCandidates>
+  ) {
     self.lookup = lookup
     self.sources = sources
+    self.failures = failures
     self.candidates = candidates
   }
 
@@ -20,19 +26,43 @@ struct SharedStep: MissStep {
 
   func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
     guard lookup.shares, applies(to: plan.request) else { return .next("") }
-    guard let found = await find(plan.request),
-      let result = lookup.response(with: found, timings: Timings())
-    else { return .next("absent, or this machine has another source") }
-    return .response(result.status.headerValue, "a fresh entry of another machine")
+    let (variant, failure) = await find(plan.request)
+    if let variant, let result = lookup.response(with: variant, timings: Timings()) {
+      return .response(result.status.headerValue, "a fresh entry of another machine")
+    }
+    if let failure, await takes(failure, for: plan.request, hasEntry: plan.hasEntry) {
+      return .next("another machine remembers a failure: \(failure.error.code)")
+    }
+    return .next("absent, or this machine has another source")
   }
 
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     let request = miss.request
-    guard lookup.shares, miss.lease == nil, applies(to: request), let found = await find(request),
-      let response = lookup.response(with: found, timings: miss.timings)
-    else { return .next }
-    keep(found.variant, for: request)
-    return .response(response)
+    guard lookup.shares, miss.lease == nil, applies(to: request) else { return .next }
+    let moment = failures.moment
+    let (variant, failure) = await find(request)
+    if let variant, let response = lookup.response(with: variant, timings: miss.timings) {
+      keep(variant.variant, for: request)
+      return .response(response)
+    }
+    if let failure { await list(failure, of: miss, since: moment) }
+    return .next
+  }
+
+  /// Lists another machine's failure here, unless this machine has something to serve or to revalidate.
+  ///
+  /// - Parameter moment: before the failure was looked up.
+  func list(_ failure: SharedFailure, of miss: Miss, since moment: NegativeCache.Moment) async {
+    if await takes(failure, for: miss.request, hasEntry: miss.hasEntry) {
+      failures.add(failure, since: moment)
+    }
+  }
+
+  private func takes(
+    _ failure: SharedFailure, for request: ImageRequest, hasEntry: Bool
+  ) async -> Bool {
+    guard !hasEntry, !request.options.retriesFailed else { return false }
+    return await sources.entry(of: request.key.source) == nil
   }
 
   /// Stores a variant of another machine here.
@@ -48,12 +78,13 @@ struct SharedStep: MissStep {
       && request.transform.watermark?.source.scheme != .local
   }
 
-  /// Returns the fresh variant, unless this machine knows better.
-  private func find(_ request: ImageRequest) async -> CachedVariant? {
-    guard let found = await lookup.shared(request), await accepts(found, for: request) else {
-      return nil
-    }
-    return found
+  /// Returns the fresh variant, unless this machine knows better, and the failure of the source.
+  private func find(
+    _ request: ImageRequest
+  ) async -> (variant: CachedVariant?, failure: SharedFailure?) {
+    let (variant, failure) = await lookup.shared(request)
+    guard let variant, await accepts(variant, for: request) else { return (nil, failure) }
+    return (variant, failure)
   }
 
   /// Whether a shared variant is fresh, and this machine knows no better.

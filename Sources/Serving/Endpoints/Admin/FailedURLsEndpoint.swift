@@ -21,6 +21,6 @@ struct FailedURLsEndpoint: Endpoint {
     let url = try query["url"].map { text throws(ImageError) in
       filter.keyURL(of: try SourceURL(parsing: text))
     }
-    return .jsonLater { ["removed": manager.removeFailedURLs(url)] }
+    return .jsonLater { ["removed": await manager.removeFailedURLs(url)] }
   }
 }
