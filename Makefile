@@ -82,7 +82,7 @@ check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE
 	@scripts/set-up python3 python3-pip chromium chromium-driver
 	scripts/check-page .build/$(BUILD)/pictor $(if $(WRITE),--write)
 
-check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish and Caddy run, compose and Kubernetes against schemas
+check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish, Caddy and stunnel with Redis run, compose and Kubernetes against schemas
 	scripts/check-deployments $(if $(ONLY),--only $(ONLY)) .build/$(BUILD)/pictor
 
 check-fleet: $(built) ## a model of three Pictors and Redis that are killed, frozen and purged by chance; RUNS=200, SEED=1: another order

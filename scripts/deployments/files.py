@@ -43,17 +43,30 @@ def check_configuration(report, what, program, arguments, environment):
 
 
 def check_compose(report, program, folder, tools):
-    path = CONFIG / "compose.yaml"
+    check_compose_file(report, program, folder, tools, "compose.yaml", {})
+    # Compose puts the variable in.
+    check_compose_file(report, program, folder, tools, "compose-fleet.yaml",
+                       {"REDIS_ADDRESS": "redis://pictor:secret@127.0.0.1:6379"})
+
+
+def check_compose_file(report, program, folder, tools, name, given):
+    """`given`: what the one who starts it sets; not a setting of Pictor."""
+    path = CONFIG / name
     done = subprocess.run([tools / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", path], text=True,
                           capture_output=True, timeout=120)
-    report.check("compose.yaml follows the Compose specification", (done.returncode, done.stdout if done.returncode
-                                                                    else ""), (0, ""))
-    service = load(tools, path)[0]["services"]["pictor"]
-    variables = service.get("environment", {})
-    report.check("its variables are settings", sorted(set(variables) - settings(program)), [])
-    check_configuration(report, "their values", program, [], variables | {"PICTOR_DISK_PATH": str(folder / "cache")})
-    report.check("it has no rights", (service["read_only"], service["cap_drop"], service["security_opt"]),
-                 (True, ["ALL"], ["no-new-privileges:true"]))
+    report.check(f"{name} follows the Compose specification",
+                 (done.returncode, done.stdout if done.returncode else ""), (0, ""))
+    services = load(tools, path)[0]["services"]
+    variables = services["pictor"].get("environment", {})
+    report.check(f"the variables of {name} are settings", sorted(set(variables) - settings(program)), sorted(given))
+    check_configuration(report, "their values", program, [],
+                        variables | given | {"PICTOR_DISK_PATH": str(folder / "cache")})
+    base = load(tools, CONFIG / "compose.yaml")[0]["services"]
+    for service in services.values():
+        service = base.get(service.get("extends", {}).get("service"), {}) | service
+        report.check(f"no service of {name} has rights",
+                     (service["read_only"], service["cap_drop"], service["security_opt"]),
+                     (True, ["ALL"], ["no-new-privileges:true"]))
 
 
 def check_kubernetes(report, program, folder, tools):

@@ -158,7 +158,7 @@ final class SharedTier: Sendable {
   func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> {
     guard let leases, isOn, stream.isSynchronised else { return .none }
     let name = LeaseName(.variant, of: request.key)
-    let outcome = await leases.lease(
+    let outcome: LeaseOutcome<Variant> = await leases.lease(
       of: name, waits: request.waits, look: RedisCommand("GET", prefix + name.entry),
       generation: request.generation
     ) { reply, generation in

@@ -87,7 +87,7 @@ final class SourceTier: SharedSources {
       else { return .none }
       return .shared(found)
     }
-    let outcome = await leases.lease(
+    let outcome: LeaseOutcome<Source> = await leases.lease(
       of: name, waits: true, look: look, generation: request.generation
     ) { reply, generation in
       await read(reply, for: request, generation: generation)
