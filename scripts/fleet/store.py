@@ -26,13 +26,15 @@ class Store:
 
     def __init__(self, folder):
         self.log, self.port, self.is_up = folder / "store.log", free_ports(1)[0], False
+        self.secret = folder / "store-secret"
+        self.secret.write_text("a-secret-of-the-store")
         self.start()
 
     @property
     def settings(self):
         """What a machine needs to use it."""
         return ["--fleet.s3.endpoint", f"http://127.0.0.1:{self.port}", "--fleet.s3.bucket", BUCKET,
-                "--fleet.s3.access_key", "AKIDEXAMPLE", "--fleet.s3.secret_key", "a-secret-of-the-store",
+                "--fleet.s3.access_key", "AKIDEXAMPLE", "--fleet.s3.secret_key", f"file:{self.secret}",
                 "--fleet.s3.region", "eu-west-3"]
 
     def start(self):
