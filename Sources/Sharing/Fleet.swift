@@ -125,8 +125,10 @@ public final class Fleet: SharedCache {
   public var sharesFailures: Bool { failures != nil }
 
   /// See `SharedCache`.
-  public func look(for key: CacheKey, generation: Int) async -> SharedLookup {
-    await tier.look(for: key, generation: generation)
+  public func look(
+    for key: CacheKey, generation: Int, withFailure: Bool
+  ) async -> SharedLookup {
+    await tier.look(for: key, generation: generation, withFailure: withFailure)
   }
 
   /// See `SharedCache`.

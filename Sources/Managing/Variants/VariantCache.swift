@@ -65,9 +65,11 @@ final class VariantCache: Sendable {
   static func mayBeShared(_ key: CacheKey) -> Bool { key.host != nil && key.variation == nil }
 
   /// Returns the current variant in the shared tier, fresh or not, and the failure of its source.
-  func shared(_ key: CacheKey) async -> SharedLookup {
+  func shared(_ key: CacheKey, withFailure: Bool) async -> SharedLookup {
+    guard let fleet else { return SharedLookup() }
     // Before the look-up: a purge that is applied meanwhile covers the result.
-    var found = await fleet?.look(for: key, generation: validity.generation) ?? SharedLookup()
+    let generation = validity.generation
+    var found = await fleet.look(for: key, generation: generation, withFailure: withFailure)
     found.variant = found.variant.flatMap { current($0) }
     return found
   }

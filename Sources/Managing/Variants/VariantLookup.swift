@@ -37,9 +37,9 @@ struct VariantLookup: Sendable {
 
   /// Looks in the shared tier. Returns the failure of the source, too.
   func shared(
-    _ request: ImageRequest
+    _ request: ImageRequest, withFailure: Bool
   ) async -> (variant: CachedVariant?, failure: SharedFailure?) {
-    let found = await cache.shared(request.key)
+    let found = await cache.shared(request.key, withFailure: withFailure)
     return (found.variant.map { cached($0, tier: .shared, for: request) }, found.failure)
   }
 

@@ -62,8 +62,10 @@ public protocol SharedCache: Sendable {
   var sharesFailures: Bool { get }
   /// Returns the variant of `key` and the failure of its source, as far as no purge covers them. Anything else is `nil`.
   ///
-  /// - Parameter generation: the generation that the variant gets, read before the call (`PurgeList`).
-  func look(for key: CacheKey, generation: Int) async -> SharedLookup
+  /// - Parameters:
+  ///   - generation: the generation that the variant gets, read before the call (`PurgeList`).
+  ///   - withFailure: whether to look for the failure.
+  func look(for key: CacheKey, generation: Int, withFailure: Bool) async -> SharedLookup
   /// Shares a variant in the background, or drops it. Never blocks.
   func store(_ variant: Variant, since mark: SharedMark)
   /// Shares a failure in the background, or drops it: failures that may be this machine's own are not shared. Never

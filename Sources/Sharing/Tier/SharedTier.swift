@@ -86,7 +86,8 @@ final class SharedTier: Sendable {
 
   /// Returns the variant and the failure of its source that no purge covers. Redis is asked once if there is no failure;
   /// the bucket, if Redis has neither.
-  func look(for key: CacheKey, generation: Int) async -> SharedLookup {
+  func look(for key: CacheKey, generation: Int, withFailure: Bool) async -> SharedLookup {
+    let failures = withFailure ? failures : nil
     let name = LeaseName(.variant, of: key)
     var commands = isOn ? [RedisCommand("GET", prefix + name.entry)] : []
     if let failures { commands.append(failures.look(for: key.source)) }

@@ -44,8 +44,9 @@ import Testing
     let listed = try second.operate("GET", target: "/admin/failed").text
     #expect(listed.contains("none.jpg"), "\(listed)")
     // Found once, then its own.
-    #expect(try machines.figures(second).failedURLsFound >= 1)
+    #expect(try machines.figures(second).failedURLsFound == 1)
     #expect(try machines.figures(second).failedURLsShared == 0)
+    #expect(try machines.figures(second).leasesTaken == 0)
   }
 
   @Test func `a source that no machine can decode is downloaded once`() throws {

@@ -18,6 +18,7 @@ private final class TestFleet: SharedCache {
   /// Where look-ups wait; open at first.
   let gate = Gate()
   let looks = Counter()
+  let leases = Counter()
   /// What `lease` answers with; `nil`: no lease.
   let leased = Lock<SharedFailure?>(nil)
 
@@ -25,9 +26,9 @@ private final class TestFleet: SharedCache {
 
   var keys: [CacheKey] { failures.withLock { Array($0.keys) } }
 
-  func look(for key: CacheKey, generation: Int) async -> SharedLookup {
-    let failure = failures.withLock { $0[key.source] }
-    looks.add()
+  func look(for key: CacheKey, generation: Int, withFailure: Bool) async -> SharedLookup {
+    let failure = withFailure ? failures.withLock { $0[key.source] } : nil
+    if withFailure { looks.add() }
     await gate.pass()
     return SharedLookup(failure: failure)
   }
@@ -41,7 +42,8 @@ private final class TestFleet: SharedCache {
   func removeFailure(of source: CacheKey) { failures.withLock { $0[source] = nil } }
 
   func lease(_ request: LeaseRequest) async -> LeaseOutcome {
-    leased.withLock { $0 }.map { .failed($0) } ?? .none
+    leases.add()
+    return leased.withLock { $0 }.map { .failed($0) } ?? .none
   }
 
   func beginPurge(_ scope: PurgeScope) -> Int { 1 }
@@ -82,6 +84,10 @@ private final class Machine: ManagedTests {
     let own = await a.failure(try a.request(scale: 0.5))
     #expect(await b.failure(try b.request(scale: 0.25)) == own)
     #expect(b.loader.started.value == 0)
+    // What is listed is not looked up again, nor is a lease taken.
+    let (looks, leases) = (fleet.looks.value, fleet.leases.value)
+    #expect(await b.failure(try b.request(scale: 0.25)) == own)
+    #expect(fleet.looks.value == looks && fleet.leases.value == leases && leases == 1)
     guard case .remembered(.sourceNotFound(404), 600, _, true) = own else {
       Issue.record("\(String(describing: own))")
       return

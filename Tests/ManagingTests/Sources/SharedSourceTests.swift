@@ -34,7 +34,9 @@ private final class TestFleet: SharedCache, SharedSources {
   let stored = Lock<[Source]>([])
 
   let sharesFailures = true
-  func look(for key: CacheKey, generation: Int) async -> SharedLookup { SharedLookup() }
+  func look(for key: CacheKey, generation: Int, withFailure: Bool) async -> SharedLookup {
+    SharedLookup()
+  }
   func share(_ failure: SharedFailure, since mark: SharedMark) {
     order.withLock { $0.append("failure") }
   }

@@ -24,7 +24,9 @@ private final class TestFleet: SharedCache {
 
   let sharesFailures = true
 
-  func look(for key: CacheKey, generation: Int) async -> SharedLookup { SharedLookup() }
+  func look(for key: CacheKey, generation: Int, withFailure: Bool) async -> SharedLookup {
+    SharedLookup()
+  }
 
   func store(_ variant: Variant, since mark: SharedMark) {}
 

@@ -22,6 +22,8 @@ struct LeaseStep: MissStep {
     let request = miss.request
     guard lookup.shares, miss.lease == nil, applies(to: request) else { return .next }
     let waits = await !shared.hasSource(of: request)
+    // Without the source nothing is made that others could wait for.
+    if waits, failures.failure(of: request, at: .loading) != nil { return .next }
     let moment = failures.moment
     let outcome = await lookup.lease(of: request, waits: waits) { [shared] in
       await shared.accepts($0, for: request)

@@ -82,7 +82,10 @@ struct SharedStep: MissStep {
   private func find(
     _ request: ImageRequest
   ) async -> (variant: CachedVariant?, failure: SharedFailure?) {
-    let (variant, failure) = await lookup.shared(request)
+    // A failure that is listed here needs no other.
+    let isKnown = [.loading, .rendering].contains { failures.failure(of: request, at: $0) != nil }
+    let (variant, failure) = await lookup.shared(
+      request, withFailure: !isKnown && !request.options.retriesFailed)
     guard let variant, await accepts(variant, for: request) else { return (nil, failure) }
     return (variant, failure)
   }
