@@ -283,7 +283,7 @@ import Testing
   @Test(arguments: [
     ("PICTOR_PORT", "; did you mean PICTOR_SERVER_PORT?"),
     ("PICTOR_SERVER_PROT", "; did you mean PICTOR_SERVER_PORT?"),
-    ("PICTOR_CA_FILE", "; did you mean PICTOR_DOWNLOAD_CA_FILE?"),
+    ("PICTOR_CA_FILE", "; did you mean PICTOR_DOWNLOAD_CA_FILE or PICTOR_FLEET_S3_CA_FILE?"),
     ("PICTOR_SERVICE_HOST", ""), ("PICTOR_", ""), ("PICTOR_ZZZZZZZZZ", ""),
   ])
   func `an unknown variable suggests the nearest key`(name: String, hint: String) {
