@@ -74,7 +74,8 @@ let package = Package(
     .target(
       name: "ImagingPipeline",
       dependencies: [
-        "Model", "Platform", "ImagingWire", "FastJPEG", "CVips", "CDeflate", "CJPEG", "CVectors",
+        "Model", "Platform", "ImagingWire", "FastJPEG", "CVips", "CDeflate", "CJPEG", "CDav1d",
+        "CVectors",
       ],
       swiftSettings: always),
     .executableTarget(
@@ -118,6 +119,7 @@ let package = Package(
     library("CVips", pkgConfig: "vips", package: "libvips-dev"),
     // libvips-dev brings its header along.
     library("CJPEG", pkgConfig: "libjpeg", package: "libjpeg-dev"),
+    library("CDav1d", pkgConfig: "dav1d", package: "libdav1d-dev"),
     library("CSandbox", pkgConfig: "libseccomp", package: "libseccomp-dev"),
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
     library("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),

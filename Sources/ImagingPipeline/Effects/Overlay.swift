@@ -108,11 +108,11 @@ final class Overlay {
     _ = try loader.secondsOfVector(for: own)
     let loaded = try loader.load(for: own, frames: 1)
     var steps = FrameSteps(
-      header: header, part: part, window: loader.window(in: loaded.size, for: own), geometry: own,
+      header: header, part: part, window: loaded.window, geometry: own,
       transform: transform,
       output: try Output(
         for: transform, header: header, frames: 1, geometry: own, efforts: limits.efforts))
-    var image = try steps.apply(to: loaded)
+    var image = try steps.apply(to: loaded.image)
     if !image.hasAlpha { image = try image.withOpaqueAlpha() }
     if source.placement.opacity < 1 { image = try image.faded(to: source.placement.opacity) }
     return try image.inMemory()

@@ -11,14 +11,14 @@ enum HEIFContainer {
   ///   takes precedence, or if the boxes are malformed.
   static func codePoints(of file: UnsafeRawBufferPointer) -> CodePoints? {
     // A FullBox starts with a version and flags, 4 bytes in all.
-    guard var meta = Box.first("meta", in: ByteReader(file)), meta.skip(4),
+    guard var meta = HEIFBox.first("meta", in: ByteReader(file)), meta.skip(4),
       let primary = primaryItem(in: meta),
-      let properties = Box.first("iprp", in: meta),
-      let container = Box.first("ipco", in: properties)
+      let properties = HEIFBox.first("iprp", in: meta),
+      let container = HEIFBox.first("ipco", in: properties)
     else { return nil }
     let indices = associations(of: primary, in: properties)
     // Property indices start at 1.
-    let boxes = Box.all(in: container).enumerated().filter { indices.contains($0.offset + 1) }
+    let boxes = HEIFBox.all(in: container).enumerated().filter { indices.contains($0.offset + 1) }
       .map(\.element)
     var points: (primaries: Int, transfer: Int)?
     var peak: Double?
@@ -45,17 +45,18 @@ enum HEIFContainer {
     }
   }
 
-  private static func primaryItem(in meta: ByteReader) -> Int? {
-    guard var box = Box.first("pitm", in: meta), let version = try? box.number(1),
+  /// Returns the number of the primary item (ISO/IEC 14496-12, 8.11.4).
+  static func primaryItem(in meta: ByteReader) -> Int? {
+    guard var box = HEIFBox.first("pitm", in: meta), let version = try? box.number(1),
       box.skip(3)
     else { return nil }
     return try? box.number(version == 0 ? 2 : 4)
   }
 
-  /// Returns the indices of an item's properties.
-  private static func associations(of item: Int, in properties: ByteReader) -> Set<Int> {
+  /// Returns the indices of an item's properties (ISO/IEC 23008-12, 9.3).
+  static func associations(of item: Int, in properties: ByteReader) -> Set<Int> {
     var indices: Set<Int> = []
-    for box in Box.all(in: properties) where box.type == "ipma" {
+    for box in HEIFBox.all(in: properties) where box.type == "ipma" {
       var content = box.content
       guard let version = try? content.number(1), let flags = try? content.number(3),
         let entries = try? content.number(4)
@@ -74,37 +75,5 @@ enum HEIFContainer {
       }
     }
     return indices
-  }
-
-  /// A box of the container: its type and content.
-  private struct Box {
-    let type: String
-    let content: ByteReader
-
-    /// Returns the sequence of boxes, up to the first box that exceeds the available bytes.
-    static func all(in reader: ByteReader) -> [Box] {
-      var rest = reader
-      var boxes: [Box] = []
-      while boxes.count < maximumCount, let size = try? rest.number(4), let type = try? rest.name()
-      {
-        var length = size - 8
-        if size == 1 {
-          guard let large = try? rest.number(8) else { break }
-          length = large - 16
-        } else if size == 0 {
-          length = rest.left
-        }
-        guard let content = try? rest.reader(of: length) else { break }
-        boxes.append(Box(type: type, content: content))
-      }
-      return boxes
-    }
-
-    static func first(_ type: String, in reader: ByteReader) -> ByteReader? {
-      all(in: reader).first { $0.type == type }?.content
-    }
-
-    /// The maximum number of boxes read at one level.
-    private static let maximumCount = 4_096
   }
 }

@@ -46,7 +46,17 @@ struct Loader {
   ///
   /// - Parameter frames: The number of frames of the result; above 1, all frames are loaded,
   ///   stacked vertically.
-  func load(for geometry: Geometry, frames: Int) throws(ImageError) -> Image {
+  func load(for geometry: Geometry, frames: Int) throws(ImageError) -> LoadedImage {
+    if let reduced = try reducedPlanes(for: geometry, frames: frames) {
+      let window = Window(reduced.size)
+      return LoadedImage(image: reduced, window: window)
+    }
+    let image = try opened(for: geometry, frames: frames)
+    let window = window(in: frames > 1 ? header.size : image.size, for: geometry)
+    return LoadedImage(image: image, window: window)
+  }
+
+  private func opened(for geometry: Geometry, frames: Int) throws(ImageError) -> Image {
     let pages = header.pages(frames: frames)
     if header.format == .jpeg { return try loadJPEG(eighths: eighthsOfJPEG(for: geometry)) }
     let failOn = try Self.decoderFailOn(source, header: header)
@@ -65,7 +75,7 @@ struct Loader {
   /// Returns the window of the region in the loaded image, or in each of its frames.
   ///
   /// - Parameter size: The size of the loaded image, or of one frame of an animation.
-  func window(in size: PixelSize, for geometry: Geometry) -> Window {
+  private func window(in size: PixelSize, for geometry: Geometry) -> Window {
     if part.isWhole { return Window(size) }
     var scale = (
       x: Double(size.width) / Double(header.size.width),
@@ -79,10 +89,15 @@ struct Loader {
     return Window(part.stored, times: scale)
   }
 
+  /// The size of the result before it is turned.
+  func storedTarget(for geometry: Geometry) -> PixelSize {
+    part.orientation.swapsSides ? geometry.image.turned : geometry.image
+  }
+
   /// Returns the stored pixels of the region per pixel of the result, on the axis where there are
   /// fewer.
   private func factor(for geometry: Geometry) -> Double {
-    let target = part.orientation.swapsSides ? geometry.image.turned : geometry.image
+    let target = storedTarget(for: geometry)
     let source = part.stored.size
     return min(
       Double(source.width) / Double(target.width), Double(source.height) / Double(target.height))
@@ -92,7 +107,7 @@ struct Loader {
   /// vector is not enlarged from too few pixels. The pixel limit caps the scale when a small region
   /// is enlarged or the axes differ much.
   private func scaleOfVector(for geometry: Geometry) -> Double {
-    let target = part.orientation.swapsSides ? geometry.image.turned : geometry.image
+    let target = storedTarget(for: geometry)
     let source = part.stored.size
     let wanted = max(
       Double(target.width) / Double(source.width), Double(target.height) / Double(source.height))

@@ -188,9 +188,8 @@ public struct Pipeline: Sendable {
 
     var steps = FrameSteps(
       header: header, part: part,
-      window: loader.window(in: frames > 1 ? header.size : loaded.size, for: geometry),
-      geometry: geometry, transform: transform, output: output)
-    var image = try Animation.map(loaded, frames: frames, size: header.size) {
+      window: loaded.window, geometry: geometry, transform: transform, output: output)
+    var image = try Animation.map(loaded.image, frames: frames, size: header.size) {
       frame throws(ImageError) in
       let made = try steps.apply(to: frame)
       if let watermark { return try watermark.composited(onto: made) }

@@ -2,17 +2,14 @@
 
 import Glibc
 
-/// One axis of a reduction with Lanczos3: a window of source pixels for each result pixel, with a
-/// weight for each source pixel.
+/// One axis of a resize with Lanczos3: a window of source pixels for each result pixel, with a
+/// weight for each source pixel. When reducing, the kernel is as wide as the factor; when enlarging, it interpolates.
 ///
 /// Pixels are areas: the centre of pixel 0 is at 0.5, in the source and in the result. A window
 /// that exceeds the image is cut off, and the remaining weights are normalized.
 struct LanczosAxis {
   /// The fraction bits of a weight; the weights of a window add up to exactly 1.
   static let weightBits = 14
-  /// The number of weights per window is a multiple of this value, because two pixels are summed up at a time;
-  /// unused weights are 0.
-  static let tapsMultiple = 2
 
   /// The number of weights per window, including zeros at the end; a multiple of `tapsMultiple`.
   let taps: Int
@@ -30,12 +27,14 @@ struct LanczosAxis {
   ///   - start: The start of the visible span, in pixels from the edge.
   ///   - span: The length of the visible span in source pixels; fractional if the last pixel was
   ///     padded or an edge lies within a pixel.
-  ///   - target: The number of result pixels, from 1 to `span`.
-  init(source: Int, start: Double, span: Double, target: Int) {
+  ///   - target: The number of result pixels, at least 1.
+  ///   - tapsMultiple: How many pixels are summed up at a time; unused weights are 0.
+  init(source: Int, start: Double, span: Double, target: Int, tapsMultiple: Int = 2) {
     let factor = span / Double(target)
-    let reach = Self.lobes * factor
+    let width = max(1, factor)
+    let reach = Self.lobes * width
     let maximum = min(source, Int(2 * reach) + 2)
-    taps = (maximum + Self.tapsMultiple - 1) / Self.tapsMultiple * Self.tapsMultiple
+    taps = (maximum + tapsMultiple - 1) / tapsMultiple * tapsMultiple
     var first: [Int] = []
     var counts: [Int] = []
     var weights = [Int16](repeating: 0, count: target * taps)
@@ -45,7 +44,7 @@ struct LanczosAxis {
       let low = min(max(0, Int((middle - reach + 0.5).rounded(.down))), source - 1)
       let high = min(
         max(low + 1, Int((middle + reach + 0.5).rounded(.down))), source, low + maximum)
-      let exact = (low..<high).map { Self.lanczos((Double($0) + 0.5 - middle) / factor) }
+      let exact = (low..<high).map { Self.lanczos((Double($0) + 0.5 - middle) / width) }
       first.append(low)
       counts.append(high - low)
       for (tap, weight) in Self.whole(exact).enumerated() { weights[index * taps + tap] = weight }

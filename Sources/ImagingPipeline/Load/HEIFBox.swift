@@ -1,0 +1,34 @@
+// HEIFBox: splits the content of a HEIC or AVIF into boxes.
+
+import Platform
+
+/// A box of the container: its type and content.
+struct HEIFBox {
+  let type: String
+  let content: ByteReader
+
+  /// Returns the sequence of boxes, up to the first box that exceeds the available bytes.
+  static func all(in reader: ByteReader) -> [HEIFBox] {
+    var rest = reader
+    var boxes: [HEIFBox] = []
+    while boxes.count < maximumCount, let size = try? rest.number(4), let type = try? rest.name() {
+      var length = size - 8
+      if size == 1 {
+        guard let large = try? rest.number(8) else { break }
+        length = large - 16
+      } else if size == 0 {
+        length = rest.left
+      }
+      guard let content = try? rest.reader(of: length) else { break }
+      boxes.append(HEIFBox(type: type, content: content))
+    }
+    return boxes
+  }
+
+  static func first(_ type: String, in reader: ByteReader) -> ByteReader? {
+    all(in: reader).first { $0.type == type }?.content
+  }
+
+  /// The maximum number of boxes read at one level.
+  private static let maximumCount = 4_096
+}
