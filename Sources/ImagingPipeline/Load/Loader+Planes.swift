@@ -1,4 +1,4 @@
-// Loader+Planes: reduces an AVIF before it is converted to RGB.
+// Loader+Planes: reduces an AVIF or WebP before it is converted to RGB.
 
 import Model
 
@@ -8,21 +8,28 @@ extension Loader {
   /// - Returns: The reduced region; `nil` where libvips decodes.
   func reducedPlanes(for geometry: Geometry, frames: Int) throws(ImageError) -> Image? {
     let target = storedTarget(for: geometry)
-    let window = part.stored
-    guard frames == 1, isMadeOfPlanes, target != window.size,
-      target.width <= window.size.width, target.height <= window.size.height,
-      target.pixels <= Image.maximumReducedPixels,
-      let planes = AV1Planes(source, size: header.size)
+    let size = part.stored.size
+    guard frames == 1, header.page == nil, !header.hasAlpha, target != size,
+      target.width <= size.width, target.height <= size.height,
+      target.pixels <= Image.maximumReducedPixels
     else { return nil }
-    return try planes.image.reduced(
-      to: target, showing: Window(window, times: (1, 1)), profile: header.profile)
+    let window = Window(part.stored, times: (1, 1))
+    switch header.format {
+    case .avif where !needsAllBits:
+      guard let planes = AV1Planes(source, size: header.size) else { return nil }
+      return try planes.image.reduced(to: target, showing: window, profile: header.profile)
+    case .webp where !header.isAnimation:
+      let isSmoothed = factor(for: geometry) <= Self.leastWebPShrink
+      guard let planes = WebPPlanes(source, size: header.size, isSmoothed: isSmoothed) else {
+        return nil
+      }
+      return try planes.image.reduced(to: target, showing: window, profile: header.profile)
+    default: return nil
+    }
   }
 
-  /// Whether the source may be decoded to planes, as far as the header tells.
-  private var isMadeOfPlanes: Bool {
-    guard header.format == .avif, header.page == nil, !header.hasAlpha else { return false }
-    // Colours that are converted after the reduction need all bits of a deep source.
-    let isDeep = header.pixelBytes > 4
-    return !isDeep || (header.codePoints == nil && header.profile.isEmpty)
+  /// Whether colours that are converted after the reduction need all bits of a deep source.
+  private var needsAllBits: Bool {
+    header.pixelBytes > 4 && (header.codePoints != nil || !header.profile.isEmpty)
   }
 }

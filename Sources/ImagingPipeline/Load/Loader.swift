@@ -28,7 +28,7 @@ struct Loader {
   private static let leastJPEGRest = 1.0
   /// The minimum factor by which a WebP is shrunk while it is decoded, and then to its final size. Above it libwebp leaves
   /// out its loop filter (`bypass_filtering`); below it, its averages look softer than a resize, and save little.
-  private static let leastWebPShrink = 4.0 / 3
+  static let leastWebPShrink = 4.0 / 3
   /// The factor left for the resize of a region of a WebP: libwebp's pixels are up to half a pixel off.
   private static let webPRestOfRegion = 2.0
 
@@ -96,7 +96,7 @@ struct Loader {
 
   /// Returns the stored pixels of the region per pixel of the result, on the axis where there are
   /// fewer.
-  private func factor(for geometry: Geometry) -> Double {
+  func factor(for geometry: Geometry) -> Double {
     let target = storedTarget(for: geometry)
     let source = part.stored.size
     return min(

@@ -44,6 +44,9 @@ extension JobCost {
   /// Bytes of a pixel of a WebP that is not shrunk on load, with what its result takes.
   private static let bytesOfWebP = 13.0
 
+  /// Bytes of a pixel of a WebP that is decoded to planes: one and two quarters, and the decoder's rows.
+  private static let bytesOfPlanes = 2.0
+
   /// Adds the memory for decoding.
   ///
   /// - Parameter factor: How often each side of the source is shrunk while it is decoded, at least 1.
@@ -61,7 +64,9 @@ extension JobCost {
       // An interlaced PNG (ISO/IEC 15948, 11.2.2) is complete only after its last pass.
       needed += pixels * depth
     case .gif: needed += pixels * (header.isAnimation ? 8 : 4.2)
-    case .webp: needed += pixels * (10 / (factor * factor) + 0.5)
+    case .webp:
+      // Whole planes where it is lossy and opaque; else what libwebp shrinks.
+      needed += pixels * max(10 / (factor * factor) + 0.5, Self.bytesOfPlanes)
     case .heic: needed += pixels * 2.3 * depth
     case .avif: needed += pixels * 3.2 * depth
     case .jxl: needed += pixels * 2.2 * depth
