@@ -10,12 +10,14 @@ import Testing
 @Suite(.onOwnThreads) struct JPEGFuzzTests {
   @Test func `fuzzed JPEGs are refused or decoded as libjpeg does`() throws {
     var decoded = 0
+    var progressive = 0
     for seed in FuzzSeeds.run(usual: 600) {
       let bytes = try JPEGFuzzInput.bytes(seed: seed)
       decoded += try Self.check(bytes, named: "seed \(seed)")
+      progressive += try Self.checkProgressive(bytes, named: "seed \(seed)")
     }
     // Otherwise the damage leaves nothing to compare.
-    #expect(decoded > 0)
+    #expect(decoded > 0 && progressive > 0)
   }
 
   @Test(arguments: JPEGFindings.all.keys.sorted())
@@ -25,6 +27,25 @@ import Testing
     _ = try Self.check(bytes, named: name)
     let isDecoded = try JPEGDecoders.reduced(bytes, by: 8) != nil
     #expect(isDecoded == finding.isDecoded)
+  }
+
+  /// Returns the number of images that the decoder of progressive JPEGs made.
+  private static func checkProgressive(_ bytes: [UInt8], named name: String) throws -> Int {
+    var decoded = 0
+    for shrink in [2, 4, 8] {
+      guard let ours = try JPEGDecoders.progressive(bytes, toEighths: 8 / shrink) else { continue }
+      decoded += 1
+      // What is decoded was found whole while it was read.
+      let verdict = try GuardedBytes(bytes).withBytes { JPEGCheck.verdict(on: $0) }
+      #expect(verdict == .whole, "\(name)")
+      guard ours.size.width > 1, ours.size.height > 1,
+        let libjpeg = JPEGDecoders.libjpeg(bytes, by: shrink)
+      else { continue }
+      #expect(ours.bands == libjpeg.bands, "\(name)")
+      guard JPEGFuzzInput.hasPlainQuantizers(bytes) else { continue }
+      #expect(JPEGDecoders.difference(ours, to: libjpeg) < 16, "\(name)")
+    }
+    return decoded
   }
 
   /// Runs both parts on bytes that must not be read past. Returns the number of decoded images.

@@ -8,6 +8,10 @@ struct JPEGBlockWalk {
   private let isRefinement: Bool
   private let first: Int
   private let last: Int
+  /// The lowest bit of this scan, which a refinement adds.
+  private let lowBit: Int16
+  /// The first coefficients of a block that are stored; 0 if only codes are checked.
+  private let kept: Int
   private let maximumMean: Int
   private let maximumBits: (mean: Int, detail: Int)
   private var mean = 0
@@ -16,7 +20,7 @@ struct JPEGBlockWalk {
 
   init(
     dc: JPEGCodeTable?, ac: JPEGCodeTable?, header: JPEGScanHeader, isProgressive: Bool,
-    maximumMean: Int, maximumBits: (mean: Int, detail: Int)
+    kept: Int, maximumMean: Int, maximumBits: (mean: Int, detail: Int)
   ) {
     self.dc = dc
     self.ac = ac
@@ -24,6 +28,8 @@ struct JPEGBlockWalk {
     isRefinement = header.isRefinement
     first = header.places.lowerBound
     last = header.places.upperBound
+    lowBit = Int16(header.lowBit)
+    self.kept = kept
     self.maximumMean = maximumMean
     self.maximumBits = maximumBits
   }
@@ -37,11 +43,15 @@ struct JPEGBlockWalk {
   /// Reads a block that starts with its DC coefficient: the whole block, or only the DC coefficient
   /// in a progressive scan.
   ///
+  /// - Parameter block: Receives the DC coefficient of a progressive scan; `nil` if only codes are checked.
   /// - Returns: Whether the codes are valid.
   @inline(__always)
-  mutating func readWhole(_ bits: inout JPEGBits) -> Bool {
+  mutating func readWhole(
+    _ bits: inout JPEGBits, into block: UnsafeMutablePointer<Int16>? = nil
+  ) -> Bool {
     bits.refill()
     if isRefinement {
+      if let block { block[0] |= Int16(bits.peek(1)) &<< lowBit }
       bits.skip(1)
       return true
     }
@@ -53,7 +63,10 @@ struct JPEGBlockWalk {
       bits.skip(size)
       guard abs(mean) <= maximumMean else { return false }
     }
-    guard !isProgressive, let ac else { return isProgressive }
+    guard !isProgressive, let ac else {
+      if let block { block[0] = Int16(truncatingIfNeeded: mean) &<< lowBit }
+      return isProgressive
+    }
     return readAllDetails(&bits, ac: ac)
   }
 
@@ -98,18 +111,24 @@ struct JPEGBlockWalk {
 
   /// Reads a block of a progressive scan of AC coefficients.
   ///
-  /// - Parameter mask: The bit mask of the block's nonzero coefficients.
+  /// - Parameters:
+  ///   - mask: The bit mask of the block's nonzero coefficients.
+  ///   - block: Receives the first `kept` coefficients.
   /// - Returns: Whether the codes are valid.
   @inline(__always)
-  mutating func readDetails(_ bits: inout JPEGBits, mask: inout UInt64) -> Bool {
+  mutating func readDetails(
+    _ bits: inout JPEGBits, mask: inout UInt64, into block: UnsafeMutablePointer<Int16>?
+  ) -> Bool {
     guard let ac else { return false }
     return isRefinement
-      ? refineDetails(&bits, mask: &mask, ac: ac) : readNewDetails(&bits, mask: &mask, ac: ac)
+      ? refineDetails(&bits, mask: &mask, ac: ac, into: block)
+      : readNewDetails(&bits, mask: &mask, ac: ac, into: block)
   }
 
   /// Reads the first bits of AC coefficients (T.81, G.1.2.2).
   private mutating func readNewDetails(
-    _ bits: inout JPEGBits, mask: inout UInt64, ac: JPEGCodeTable
+    _ bits: inout JPEGBits, mask: inout UInt64, ac: JPEGCodeTable,
+    into block: UnsafeMutablePointer<Int16>?
   ) -> Bool {
     if emptyBlocks > 0 {
       emptyBlocks -= 1
@@ -125,6 +144,10 @@ struct JPEGBlockWalk {
       if size > 0 {
         place += run
         guard place <= last, size <= maximumBits.detail else { return false }
+        if place < kept, let block {
+          let number = JPEGHuffmanTable.number(bits.peek(size), bits: size)
+          block[place] = Int16(truncatingIfNeeded: number) &<< lowBit
+        }
         bits.skip(size)
         mask |= 1 << UInt64(place)
         place += 1
@@ -141,7 +164,8 @@ struct JPEGBlockWalk {
   /// Reads refinement bits (T.81, G.1.2.3): one bit for each nonzero coefficient, and codes for
   /// coefficients that become nonzero.
   private mutating func refineDetails(
-    _ bits: inout JPEGBits, mask: inout UInt64, ac: JPEGCodeTable
+    _ bits: inout JPEGBits, mask: inout UInt64, ac: JPEGCodeTable,
+    into block: UnsafeMutablePointer<Int16>?
   ) -> Bool {
     var place = first
     while emptyBlocks == 0 && place <= last {
@@ -150,8 +174,10 @@ struct JPEGBlockWalk {
       guard symbol >= 0 else { return false }
       var run = symbol >> 4
       let isNew = symbol & 15 != 0
+      var isPositive = false
       if isNew {
         guard symbol & 15 == 1 else { return false }
+        isPositive = bits.peek(1) == 1
         bits.skip(1)
       } else if run < 15 {
         emptyBlocks = Self.emptyBlocks(&bits, run: run)
@@ -159,8 +185,7 @@ struct JPEGBlockWalk {
       }
       while place <= last {
         if mask >> UInt64(place) & 1 == 1 {
-          bits.refill()
-          bits.skip(1)
+          refine(place, of: block, &bits)
         } else if run == 0 {
           break
         } else {
@@ -171,13 +196,18 @@ struct JPEGBlockWalk {
       if isNew {
         guard place <= last else { return false }
         mask |= 1 << UInt64(place)
+        if place < kept, let block { block[place] = (isPositive ? 1 : -1) &<< lowBit }
       }
       place += 1
     }
     guard emptyBlocks > 0 else { return true }
     emptyBlocks -= 1
     if place <= last {
-      let rest = mask & (~0 << UInt64(place)) & (~0 >> UInt64(63 - last))
+      var rest = mask & (~0 << UInt64(place)) & (~0 >> UInt64(63 - last))
+      while rest.trailingZeroBitCount < kept {
+        refine(rest.trailingZeroBitCount, of: block, &bits)
+        rest &= rest &- 1
+      }
       var count = rest.nonzeroBitCount
       while count > 0 {
         bits.refill()
@@ -186,6 +216,18 @@ struct JPEGBlockWalk {
       }
     }
     return true
+  }
+
+  /// Reads the next bit of a nonzero coefficient.
+  @inline(__always)
+  private func refine(
+    _ place: Int, of block: UnsafeMutablePointer<Int16>?, _ bits: inout JPEGBits
+  ) {
+    bits.refill()
+    if place < kept, let block, bits.peek(1) == 1 {
+      block[place] &+= (block[place] < 0 ? -1 : 1) &<< lowBit
+    }
+    bits.skip(1)
   }
 
   /// Returns the number of blocks, including this one, that an end-of-band code ends (T.81, table

@@ -21,10 +21,15 @@ public struct JPEGCheck {
   private var frame: JPEGScanFrame?
   /// The first number of each quantization table.
   private var quantizers = [Int](repeating: 1, count: 4)
+  /// The quantization tables that are whole.
+  private var quantization = [[UInt16]?](repeating: nil, count: 4)
   private var restartInterval = 0
+  /// How much of each side is decoded, in eighths; `nil` if only codes are checked.
+  private let eighths: Int?
 
-  private init(_ bytes: UnsafeRawBufferPointer) {
+  private init(_ bytes: UnsafeRawBufferPointer, eighths: Int? = nil) {
     self.bytes = bytes
+    self.eighths = eighths
     markers = JPEGMarkers(bytes)
   }
 
@@ -33,6 +38,15 @@ public struct JPEGCheck {
   public static func verdict(on bytes: UnsafeRawBufferPointer) -> JPEGVerdict {
     var check = JPEGCheck(bytes)
     return check.run()
+  }
+
+  /// Checks a JPEG, and keeps the coefficients of a progressive one that a reduced image shows.
+  ///
+  /// - Returns: The frame; `nil` if the JPEG is damaged, lacks a scan, or is of another kind.
+  static func coefficients(of bytes: UnsafeRawBufferPointer, eighths: Int) -> JPEGScanFrame? {
+    var check = JPEGCheck(bytes, eighths: eighths)
+    guard check.run() == .whole, let frame = check.frame, frame.isRefined else { return nil }
+    return frame
   }
 
   private mutating func run() -> JPEGVerdict {
@@ -54,11 +68,15 @@ public struct JPEGCheck {
         guard frame == nil,
           let read = JPEGScanFrame(segment, isProgressive: marker == 0xc2)
         else { return .unknown }
+        if let eighths, !read.keepCoefficients(eighths: eighths) { return .unknown }
         frame = read
       case 0xc4:
         guard tables.define(segment) else { return .damaged(.error, "a JPEG's code tables") }
       case 0xc3, 0xc5...0xcf: return .unknown
       case 0xdb: readQuantizers(segment)
+      case 0xee where eighths != nil && segment.starts(with: "Adobe".utf8):
+        // The Adobe colour transform: 1 is YCbCr.
+        guard segment.count >= 12, segment[11] == 1 else { return .unknown }
       case 0xdd:
         guard segment.count == 2 else { return .unknown }
         restartInterval = Int(segment[0]) << 8 | Int(segment[1])
@@ -76,6 +94,8 @@ public struct JPEGCheck {
       let width = head >> 4 == 0 ? 1 : 2
       guard head & 15 < 4, rest.count >= 64 * width else { return }
       quantizers[Int(head & 15)] = rest.prefix(width).reduce(0) { $0 << 8 | Int($1) }
+      // As for `JPEGFrame`: 8-bit samples allow factors up to 255, in one byte.
+      quantization[Int(head & 15)] = width == 1 ? rest.prefix(64).map { UInt16($0) } : nil
       rest = rest.dropFirst(64 * width)
     }
   }
@@ -83,6 +103,14 @@ public struct JPEGCheck {
   private mutating func readScan(_ segment: UnsafeRawBufferPointer) -> JPEGVerdict {
     guard let frame else { return .unknown }
     guard let header = JPEGScanHeader(segment, of: frame) else { return .unknown }
+    if eighths != nil {
+      for member in header.members where frame.components[member.component].quantization == nil {
+        guard let table = quantization[frame.components[member.component].quantizer] else {
+          return .unknown
+        }
+        frame.components[member.component].quantization = table
+      }
+    }
     if let fault = frame.begin(header) { return .damaged(.warning, fault) }
     guard var bits = JPEGBits(bytes, at: markers.position) else { return .unknown }
     let scan = JPEGScan(

@@ -1,6 +1,6 @@
 // JPEGScan: walks over one scan of a JPEG, code by code.
 
-/// Walks over the blocks of a scan and consumes their bits; computes only DC values.
+/// Walks over the blocks of a scan and consumes their bits; keeps the coefficients that the frame has room for.
 struct JPEGScan {
   let header: JPEGScanHeader
   /// The units between two restart markers; 0 means no restarts.
@@ -31,6 +31,7 @@ struct JPEGScan {
       walks.append(
         JPEGBlockWalk(
           dc: dc, ac: ac, header: header, isProgressive: frame.isProgressive,
+          kept: frame.components[member.component].coefficients?.kept ?? 0,
           maximumMean: max(max(Self.maximumMean / max(quantizer, 1), 2) >> header.lowBit, 1),
           maximumBits: Self.maximumBits))
     }
@@ -46,9 +47,46 @@ struct JPEGScan {
     }
     guard counts.reduce(0, +) <= 10 else { return .unknown }
     let units = frame.units
+    let stores = header.members.compactMap { frame.components[$0.component].coefficients }
+    guard stores.isEmpty else {
+      let sizes = header.members.map { frame.components[$0.component].inUnit }
+      return walks.withUnsafeMutableBufferPointer { walks in
+        readMeans(&bits, walks: walks, into: stores, sizes: sizes, units: units)
+      }
+    }
     return walks.withUnsafeMutableBufferPointer { walks in
       readUnits(&bits, walks: walks, counts: counts, units: units)
     }
+  }
+
+  /// Reads an interleaved scan of a progressive JPEG: the DC values, and keeps them.
+  ///
+  /// - Parameters:
+  ///   - stores: Where the values of each member go.
+  ///   - sizes: The blocks of each member in a unit.
+  private func readMeans(
+    _ bits: inout JPEGBits, walks: UnsafeMutableBufferPointer<JPEGBlockWalk>,
+    into stores: [JPEGCoefficients], sizes: [(across: Int, down: Int)],
+    units: (across: Int, down: Int)
+  ) -> JPEGVerdict {
+    var restarts = Restarts(interval: restartInterval)
+    for unitRow in 0..<units.down {
+      for unit in 0..<units.across {
+        guard restarts.next(&bits, walks: walks) else { return Self.ended(bits) }
+        for index in walks.indices {
+          let (across, down) = sizes[index]
+          for place in 0..<across &* down {
+            let block = stores[index].block(
+              column: unit &* across &+ place % across, row: unitRow &* down &+ place / across)
+            guard walks[index].readWhole(&bits, into: block) else {
+              return bits.isPastEnd ? Self.ended(bits) : Self.senseless
+            }
+          }
+        }
+      }
+      guard !bits.isPastEnd else { return Self.ended(bits) }
+    }
+    return .whole
   }
 
   private func readUnits(
@@ -81,14 +119,16 @@ struct JPEGScan {
     let isOfDetails = header.places.lowerBound > 0
     let rows = component.rows
     let columns = component.columns
+    let store = component.coefficients
     return component.masks.withUnsafeMutableBufferPointer { masks in
       for row in 0..<rows {
         for column in 0..<columns {
           guard restarts.next(&bits, walks: walks) else { return Self.ended(bits) }
+          let block = store?.block(column: column, row: row)
           let isGood =
             isOfDetails
-            ? walks[0].readDetails(&bits, mask: &masks[row * columns + column])
-            : walks[0].readWhole(&bits)
+            ? walks[0].readDetails(&bits, mask: &masks[row * columns + column], into: block)
+            : walks[0].readWhole(&bits, into: block)
           guard isGood else { return bits.isPastEnd ? Self.ended(bits) : Self.senseless }
         }
         guard !bits.isPastEnd else { return Self.ended(bits) }

@@ -1,5 +1,7 @@
 // JPEGScanFrame: a JPEG frame and the state of its coefficients as scans fill it.
 
+import Model
+
 /// A Huffman-coded frame, in one scan or several.
 final class JPEGScanFrame {
   /// One colour component.
@@ -16,9 +18,14 @@ final class JPEGScanFrame {
     /// For each block, a bit mask of its nonzero coefficients; empty until a progressive scan needs
     /// it.
     var masks: [UInt64] = []
+    /// The factors of the coefficients, in file order, since the first scan; `nil` if they are not kept.
+    var quantization: [UInt16]?
+    /// The coefficients that are kept; `nil` if only codes are checked.
+    var coefficients: JPEGCoefficients?
   }
 
   let isProgressive: Bool
+  let size: PixelSize
   /// The units of an interleaved scan of all components.
   let units: (across: Int, down: Int)
   var components: [Component] = []
@@ -33,6 +40,7 @@ final class JPEGScanFrame {
       return nil
     }
     self.isProgressive = isProgressive
+    size = PixelSize(width: width, height: height)
     let factors = (0..<count).map { index in
       let both = segment[7 + 3 * index]
       return (across: Int(both >> 4), down: Int(both & 15))

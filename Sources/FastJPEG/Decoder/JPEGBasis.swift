@@ -28,7 +28,7 @@ struct JPEGBasis {
     let isPadded = across == 3 && down == 3
     let pitch = isPadded ? 4 : across
     let count = isPadded ? 16 : across * down
-    last = Self.zigzag.lastIndex { $0 % 8 < across && $0 / 8 < down } ?? 0
+    last = Self.last(across: across, down: down)
     let columns = Self.waves(across)
     let rows = Self.waves(down)
     patterns = zip(Self.zigzag, quantization).flatMap { place, factor in
@@ -42,6 +42,11 @@ struct JPEGBasis {
     }
     self.pitch = pitch
     self.count = count
+  }
+
+  /// Returns the last coefficient, in file order, that a block of this size shows.
+  static func last(across: Int, down: Int) -> Int {
+    zigzag.lastIndex { $0 % 8 < across && $0 / 8 < down } ?? 0
   }
 
   /// Returns the values of the 8 frequencies for each of `count` pixels of a side (T.81, A.3.3); 0

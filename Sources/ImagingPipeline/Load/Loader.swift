@@ -159,10 +159,12 @@ struct Loader {
     return choices.first { factor * Double($0) / 8 >= Self.leastJPEGRest } ?? 8
   }
 
-  /// Opens a JPEG, or decodes it immediately with `ScaledJPEGDecoder` where that is cheaper.
+  /// Opens a JPEG, or decodes it immediately with a scaled decoder where that is cheaper.
   private func loadJPEG(eighths: Int) throws(ImageError) -> Image {
-    if eighths < 8, header.size.pixels * eighths * eighths <= Self.maximumReducedPixels * 64,
-      let decoder = ScaledJPEGDecoder(source, eighths: eighths), decoder.sourceSize == header.size
+    let isScaled =
+      eighths < 8 && header.size.pixels * eighths * eighths <= Self.maximumReducedPixels * 64
+    if isScaled, let decoder = ScaledJPEGDecoder(source, eighths: eighths),
+      decoder.sourceSize == header.size
     {
       let image = try Image(
         blank: decoder.size, bands: decoder.bands, profile: header.profile)
@@ -171,6 +173,13 @@ struct Loader {
       }
       // The decoder succeeds only for a JPEG that is complete up to its end marker and undamaged.
       if isWhole { return image }
+    } else if isScaled, let decoder = ScaledProgressiveDecoder(source, eighths: eighths),
+      decoder.sourceSize == header.size
+    {
+      let image = try Image(
+        blank: decoder.size, bands: decoder.bands, profile: header.profile)
+      try decoder.run { y, bytes throws(ImageError) in try image.write(bytes, row: y) }
+      return image
     }
     let shrink = 8 / (eighths == 3 ? 4 : eighths)
     let failOn = try Self.decoderFailOn(source, header: header)
