@@ -3,6 +3,10 @@
 import Model
 
 extension Loader {
+  /// The least reduction of a WebP without the filter of its blocks' edges. Below it, the edges cost bytes and likeness
+  /// (docs/decisions/036-planes.md).
+  private static let leastUnsmoothed = 4.0
+
   /// Decodes a source to its planes and reduces these to the result's size.
   ///
   /// - Returns: The reduced region; `nil` where libvips decodes.
@@ -19,7 +23,7 @@ extension Loader {
       guard let planes = AV1Planes(source, size: header.size) else { return nil }
       return try planes.image.reduced(to: target, showing: window, profile: header.profile)
     case .webp where !header.isAnimation:
-      let isSmoothed = factor(for: geometry) <= Self.leastWebPShrink
+      let isSmoothed = factor(for: geometry) < Self.leastUnsmoothed
       guard let planes = WebPPlanes(source, size: header.size, isSmoothed: isSmoothed) else {
         return nil
       }

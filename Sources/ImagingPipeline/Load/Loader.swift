@@ -28,7 +28,7 @@ struct Loader {
   private static let leastJPEGRest = 1.0
   /// The minimum factor by which a WebP is shrunk while it is decoded, and then to its final size. Above it libwebp leaves
   /// out its loop filter (`bypass_filtering`); below it, its averages look softer than a resize, and save little.
-  static let leastWebPShrink = 4.0 / 3
+  private static let leastWebPShrink = 4.0 / 3
   /// The factor left for the resize of a region of a WebP: libwebp's pixels are up to half a pixel off.
   private static let webPRestOfRegion = 2.0
 

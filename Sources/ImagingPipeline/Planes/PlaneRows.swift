@@ -15,8 +15,9 @@ struct PlaneRows: ~Copyable {
   /// The sums of the columns of a box. Owned; freed by `deinit`.
   private let sums: UnsafeMutablePointer<Int32>
 
-  /// The reduction left for Lanczos3; box averages handle larger ones, as in `WeightedRows`.
-  private static let leastRest = 4.0
+  /// The reduction left for Lanczos3; box averages handle larger ones. It is libvips's for photographs, and half of that
+  /// of `WeightedRows`: fewer bytes at the same likeness (docs/decisions/036-planes.md).
+  private static let leastRest = 2.0
   /// The maximum side of a box: its sum of values of 14 bits must fit into an `Int32`.
   private static let maximumBoxSide = 256
 

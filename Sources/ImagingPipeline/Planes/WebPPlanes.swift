@@ -15,7 +15,7 @@ struct WebPPlanes: ~Copyable {
   ///
   /// - Parameters:
   ///   - size: The size that the header gives.
-  ///   - isSmoothed: Whether the edges of blocks are filtered. libwebp leaves this out where it reduces by a third or more.
+  ///   - isSmoothed: Whether the edges of blocks are filtered.
   /// - Returns: `nil` for what libvips has to decode: alpha, frames, lossless images; and for damage, which libvips reports.
   init?(_ source: UnsafeRawBufferPointer, size: PixelSize, isSmoothed: Bool) {
     let bytes = source.assumingMemoryBound(to: UInt8.self)
