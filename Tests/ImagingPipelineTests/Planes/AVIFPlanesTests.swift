@@ -176,7 +176,7 @@ import Testing
     // When, then
     #expect(empty.withUnsafeBytes { AV1Planes($0, size: Self.scene.size) == nil })
     #expect(Made.error(empty) { $0.width = 100 } != nil)
-    let other = PixelSize(width: 330, height: 219)
+    let other = PixelSize(width: 332, height: 219)
     #expect(avif.withUnsafeBytes { AV1Planes($0, size: other) == nil })
     let small = PixelSize(width: 100, height: 66)
     #expect(avif.withUnsafeBytes { AV1Planes($0, size: small) == nil })
