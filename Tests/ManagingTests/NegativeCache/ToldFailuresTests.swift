@@ -41,7 +41,7 @@ private final class TestFleet: SharedCache {
 
   func removeFailure(of source: CacheKey) { failures.withLock { $0[source] = nil } }
 
-  func lease(_ request: LeaseRequest) async -> LeaseOutcome {
+  func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> {
     leases.add()
     return leased.withLock { $0 }.map { .failed($0) } ?? .none
   }

@@ -250,7 +250,7 @@ private final class Machine: Sendable {
 
   @Test func `a machine that waits for another's work gets its failure`() async throws {
     let (a, b) = (try await machine(), try await machine())
-    @Sendable func lease(_ machine: Machine) async -> LeaseOutcome {
+    @Sendable func lease(_ machine: Machine) async -> LeaseOutcome<Variant> {
       await machine.fleet.lease(
         LeaseRequest(key: variant, waits: true, generation: { 0 }, accepts: { _ in true }))
     }
