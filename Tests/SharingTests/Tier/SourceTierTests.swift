@@ -47,6 +47,7 @@ extension LeaseOutcome<Source> {
     case .none: "none"
     case .held: "held"
     case .shared: "shared"
+    case .failed: "failed"
     }
   }
 
@@ -170,6 +171,20 @@ extension LeaseOutcome<Source> {
     try await eventually("it waits") { try server.calls(of: "eval") >= calls + 2 }
     lease.end(admitting: nil)
     #expect(await wait.value.name == "none")
+  }
+
+  @Test func `a load that fails is told to those that wait`() async throws {
+    let (a, b) = (try await machine(), try await machine())
+    let lease = try await a.take(key)
+    let calls = try server.calls(of: "eval")
+    let wait = Task { [key] in await b.find(key) }
+    try await eventually("it waits") { try server.calls(of: "eval") >= calls + 2 }
+    a.fleet.share(
+      SharedFailure(
+        key: key, error: .sourceError(status: 404), seconds: 60, clientSeconds: 60),
+      since: try #require(a.fleet.mark))
+    lease.end(admitting: nil)
+    #expect(await wait.value.name == "failed")
   }
 
   @Test func `a store that refuses ends the lease`() async throws {
