@@ -46,13 +46,16 @@ enum NearestNames {
   private static func closest(_ text: String, among names: [String]) -> [String] {
     let limit = 1 + text.utf8.count / 5
     let distances = names.map { name in
-      let whole = words(name).joined(separator: ".")
+      let whole = distance(text, words(name).joined(separator: "."))
       // A name without its section is compared with names without theirs.
-      return text.contains(".")
-        ? distance(text, whole) : min(distance(text, whole), distance(text, last(name)))
+      let end = text.contains(".") ? .max : distance(text, last(name))
+      return (min(whole, end), whole <= end)
     }
-    guard let least = distances.min(), least <= limit else { return [] }
-    return Array(zip(names, distances).filter { $0.1 == least }.map(\.0).prefix(maximumCount))
+    guard let least = distances.map(\.0).min(), least <= limit else { return [] }
+    let found = zip(names, distances).filter { $0.1.0 == least }
+    // `--prefix` of a command comes before `--fleet.s3.prefix`.
+    let whole = found.filter(\.1.1)
+    return Array((whole.isEmpty ? found : whole).map(\.0).prefix(maximumCount))
   }
 
   private static func words(_ name: String) -> [String] {

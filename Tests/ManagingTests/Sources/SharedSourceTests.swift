@@ -148,13 +148,13 @@ private final class Machine: ManagedTests {
   }
 
   @Test func `others hear of a failure before its lease ends`() async throws {
-    machine.loader.failure.withLock { $0 = .sourceError(status: 404) }
+    machine.loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
     _ = try? await machine.manager.variant(for: try machine.request(scale: 0.5))
     #expect(fleet.order.withLock { $0 } == ["failure", "end"])
   }
 
   @Test func `a load that failed elsewhere meanwhile is not repeated`() async throws {
-    fleet.failed.withLock { $0 = .sourceError(status: 404) }
+    fleet.failed.withLock { $0 = .sourceNotFound(status: 404) }
     await #expect(throws: ImageError.self) {
       try await machine.manager.variant(for: try machine.request(scale: 0.5))
     }

@@ -181,7 +181,7 @@ extension LeaseOutcome<Source> {
     try await eventually("it waits") { try server.calls(of: "eval") >= calls + 2 }
     a.fleet.share(
       SharedFailure(
-        key: key, error: .sourceError(status: 404), seconds: 60, clientSeconds: 60),
+        key: key, error: .sourceNotFound(status: 404), seconds: 60, clientSeconds: 60),
       since: try #require(a.fleet.mark))
     lease.end(admitting: nil)
     #expect(await wait.value.name == "failed")
