@@ -17,6 +17,8 @@ extension PurgeStream {
     case otherEpoch
     /// Entries may have been trimmed before they were read.
     case trimmed
+    /// The connection is another one than at the beginning: Redis may have lost entries in between.
+    case reconnected
   }
 
   /// How long a read waits for entries.
@@ -26,7 +28,10 @@ extension PurgeStream {
   func run(apply: @escaping Application) async {
     let (ready, signal) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    client.onReady(.stream) { signal.yield() }
+    client.onReady(.stream) { [connections] in
+      connections.add()
+      signal.yield()
+    }
     // The greeting may have been before.
     signal.yield()
     for await _ in ready {
@@ -46,7 +51,7 @@ extension PurgeStream {
 
   private func report(_ interruption: Interruption) {
     switch interruption {
-    case .otherEpoch, .trimmed, .redis: break
+    case .otherEpoch, .trimmed, .reconnected, .redis: break
     case .unexpected(let reply):
       log.warning("the purge stream cannot be read", fields: ["reply": .string(reply)])
     case .notApplied(let error):
@@ -56,6 +61,7 @@ extension PurgeStream {
   }
 
   private func follow(_ apply: Application) async throws(Interruption) {
+    let connection = connections.value
     // Redis has these, unless it has lost them.
     var acknowledged = history.withLock { $0.pending.acknowledged }
     let state = try await begin(apply)
@@ -70,6 +76,8 @@ extension PurgeStream {
       let entries = try await entries(
         after: history.withLock { $0.position }, epoch: state.epoch,
         floor: history.withLock { $0.floor })
+      // A connection may end and begin while a purge is applied, when nothing is read.
+      guard connections.value == connection else { throw .reconnected }
       let missed = entries.filter { $0.position > applied.withLock { $0?.position ?? .start } }
       // Many purges are one of everything.
       let isMany = !isSynchronised && missed.count >= PurgeCommands.many

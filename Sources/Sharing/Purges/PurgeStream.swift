@@ -33,6 +33,8 @@ final class PurgeStream: Sendable {
   /// Whether the stream was found gone, so the reader has to begin a new one.
   let isGone = Atomic<Bool>(false)
   let lastRead = Lock<ContinuousClock.Instant?>(nil)
+  /// The connections of the reader so far.
+  let connections = Counter()
   private let journal: Lock<Journal>
   /// The number of this machine's last purge.
   private let lastNumber: Atomic<Int>

@@ -229,7 +229,12 @@ private final class Machine: Sendable {
     let position = try #require(
       newest.split(separator: "\r\n").first { StreamPosition(String($0)) != nil })
     #expect(try server.command("XDEL", "pictor:purges", String(position)) == ":1\r\n")
+    let before = first.fleet.figures.failures
     try server.command("CLIENT", "KILL", "TYPE", "normal")
+    // And has other connections before its reader goes on
+    try await eventually {
+      first.fleet.figures.failures >= before + 2 && first.fleet.figures.isConnected
+    }
     first.gate.open()
     // Then the others get it nevertheless
     try await eventually { first.fleet.stream.history.withLock { $0.pending.isEmpty } }
