@@ -41,11 +41,13 @@ INPUTS = {
     "purges": (1.0, "purges/s", "assumed"),
     "memory tier": (2.0 * 2 ** 30, "bytes a machine", "assumed"),
     "overhead": (500.0, "bytes of an entry in Redis", "assumed: key, metadata, table"),
+    "source entry": (1_000.0, "bytes of a source's entry in Redis", "assumed: key, metadata, table"),
     "cores": (4.0, "cores a machine", "assumed"),
     "link": (10e9, "bit/s of a machine and of Redis", "assumed"),
     "origin link": (10e9, "bit/s of all origins", "assumed"),
     "redis rate": (100_000.0, "operations/s of one Redis", "assumed: one core"),
     "redis memory": (64.0 * 2 ** 30, "bytes of one Redis", "assumed"),
+    "bucket rate": (3_500.0, "requests/s of a prefix", "assumed: what AWS states for writes to one prefix"),
 }
 
 
@@ -75,11 +77,14 @@ FORMULAS = {
     "renders shared": ("D(N, S · v)", "renders in L, shared tier, leases"),
     "reads": ("renders alone", "local misses in L beside a shared tier without hashing: each is one pipeline"),
     "reads both": ("renders hashed", "the same with hashing"),
-    "operations": ("(2 · reads + renders shared + 3 · (loads shared + renders shared)) ÷ L + purges · (1 + M)",
-                   "a second: `GET` of variant and failure; `SET`; a lease's `SET NX`, release and notice; `XADD` and the "
-                   "answers to `XREAD`"),
+    "operations": ("(2 · reads + 2 · renders shared + 3 · (loads shared + renders shared)) ÷ L + purges · (1 + M)",
+                   "a second: `GET` of variant and failure; `SET`, and `GET` of the source's entry; a lease's `SET NX`, "
+                   "release and notice; `XADD` and the answers to `XREAD`"),
     "Redis traffic": ("8 · body · (reads + renders shared) ÷ L", "bit/s: each read and each write moves a body"),
-    "Redis memory": ("D(N, S · v) · (body + overhead)", "bytes, if every variant fits"),
+    "Redis memory": ("D(N, S · v) · (body + overhead) + D(N, S) · source entry", "bytes, if every entry fits"),
+    "bucket requests": ("3 · renders shared ÷ L",
+                        "a second: for each variant a `GET` before it is made and a `PUT`, and for its source one of the two"),
+    "bucket bytes": ("D(N, S · v) · body + D(N, S) · source", "bytes that the bucket has of one L"),
     "origin traffic": ("8 · source · loads ÷ L", "bit/s; loads of the same way to share"),
     "client traffic": ("8 · body · r", "bit/s a machine"),
     "processor": ("r · hit + miss · renders ÷ L ÷ M", "cores a machine; renders of the same way to share"),
@@ -121,16 +126,19 @@ def needs(machines):
         if way in reads:
             work = loads[way] + renders[way]
             found[way] |= {
-                "operations": (2 * reads[way] + renders[way] + 3 * work) / x["L"] + x["purges"] * (1 + machines),
+                "operations": (2 * reads[way] + 2 * renders[way] + 3 * work) / x["L"] + x["purges"] * (1 + machines),
                 "Redis traffic": 8 * x["body"] * (reads[way] + renders[way]) / x["L"],
-                "Redis memory": variants_all * (x["body"] + x["overhead"]),
+                "Redis memory": variants_all * (x["body"] + x["overhead"]) + sources_all * x["source entry"],
+                "bucket requests": 3 * renders["shared tier"] / x["L"],
+                "bucket bytes": variants_all * x["body"] + sources_all * x["source"],
             }
     return found
 
 
 #: What each figure may be, by the input that bounds it.
 BOUNDS = {"origin traffic": "origin link", "processor": "cores", "client traffic": "link", "operations": "redis rate",
-          "Redis traffic": "link", "Redis memory": "redis memory"}
+          "Redis traffic": "link", "Redis memory": "redis memory",
+          "bucket requests": "bucket rate"}
 
 
 def scaled(value):
@@ -150,10 +158,10 @@ def blocks():
     inputs = [[f"`{name}`", shown(value), unit, origin] for name, (value, unit, origin) in INPUTS.items()]
     formulas = [[f"`{name}`", f"`{text}`", meaning] for name, (text, meaning) in FORMULAS.items()]
     figures = ["downloads", "origin traffic", "renders", "processor", "operations", "Redis traffic", "Redis memory",
-               "client traffic", "disk", "memory"]
+               "bucket requests", "bucket bytes", "client traffic", "disk", "memory"]
     units = {"downloads": "/s", "origin traffic": "bit/s", "renders": "/s", "processor": "cores a machine",
              "operations": "of Redis, /s", "Redis traffic": "bit/s", "Redis memory": "bytes",
-             "client traffic": "bit/s a machine", "disk": "bytes a machine", "memory": "bytes a machine"}
+             "bucket requests": "/s", "bucket bytes": "bytes", "client traffic": "bit/s a machine", "disk": "bytes a machine", "memory": "bytes a machine"}
     rows, breaks = [], []
     for machines in SIZES:
         for way, found in needs(machines).items():
