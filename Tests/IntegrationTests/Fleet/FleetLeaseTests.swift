@@ -60,6 +60,8 @@ import Testing
     let lost = stats.reduce(0) { $0 + ($1.fleet?.leasesLost ?? 0) }
     let downloads = stats.reduce(0) { $0 + $1.downloads.succeeded }
     #expect((Self.images...(Self.images + lost)).contains(downloads))
+    let renders = stats.reduce(0) { $0 + $1.imaging.succeeded }
+    #expect((Self.images...(Self.images + lost)).contains(renders))
     #expect(stats.allSatisfy { $0.fleet?.leasesTimedOut == 0 })
   }
 

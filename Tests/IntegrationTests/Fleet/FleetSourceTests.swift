@@ -70,6 +70,7 @@ import Testing
     let lost = stats.reduce(0) { $0 + ($1.fleet?.leasesLost ?? 0) }
     let downloads = stats.reduce(0) { $0 + $1.downloads.succeeded }
     #expect((Self.images...(Self.images + lost)).contains(downloads))
+    #expect(stats.reduce(0) { $0 + $1.imaging.succeeded } == 3 * Self.images)
     #expect(try pictors.reduce(0) { try $0 + figures($1).hits } >= 2 * Self.images - lost)
   }
 
