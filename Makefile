@@ -74,8 +74,8 @@ check-tracing: $(built) ## the export of spans, to a collector that parses them 
 	@scripts/set-up python3 python3-venv
 	scripts/check-tracing .build/$(BUILD)/pictor
 
-check-s3: $(built) ## sources in S3, from moto, with botocore's signatures
-	@scripts/set-up python3 python3-venv
+check-s3: $(built) ## sources and a shared tier in S3, from moto, with botocore's signatures
+	@scripts/set-up python3 python3-venv redis-server
 	scripts/check-s3 .build/$(BUILD)/pictor
 
 check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE=1: README's screenshot
@@ -85,7 +85,8 @@ check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE
 check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish, Caddy and stunnel with Redis run, compose and Kubernetes against schemas
 	scripts/check-deployments $(if $(ONLY),--only $(ONLY)) .build/$(BUILD)/pictor
 
-check-fleet: $(built) ## a model of three Pictors and Redis that are killed, frozen and purged by chance; RUNS=200, SEED=1: another order
+check-fleet: $(built) ## a model of three Pictors, Redis and S3, killed, frozen and purged by chance; RUNS=200, SEED=1: another order
+	@scripts/set-up python3 python3-venv redis-server
 	scripts/check-fleet --runs $(or $(RUNS),200) --seed $(or $(SEED),1) .build/$(BUILD)/pictor
 
 check-clients: $(built) ## the URL builders of docs/clients in every language, against the program
