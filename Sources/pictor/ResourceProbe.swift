@@ -68,6 +68,8 @@ enum ResourceProbe {
     let needed =
       loops + threadsOfListener * otherListeners + 2 * sysconf(CInt(_SC_NPROCESSORS_ONLN))
       + otherThreads
+    // Before the threads, which may leave too little to report anything.
+    try reserve(bytes, stacks: needed)
     let end = Semaphore()
     var threads: [OwnThread] = []
     defer {
@@ -81,7 +83,17 @@ enum ResourceProbe {
         throw .threads(given: threads.count, needed: needed, reason: error.description)
       }
     }
-    let size = bytes.addingReportingOverflow(otherBytes)
+  }
+
+  /// Maps all addresses of a server for a moment: the memory limits, and the stacks of its threads.
+  private static func reserve(_ bytes: Int, stacks: Int) throws(Failure) {
+    var attributes = pthread_attr_t()
+    var stack = 8 << 20
+    if pthread_attr_init(&attributes) == 0 {
+      pthread_attr_getstacksize(&attributes, &stack)
+      pthread_attr_destroy(&attributes)
+    }
+    let size = bytes.addingReportingOverflow(otherBytes + stacks * stack)
     guard !size.overflow else {
       throw .addresses(needed: .max, reason: SystemError(ENOMEM).description)
     }
