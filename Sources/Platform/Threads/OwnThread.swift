@@ -59,8 +59,7 @@ public final class OwnThread: Sendable {
   public static func start(
     name: String, rank: ThreadRank, _ run: @escaping @Sendable () -> Void
   ) throws(SystemError) {
-    let started = try OwnThread(name: name, rank: rank, run)
-    if let thread = started.thread.withLock({ $0.take() }) { pthread_detach(thread) }
+    try OwnThread(name: name, rank: rank, run).detach()
   }
 
   /// The processor time of the thread; `nil` after it was joined or detached, or has ended.
@@ -74,6 +73,11 @@ public final class OwnThread: Sendable {
       else { return nil }
       return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
+  }
+
+  /// Nobody waits for the thread: what it holds is free when it ends. Later calls do nothing.
+  public func detach() {
+    if let thread = thread.withLock({ $0.take() }) { pthread_detach(thread) }
   }
 
   /// Waits for the thread to end. Later calls return at once.

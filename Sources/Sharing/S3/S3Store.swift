@@ -27,7 +27,7 @@ final class S3Store: SharedStore {
     try thread.start()
   }
 
-  deinit { thread.beginStop() }
+  deinit { thread.abandon() }
 
   var isReady: Bool { thread.queue.withLock { $0.isReady(now: .now) } }
 

@@ -58,6 +58,12 @@ final class S3Thread: @unchecked Sendable {
     curl_multi_wakeup(multi)
   }
 
+  /// As `beginStop`, and nobody waits for the thread.
+  func abandon() {
+    beginStop()
+    thread.withLock { $0.take() }?.detach()
+  }
+
   /// Waits for the thread.
   func join() { thread.withLock { $0.take() }?.join() }
 
