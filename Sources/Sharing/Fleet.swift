@@ -66,7 +66,7 @@ public final class Fleet: SharedCache {
 
   /// - Parameters:
   ///   - bucket: has variants.
-  ///   - objects: has the bytes of sources; `nil` if machines share none.
+  ///   - objects: has the bytes of sources; `nil` if machines do not share sources.
   init(
     _ configuration: FleetConfiguration, coding: any VariantCoding,
     sourceCoding: any SourceCoding, bucket: S3Store? = nil, objects: (any SharedStore)?, log: Log

@@ -41,11 +41,11 @@ extension Configuration {
     .boolean(
       "fleet.leases", at: \.fleet.leases,
       purpose:
-        "whether one machine makes a variant while others wait for it; needless if a proxy hashes image URLs"
+        "whether one machine makes a variant, or loads a source, while others wait; needless if a proxy hashes image URLs"
     ),
     .duration(
       "fleet.lease_wait", at: \.fleet.leaseWait,
-      purpose: "longest wait for a variant that another machine makes; then this one makes it, too",
+      purpose: "longest wait for what another machine makes or loads; then this one does it, too",
       in: .milliseconds(10)...(.seconds(60))),
     .boolean(
       "fleet.failures", at: \.fleet.failures,

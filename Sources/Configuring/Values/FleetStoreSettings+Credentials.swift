@@ -4,7 +4,7 @@ import Model
 import Platform
 
 extension FleetStoreSettings {
-  /// The first conflict between keys, and the key; `nil` if there is none.
+  /// The first conflict between keys, and the key; `nil` if the keys fit.
   ///
   /// - Parameter hasRedis: whether there is a fleet.
   public func conflict(hasRedis: Bool) -> (key: String, problem: String)? {

@@ -32,23 +32,4 @@ enum ObjectRequest {
     "AccessDenied":
       "the credentials may not read the object, or it is missing and they may not list the bucket",
   ]
-
-  /// Returns the `<Code>` of an error in XML ("REST error responses"). Everything else in it may repeat parts of the
-  /// request, so it is not used.
-  static func code(in body: [UInt8]) -> String? {
-    let text = String(decoding: body, as: UTF8.self)
-    guard let start = text.firstRange(of: "<Code>"),
-      let end = text[start.upperBound...].firstRange(of: "</Code>")
-    else { return nil }
-    let code = text[start.upperBound..<end.lowerBound]
-    let isCode =
-      (1...64).contains(code.utf8.count)
-      && code.utf8.allSatisfy { byte in
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2e: true
-        default: false
-        }
-      }
-    return isCode ? String(code) : nil
-  }
 }

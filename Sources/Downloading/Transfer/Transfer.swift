@@ -4,6 +4,7 @@ import CCurl
 import Glibc
 import Model
 import Platform
+import Signing
 
 /// A load that is being fetched. Follows redirects itself, so that each target is checked before it
 /// is resolved or contacted. Belongs to the transfer thread.
@@ -214,7 +215,7 @@ final class Transfer {
   }
 
   /// The code in the body of an object store's error.
-  var storeCode: String? { ObjectRequest.code(in: errorBody) }
+  var storeCode: String? { AWSErrorCode.find(in: errorBody) }
 
   /// The current hop's response, with its times.
   var response: OriginResponse {

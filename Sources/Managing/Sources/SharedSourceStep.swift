@@ -10,7 +10,7 @@ struct SharedSourceStep: Sendable {
   private let staleness: Staleness
   private let validity: EntryValidity
 
-  /// - Parameter shared: the sources that machines share; `nil` if they share none.
+  /// - Parameter shared: the sources that machines share; `nil` without a bucket for them.
   init(
     shared: (any SharedSources)?, store: SourceStore, staleness: Staleness, validity: EntryValidity
   ) {
@@ -20,13 +20,10 @@ struct SharedSourceStep: Sendable {
     self.validity = validity
   }
 
-  /// Whether machines may share a source: not a local file, nor the response to some clients only (`Vary`).
-  static func mayBeShared(_ key: CacheKey) -> Bool { key.host != nil && key.variation == nil }
-
   /// Whether another machine's source may answer a request.
   func applies(to request: ImageRequest) -> Bool {
     shared != nil && request.options.cache.readsCache && request.options.cache != .only
-      && Self.mayBeShared(request.key.source)
+      && VariantCache.mayBeShared(request.key.source)
   }
 
   /// Returns another machine's fresh source after it is stored here, or the lease of the download. The origin is asked

@@ -79,7 +79,7 @@ struct SourceStore: Sendable {
         validity.recordLoad(of: source.key, version: source.version)
       }
       guard isStorable(source, for: request) else { return (true, false) }
-      if let mark, SharedSourceStep.mayBeShared(source.key) {
+      if let mark, VariantCache.mayBeShared(source.key) {
         fleet?.sources?.store(source, since: mark)
       }
       return (true, disk.store(source))

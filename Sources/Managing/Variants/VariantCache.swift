@@ -60,8 +60,8 @@ final class VariantCache: Sendable {
   /// Whether there is a shared tier.
   var shares: Bool { fleet != nil }
 
-  /// Whether machines may share the variants of a key: not those of local files, which differ, nor
-  /// those of some clients (`Vary`).
+  /// Whether machines may share what a key names, a variant or a source: not that of local files, which differ, nor
+  /// that of some clients (`Vary`).
   static func mayBeShared(_ key: CacheKey) -> Bool { key.host != nil && key.variation == nil }
 
   /// Returns the current variant in the shared tier, fresh or not, and the failure of its source.

@@ -76,7 +76,7 @@ public protocol SharedCache: Sendable {
   /// Takes the lease of a variant that neither this machine nor the shared tier has, or waits for the machine that has
   /// it, no longer than a bound. Ends early if the task is cancelled or Redis is away.
   func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant>
-  /// The sources that machines share; `nil` if they share none.
+  /// The sources that machines share; `nil` without a bucket for them.
   var sources: (any SharedSources)? { get }
   /// Notes a purge of this machine before it is applied here: shared entries that it covers are refused from now on.
   ///

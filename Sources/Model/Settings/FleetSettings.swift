@@ -18,7 +18,7 @@ public struct FleetSettings: Hashable, Sendable {
   public var leaseWait = Duration.seconds(5)
   /// Whether machines share failed URLs.
   public var failures = true
-  /// The bucket for what does not fit into Redis, `fleet.s3.…`; without its bucket there is none.
+  /// The bucket for what does not fit into Redis, `fleet.s3.…`; off without the name of a bucket.
   public var store = FleetStoreSettings()
 
   /// Creates the default settings.

@@ -75,7 +75,7 @@ public final class OwnThread: Sendable {
     }
   }
 
-  /// Nobody waits for the thread: what it holds is free when it ends. Later calls do nothing.
+  /// Leaves the thread to itself: the system frees its resources when it ends. Later calls do nothing.
   public func detach() {
     if let thread = thread.withLock({ $0.take() }) { pthread_detach(thread) }
   }

@@ -1,6 +1,6 @@
 // S3Answer: what a response means. Pure.
 
-/// A response, or why there is none.
+/// A response, or the reason that none came.
 struct S3Answer: Equatable {
   /// Why this machine ended the transfer.
   enum Stop: Equatable {
@@ -72,23 +72,4 @@ struct S3Answer: Equatable {
   }
 
   private var detail: String { "status \(status)" + (code.map { ", \($0)" } ?? "") }
-
-  /// Returns the `<Code>` of an error in XML ("REST error responses"): up to 64 letters, digits and dots. Everything else
-  /// may repeat parts of the request, so it is not used.
-  static func code(in body: [UInt8]) -> String? {
-    let text = String(decoding: body, as: UTF8.self)
-    guard let start = text.firstRange(of: "<Code>"),
-      let end = text[start.upperBound...].firstRange(of: "</Code>")
-    else { return nil }
-    let code = text[start.upperBound..<end.lowerBound]
-    let isCode =
-      (1...64).contains(code.utf8.count)
-      && code.utf8.allSatisfy { byte in
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2e: true
-        default: false
-        }
-      }
-    return isCode ? String(code) : nil
-  }
 }

@@ -58,7 +58,7 @@ final class S3Thread: @unchecked Sendable {
     curl_multi_wakeup(multi)
   }
 
-  /// As `beginStop`, and nobody waits for the thread.
+  /// As `beginStop`, for an owner that does not wait for the thread.
   func abandon() {
     beginStop()
     thread.withLock { $0.take() }?.detach()

@@ -4,6 +4,7 @@ import CCurl
 import Glibc
 import Model
 import Platform
+import Signing
 
 /// A request on its way. Belongs to the store's thread.
 final class S3Transfer {
@@ -200,7 +201,7 @@ final class S3Transfer {
     var status = 0
     _ = pictor_curl_get_long(easy, CURLINFO_RESPONSE_CODE, &status)
     answer.status = status
-    answer.code = S3Answer.code(in: errorBody)
+    answer.code = AWSErrorCode.find(in: errorBody)
     if code != CURLE_OK {
       answer.failure = "\(String(cString: curl_easy_strerror(code))) (\(code.rawValue))"
     }

@@ -7,7 +7,7 @@ import Model
 enum SharedEntry {
   /// The versions.
   enum Kind: UInt8 {
-    /// The content is a variant.
+    /// The content is a variant, a failure, or what Redis has of a source.
     case whole = 1
     /// The variant is in the bucket. No content.
     case inBucket = 2
@@ -46,7 +46,7 @@ enum SharedEntry {
     return (kind, mark, content)
   }
 
-  /// Reads an entry whose content is a variant.
+  /// Reads an entry of the kind `whole`.
   static func read(_ bytes: [UInt8]) -> (SharedMark, ArraySlice<UInt8>)? {
     let found = bytes.withUnsafeBytes { buffer in
       parse(buffer).flatMap { $0.kind == .whole ? ($0.mark, $0.content.count) : nil }

@@ -31,7 +31,7 @@ protocol SharedStore: Sendable {
   ///   - name: letters, digits, `:`, `/` and `-`.
   ///   - head: the first bytes of the entry.
   ///   - body: the bytes after `head`.
-  ///   - lifetime: seconds after which nobody reads the entry.
+  ///   - lifetime: seconds after which the entry is useless.
   /// - Returns: whether the store has confirmed it.
   func write(_ name: String, head: [UInt8], body: FileRegion?, lifetime: Int) async -> Bool
 }

@@ -165,7 +165,7 @@ private final class Machine: ManagedTests {
     #expect(machine.loader.started.value == 1)
   }
 
-  @Test func `a load that nobody waits for ends its lease`() async throws {
+  @Test func `a load without a waiting request ends its lease`() async throws {
     let machine = ManagedTests(disk: TestDisk(), fleet: fleet)
     let task = machine.asking(try machine.request(scale: 0.5))
     try await eventually { machine.loader.started.value == 1 }

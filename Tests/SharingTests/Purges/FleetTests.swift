@@ -231,7 +231,7 @@ private final class Machine: Sendable {
     #expect(try server.command("XDEL", "pictor:purges", String(position)) == ":1\r\n")
     let before = first.fleet.figures.failures
     try server.command("CLIENT", "KILL", "TYPE", "normal")
-    // And has other connections before its reader goes on
+    // And has other connections before its reader continues
     try await eventually {
       first.fleet.figures.failures >= before + 2 && first.fleet.figures.isConnected
     }

@@ -100,9 +100,5 @@ import Testing
   @Test func `the reason names the status and the code, and nothing else of the store`() {
     #expect(
       answer(403, code: "AccessDenied").meaning(for: .read).detail == "status 403, AccessDenied")
-    #expect(S3Answer.code(in: Array("<Error><Code>SlowDown</Code>".utf8)) == "SlowDown")
-    for text in ["<Code>a b</Code>", "<Code></Code>", "<Code>x", "</Code><Code>", "\u{0}"] {
-      #expect(S3Answer.code(in: Array(text.utf8)) == nil)
-    }
   }
 }
