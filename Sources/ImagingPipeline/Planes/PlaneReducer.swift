@@ -10,7 +10,7 @@ struct PlaneReducer: ~Copyable {
   private let target: PixelSize
   private let across: LanczosAxis
   private let down: LanczosAxis
-  /// The number of values in a row of `rows`: a whole number of `chunk`s, with zeros for the weights after the last value.
+  /// The number of values in a row of `rows`: a whole number of chunks (`LanczosAxis`), with zeros for the weights after the last value.
   private let stride: Int
   /// The last `down.taps` rows; row y is stored at index y modulo `down.taps`. Owned; freed by `deinit`.
   private let rows: UnsafeMutablePointer<Int16>
@@ -19,8 +19,6 @@ struct PlaneReducer: ~Copyable {
   /// The rows read so far.
   private var next = 0
 
-  /// The values that are summed up vertically at a time; their sums stay in registers.
-  private static let chunk = 16
   /// The values that are summed up horizontally at a time.
   private static let step = 8
 
@@ -43,7 +41,9 @@ struct PlaneReducer: ~Copyable {
     down = LanczosAxis(
       source: input.size.height, start: window.y / lines, span: window.height / lines,
       target: target.height)
-    stride = (input.size.width + across.taps + Self.chunk - 1) / Self.chunk * Self.chunk
+    stride =
+      (input.size.width + across.taps + LanczosAxis.chunk - 1) / LanczosAxis.chunk
+      * LanczosAxis.chunk
     rows = .allocate(capacity: stride * down.taps)
     rows.initialize(repeating: 0, count: stride * down.taps)
     line = .allocate(capacity: stride)
@@ -63,61 +63,8 @@ struct PlaneReducer: ~Copyable {
       input.read(next, into: rows + next % down.taps * stride)
       next += 1
     }
-    reduceDown(y)
+    down.addUp(y, of: rows, stride: stride, count: input.size.width, into: line)
     reduceAcross(to: result)
-  }
-
-  /// Computes the weighted sums of a window's rows into `line`.
-  private func reduceDown(_ y: Int) {
-    typealias Values = SIMD8<Int16>
-    // The number of weights is even; an excess row has the weight 0.
-    let count = (down.counts[y] + 1) / 2
-    let half = SIMD4<Int32>(repeating: 1 << (LanczosAxis.weightBits - 1))
-    let out = UnsafeMutableRawPointer(line)
-    withUnsafeTemporaryAllocation(of: RowPair.self, capacity: count) { pairs in
-      for index in 0..<count {
-        func row(_ more: Int) -> UnsafeRawPointer {
-          UnsafeRawPointer(rows + (down.first[y] + 2 * index + more) % down.taps * stride)
-        }
-        let weights = y * down.taps + 2 * index
-        let (first, second) = (down.weights[weights], down.weights[weights + 1])
-        pairs.initializeElement(
-          at: index,
-          to: RowPair(
-            upper: row(0), lower: row(1),
-            weights: [first, second, first, second, first, second, first, second]))
-      }
-      for offset in Swift.stride(from: 0, to: input.size.width &* 2, by: Self.chunk &* 2) {
-        var sums = (half, half, half, half)
-        for index in 0..<count {
-          let pair = pairs[index]
-          let (upper, lower) = (pair.upper + offset, pair.lower + offset)
-          let left = (upper.loadUnaligned(as: Values.self), lower.loadUnaligned(as: Values.self))
-          let right = (
-            upper.loadUnaligned(fromByteOffset: 16, as: Values.self),
-            lower.loadUnaligned(fromByteOffset: 16, as: Values.self)
-          )
-          sums.0 &+= pictor_vectors_multiply_add(
-            pictor_vectors_interleave_low(left.0, left.1), pair.weights)
-          sums.1 &+= pictor_vectors_multiply_add(
-            pictor_vectors_interleave_high(left.0, left.1), pair.weights)
-          sums.2 &+= pictor_vectors_multiply_add(
-            pictor_vectors_interleave_low(right.0, right.1), pair.weights)
-          sums.3 &+= pictor_vectors_multiply_add(
-            pictor_vectors_interleave_high(right.0, right.1), pair.weights)
-        }
-        Self.store(sums.0, sums.1, at: out + offset)
-        Self.store(sums.2, sums.3, at: out + offset + 16)
-      }
-    }
-  }
-
-  @inline(__always)
-  private static func store(
-    _ low: SIMD4<Int32>, _ high: SIMD4<Int32>, at place: UnsafeMutableRawPointer
-  ) {
-    let values = SIMD8(lowHalf: low, highHalf: high) &>> Int32(LanczosAxis.weightBits)
-    place.storeBytes(of: SIMD8<Int16>(truncatingIfNeeded: values), as: SIMD8<Int16>.self)
   }
 
   /// Computes a row of the result from `line`.
@@ -141,13 +88,5 @@ struct PlaneReducer: ~Copyable {
         }
       }
     }
-  }
-
-  /// Two rows of a window.
-  private struct RowPair {
-    let upper: UnsafeRawPointer
-    let lower: UnsafeRawPointer
-    /// The weights of both rows in turn.
-    let weights: SIMD8<Int16>
   }
 }

@@ -34,6 +34,17 @@ struct FleetMachines {
     return pictor
   }
 
+  /// Waits until a machine has read the purge stream to its end, from now on. Before, its own purges refuse all shared
+  /// entries that they cover, later ones as well.
+  func waitUntilRead(by pictor: PictorProcess) throws {
+    let start = ContinuousClock.now
+    try blockUntil("the machine has read the stream") {
+      let asked = ContinuousClock.now
+      let age = try figures(pictor).positionAgeSeconds
+      return age >= 0 && .seconds(age) < asked - start
+    }
+  }
+
   func stats(_ pictor: PictorProcess) throws -> Stats {
     try JSONDecoder().decode(Stats.self, from: Data(try pictor.connect().get("/stats").body))
   }

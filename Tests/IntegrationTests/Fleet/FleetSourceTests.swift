@@ -87,9 +87,7 @@ import Testing
       "DELETE", target: "/admin/cache?url=\(encoded(machines.origin.url("/0.jpg")))")
     #expect(answer.status == 200)
     // Then both load it again, once
-    try blockUntil("the first has read the purge") {
-      try machines.figures(first).purgesApplied == 1
-    }
+    for pictor in [first, second] { try machines.waitUntilRead(by: pictor) }
     #expect(try get(first, 0, width: 22).1.contains("fwd=uri-miss"))
     try blockUntil("the source is written") { try figures(first).stores == 2 }
     #expect(try get(second, 0, width: 22).0 == 200)
