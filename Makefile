@@ -86,7 +86,7 @@ check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish, Ca
 	scripts/check-deployments $(if $(ONLY),--only $(ONLY)) .build/$(BUILD)/pictor
 
 check-fleet: $(built) ## a model of three Pictors, Redis and S3, killed, frozen and purged by chance; RUNS=200, SEED=1: another order
-	@scripts/set-up python3 python3-venv redis-server
+	@scripts/set-up python3 python3-venv redis-server haproxy
 	scripts/check-fleet --runs $(or $(RUNS),200) --seed $(or $(SEED),1) .build/$(BUILD)/pictor
 
 check-clients: $(built) ## the URL builders of docs/clients in every language, against the program

@@ -206,7 +206,7 @@ let package = Package(
       name: "FuzzTests",
       dependencies: [
         "Model", "Platform", "Serving", "Managing", "Caching", "Configuring", "ImagingWire",
-        "ImagingPipeline", "TestSupport",
+        "ImagingPipeline", "Sharing", "TestSupport",
       ],
       swiftSettings: optimized),
     .testTarget(

@@ -15,7 +15,7 @@ public struct FleetConfiguration: Sendable {
   /// The rules with the tags of hosts.
   public var filter = CacheKeyFilter()
   /// The bucket for what does not fit into Redis; `nil` without one.
-  public var store: S3Configuration?
+  public var bucket: S3Configuration?
   /// Text that is the same on machines for which the same sources fail: it stands for their version and limits.
   public var limits = ""
   /// When leases end.
@@ -37,8 +37,8 @@ public final class Fleet: SharedCache {
   let stream: PurgeStream
   let leases: FleetLeases?
   /// The bucket; `nil` without one.
-  let bucket: S3Store?
-  private let tier: SharedTier
+  let bucket: S3Bucket?
+  private let tier: VariantTier
   private let sourceTier: SourceTier?
   private let failures: SharedFailures?
   private let log: Log
@@ -55,10 +55,10 @@ public final class Fleet: SharedCache {
     _ configuration: FleetConfiguration, coding: any VariantCoding,
     sourceCoding: any SourceCoding, bodies: ByteBudget = .unlimited, log: Log
   ) throws(SystemError) {
-    let bucket = try configuration.store.map { store throws(SystemError) in
-      try S3Store(store, budget: bodies, log: log)
+    let bucket = try configuration.bucket.map { bucket throws(SystemError) in
+      try S3Bucket(bucket, budget: bodies, log: log)
     }
-    let sharesSources = configuration.store?.settings.sources == true
+    let sharesSources = configuration.bucket?.settings.sources == true
     try self.init(
       configuration, coding: coding, sourceCoding: sourceCoding, bucket: bucket,
       objects: sharesSources ? bucket : nil, log: log)
@@ -69,13 +69,13 @@ public final class Fleet: SharedCache {
   ///   - objects: has the bytes of sources; `nil` if machines do not share sources.
   init(
     _ configuration: FleetConfiguration, coding: any VariantCoding,
-    sourceCoding: any SourceCoding, bucket: S3Store? = nil, objects: (any SharedStore)?, log: Log
+    sourceCoding: any SourceCoding, bucket: S3Bucket? = nil, objects: (any SharedStore)?, log: Log
   ) throws(SystemError) {
     let settings = configuration.settings
     var redis = RedisConfiguration(address: configuration.address)
     redis.timeout = settings.timeout
     redis.retryInterval = settings.retryInterval
-    let bucketHasVariants = configuration.store?.settings.variants == true
+    let bucketHasVariants = configuration.bucket?.settings.variants == true
     let sharesWork =
       settings.leases && (settings.variantLimit > 0 || bucketHasVariants || objects != nil)
     redis.readsNotices = sharesWork
@@ -94,16 +94,16 @@ public final class Fleet: SharedCache {
       ? SharedFailures(
         client: client, stream: stream, filter: configuration.filter, prefix: settings.keyPrefix,
         limits: configuration.limits) : nil
-    tier = SharedTier(
+    tier = VariantTier(
       client: client, stream: stream, coding: coding, filter: configuration.filter,
       prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases,
       failures: failures,
-      objects: bucketHasVariants ? bucket.map { SharedObjects(store: $0, coding: coding) } : nil)
+      objects: bucketHasVariants ? bucket.map { BucketVariants(store: $0, coding: coding) } : nil)
     sourceTier = objects.map { [client, stream, leases, failures] objects in
       SourceTier(
         client: client, stream: stream, store: objects, coding: sourceCoding,
         filter: configuration.filter, prefix: settings.keyPrefix,
-        limit: configuration.store?.settings.entryLimit ?? FleetStoreSettings().entryLimit,
+        limit: configuration.bucket?.settings.entryLimit ?? SharedBucketSettings().entryLimit,
         leases: leases, failures: failures)
     }
     self.log = log
@@ -151,7 +151,7 @@ public final class Fleet: SharedCache {
   public var sources: (any SharedSources)? { sourceTier }
 
   /// Whether this machine has applied all purges that the stream had at the last read.
-  public var isSynchronised: Bool { stream.isSynchronised }
+  var isSynchronised: Bool { stream.isSynchronised }
 
   /// Begins to follow the purge stream.
   ///
@@ -227,7 +227,7 @@ public final class Fleet: SharedCache {
           return
         }
         log.warning(
-          "maxmemory-policy of Redis should be volatile-ttl: allkeys policies evict the purge stream, "
+          "maxmemory-policy of Redis should be volatile-lfu: allkeys policies evict the purge stream, "
             + "noeviction refuses purges",
           fields: ["policy": .string(policy)])
         return

@@ -95,6 +95,8 @@ final class CollectorConnection: @unchecked Sendable {
       && set(CURLOPT_PROXY, "") && set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
       // A name server that does not answer must not delay the end.
       && set(CURLOPT_QUICK_EXIT, 1) && set(CURLOPT_POST, 1)
+      // The file alone: curl would trust the system's folder as well.
+      && pictor_curl_set_pointer(easy, CURLOPT_CAPATH, nil) == CURLE_OK
       && (configuration.caFile.isEmpty || set(CURLOPT_CAINFO, configuration.caFile))
       && pictor_curl_set_pointer(easy, CURLOPT_HTTPHEADER, fields) == CURLE_OK
       && pictor_curl_set_pointer(easy, CURLOPT_WRITEDATA, target) == CURLE_OK

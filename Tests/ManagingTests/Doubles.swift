@@ -261,7 +261,7 @@ final class TestProcessor: ImageProcessor {
   }
 }
 
-/// A policy with a lifetime of one hour, except for `no-store`, and configurable stale times.
+/// A policy with a lifetime of one hour, except for `no-cache` and `no-store`, and configurable stale times.
 final class TestFreshness: FreshnessPolicy {
   let staleWhileRevalidate = Lock(0)
   let staleIfError = Lock(0)
@@ -270,7 +270,8 @@ final class TestFreshness: FreshnessPolicy {
     of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, at now: Moment
   ) -> Freshness {
     Freshness(
-      receivedAt: now.time, lifetime: 3_600, isStorable: origin.cacheControl != "no-store",
+      receivedAt: now.time, lifetime: origin.cacheControl == "no-cache" ? 0 : 3_600,
+      isStorable: origin.cacheControl != "no-store",
       staleWhileRevalidate: staleWhileRevalidate.withLock { $0 },
       staleIfError: staleIfError.withLock { $0 })
   }

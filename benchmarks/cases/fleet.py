@@ -9,7 +9,7 @@ from kit import http, load
 from kit.fleet import BareNginx, Clients, Fleet, HAProxy, Line, pin, shuffled
 from kit.processes import Failure, wait_until
 from kit.report import Claim, Mark
-from kit.servers import Bench
+from kit.servers import BUCKET, Bench
 
 CLIENTS, IMAGES = 300, 50
 #: Of each latency, of purges, and of purges while a machine is stopped.
@@ -63,11 +63,11 @@ def departures(fleet: Fleet, paths: list[str], counting: Counting, failures: lis
         failures.append(background.ask_all(leave).failures)
         failures.append(Clients(fleet.ports, shuffled(paths, LATER_CLIENTS)).ask_all().failures)
         found[name] = counting.look()
-        fleet.machines[number].start()
+        fleet.start(number, empty=with_signal == signal.SIGKILL)
         if fleet.proxy:
             time.sleep(WHOLE_SHARE[type(fleet.proxy)])
         failures.append(Clients(fleet.ports, shuffled(paths, LATER_CLIENTS)).ask_all().failures)
-        found[name + ", back"] = counting.look()
+        found[name + ", back"] = counting.look()  # the second one without its disk
     return found
 
 
@@ -107,10 +107,10 @@ def work(bench: Bench) -> Claim:
         name="fleet", title="Three machines: downloads and renders",
         how=f"{CLIENTS} clients ask for the same {IMAGES} images at once, each in an order of its own, through three machines. Then "
             f"one machine stops (SIGTERM) under the load of 20 clients, and {LATER_CLIENTS} clients ask for all again; it comes back with its "
-            "disk, and they ask again; the same with another machine and SIGKILL. Pairs are further downloads and renders per image. At last nine of ten requests are for "
+            "disk, and they ask again; the same with another machine and SIGKILL, which comes back empty, as a new one. Pairs are further downloads and renders per image. At last nine of ten requests are for "
             "one image. Clients of round robin ask the next machine if one is gone, as a load balancer does. The proxies have the files "
             "of config/, nginx without its cache; `imaging.recompress_after` is 0.",
-        columns=["", "downloads per image", "renders per image", "one stops", "… is back", "one is killed", "… is back",
+        columns=["", "downloads per image", "renders per image", "one stops", "… is back", "one is killed", "an empty one joins",
                  "the busiest's share of a hot image", "requests failed"],
         rows=rows,
         marks=[*(Mark(f"downloads and renders per image: {name}", most, 1, at_most=True) for name, most in once.items()),
@@ -121,35 +121,44 @@ def latencies(bench: Bench) -> Claim:
     """Each tier beside the others, one request at a time, in turn."""
     figures: dict[str, list[float]] = {}
     take = lambda name, seconds: figures.setdefault(name, []).append(seconds * 1e3)
-    # The third has no memory tier, the fourth no fleet.
-    with Fleet(bench, "latencies", [], count=4, own=([], [], ["--memory.limit", "0"], ["alone"])) as fleet:
+    bucket = bench.nginx("bucket", BUCKET, "")
+    in_bucket = ["--fleet.key_prefix", "bucket:", "--fleet.variant_limit", "0", "--fleet.s3.bucket", "shared",
+                 "--fleet.s3.endpoint", f"http://127.0.0.1:{BUCKET}", "--fleet.s3.sources", "false"]
+    # The third has no memory tier, the fourth no fleet, the others share by the bucket.
+    own = ([], [], ["--memory.limit", "0"], ["alone"], in_bucket, in_bucket)
+    with Fleet(bench, "latencies", [], count=6, own=own) as fleet:
         lines = [Line(machine.port) for machine in fleet.machines]
-        stores = lambda: fleet.machines[0].fleet()["stores"]
+        stores = lambda machine: fleet.machines[machine].fleet()["stores"]
         for number in range(20 + ASKED):
             if number == 20:
                 figures.clear()  # the first ones warm up
-            path, before = fleet.path(number), stores()
+            path, before = fleet.path(number), stores(0)
             turn = [("origin miss", lines[0], path), ("origin miss without fleet.redis", lines[3], fleet.path(10_000 + number))]
             for name, line, wanted in turn if number % 2 else reversed(turn):
                 take(name, line.ask(wanted, "fwd=uri-miss"))
             take("memory hit", lines[0].ask(path, "detail=memory"))
             take("memory hit without fleet.redis", lines[3].ask(fleet.path(10_000 + number), "detail=memory"))
-            wait_until(lambda: stores() > before, "the variant is in Redis", pause=0.002)
+            wait_until(lambda: stores(0) > before, "the variant is in Redis", pause=0.002)
             take("shared hit: another machine has rendered it", lines[1].ask(path, "detail=shared"))
             lines[2].ask(path, "detail=shared")
             wait_until(lambda: "detail=disk" in lines[2].exchange(path + "&cache=only")[1], "it is on disk", pause=0.002)
             take("disk hit", lines[2].ask(path, "detail=disk"))
+            elsewhere, before = fleet.path(20_000 + number), stores(4)
+            lines[4].ask(elsewhere, "fwd=uri-miss")
+            wait_until(lambda: stores(4) > before, "the variant is in the bucket", pause=0.002)
+            take("shared hit, from a bucket", lines[5].ask(elsewhere, "detail=shared"))
+    bucket.stop()
     shown = ["memory hit", "memory hit without fleet.redis", "disk hit", "shared hit: another machine has rendered it",
-             "origin miss", "origin miss without fleet.redis"]
+             "shared hit, from a bucket", "origin miss", "origin miss without fleet.redis"]
     middle = {name: median(figures[name]) for name in shown}
     return Claim(
         name="fleet-latency", title="Three machines: latencies",
         how=f"{ASKED} images of 800×600 → 300 px, each asked of every tier in turn over a kept connection, one request at a time; the "
-            "origin and Redis are on the same machine, so a real origin's distance would come on top of a miss.",
+            "origin, Redis and the bucket (an nginx with WebDAV) are on the same machine, so a real origin's distance would come on top of a miss.",
         columns=["", "p50 ms", "p90 ms"],
         rows=[[name, f"{middle[name]:.2f}", f"{quantiles(figures[name], n=10)[8]:.2f}"] for name in shown],
-        marks=[Mark("shared hit, of an origin miss (p50)", middle[shown[3]] / middle[shown[4]], 1, at_most=True),
-               Mark("miss with fleet.redis, more than without (p50, ms)", middle[shown[4]] - middle[shown[5]], 0.5, at_most=True)],
+        marks=[Mark("shared hit, of an origin miss (p50)", middle[shown[3]] / middle[shown[5]], 1, at_most=True),
+               Mark("miss with fleet.redis, more than without (p50, ms)", middle[shown[5]] - middle[shown[6]], 0.5, at_most=True)],
         bars={"p50, ms": middle}, unit="milliseconds; less is better")
 
 

@@ -83,7 +83,8 @@ FORMULAS = {
     "Redis traffic": ("8 · body · (reads + renders shared) ÷ L", "bit/s: each read and each write moves a body"),
     "Redis memory": ("D(N, S · v) · (body + overhead) + D(N, S) · source entry", "bytes, if every entry fits"),
     "bucket requests": ("3 · renders shared ÷ L",
-                        "a second: for each variant a `GET` before it is made and a `PUT`, and for its source one of the two"),
+                        "a second: for each variant a `GET` before it is made and a `PUT`, and for its source one of the two. Without "
+                        "hashing, each local miss of what Redis has evicted adds a `GET`"),
     "bucket bytes": ("D(N, S · v) · body + D(N, S) · source", "bytes that the bucket has of one L"),
     "origin traffic": ("8 · source · loads ÷ L", "bit/s; loads of the same way to share"),
     "client traffic": ("8 · body · r", "bit/s a machine"),

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -85,6 +86,12 @@ class Fleet:
         """Requests for images that each machine has answered."""
         return [sum(sum(tiers.values()) for tiers in machine.stats()["requests"]["by_outcome"].values())
                 for machine in self.machines]
+
+    def start(self, number: int, empty: bool = False) -> None:
+        """Starts a machine that has ended; `empty`: without its disk, as a new one."""
+        if empty:
+            shutil.rmtree(self.machines[number].folder / self.machines[number].name)
+        self.machines[number].start()
 
     def end(self, number: int, with_signal: signal.Signals) -> None:
         """Ends a machine. Work that begins in its last moments is not counted."""

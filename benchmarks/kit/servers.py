@@ -13,7 +13,7 @@ from .processes import Process, wait_until
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 # Ports as they stand in benchmarks/nginx/*.conf.
-PICTOR, ORIGIN, CACHE, FILTER, FLOOR, THUMBOR, FILES, IMGPROXY, PEER = range(18080, 18089)
+PICTOR, ORIGIN, CACHE, FILTER, FLOOR, THUMBOR, FILES, IMGPROXY, PEER, BUCKET = range(18080, 18090)
 LOCAL_ORIGIN = f"http://127.0.0.1:{ORIGIN}"
 
 
@@ -62,6 +62,7 @@ class Bench:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         (folder / "images").symlink_to(self.images)
+        (folder / "objects").mkdir()
         command = ["nginx", "-p", folder, "-c", BENCHMARKS / "nginx" / f"{role}.conf", "-e", folder / "error.log"]
         if loops:
             loop = "nice -n 2 sh -c 'while :; do :; done' & " * loops

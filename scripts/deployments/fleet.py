@@ -42,7 +42,7 @@ class Redis(Running):
         self.port, = free_ports(1)
         ports = ["--port", "0", "--tls-port", self.port] if tls else ["--port", self.port]
         super().__init__(self.folder, "log", ["redis-server", *ports, "--bind", "127.0.0.1", "--dir", self.folder,
-                                              "--save", "", "--maxmemory-policy", "volatile-ttl", *options])
+                                              "--save", "", "--maxmemory-policy", "volatile-lfu", *options])
         await_that(f"{name} listens: {self.log}", self.listens)
 
     def listens(self):

@@ -79,7 +79,6 @@ class Disturbances:
         """Redis loses everything: the next epoch makes every machine purge everything, so no purge is lost."""
         self.kill_redis(chance)
         self.redis.wipe()
-        self.has_copy = False
         self.note("Redis' data removed")
 
     def copy_redis(self, _):
@@ -97,7 +96,8 @@ class Disturbances:
             return
         self.kill_redis(chance)
         self.redis.restore_copy()
-        self.has_copy = False
+        # The same copy may come back again, after other epochs.
+        self.has_copy = chance.random() < 0.5
         with self.lock:
             self.excused |= set(self.since_copy)
         self.note("Redis' data set back to the copy")

@@ -121,7 +121,7 @@ class Redis:
             self.process = subprocess.Popen(
                 ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", "",
                  "--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory", "256mb", "--maxmemory-policy",
-                 "volatile-ttl", "--tcp-backlog", "128"], stdout=log, stderr=log)
+                 "volatile-lfu", "--tcp-backlog", "128"], stdout=log, stderr=log)
         await_that(f"Redis answers: {self.log}", self.answers)
 
     def answers(self):

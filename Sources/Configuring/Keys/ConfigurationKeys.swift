@@ -30,7 +30,7 @@ public struct ConfigurationKey: Sendable {
 extension Configuration {
   /// All keys, in the order of config/pictor.json5.
   public static let keys =
-    serverKeys + firstKeys + downloadKeys + imagingKeys + lastKeys + fleetKeys + fleetStoreKeys
+    serverKeys + firstKeys + downloadKeys + imagingKeys + lastKeys + fleetKeys + sharedBucketKeys
     + tracingKeys + signingKeys
 
   /// The keys between those of the server and those of sources.

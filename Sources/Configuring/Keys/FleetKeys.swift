@@ -33,7 +33,7 @@ extension Configuration {
     .duration(
       "fleet.retry_interval", at: \.fleet.retryInterval,
       purpose:
-        "time after a failure in which Redis, or the bucket, is not asked; it doubles, up to 8 times",
+        "time after a failure in which Redis, or the bucket, is not asked; it doubles with each failure, to 8 intervals",
       in: .milliseconds(10)...(.seconds(60))),
     .size(
       "fleet.variant_limit", at: \.fleet.variantLimit,

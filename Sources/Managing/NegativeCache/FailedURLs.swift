@@ -87,18 +87,18 @@ struct FailedURLs {
   ///
   /// - Parameter originFreshness: the freshness of the origin's error response, which limits the lifetime (RFC
   ///   9111); `nil` if there was none.
-  /// - Returns: the error for the client.
+  /// - Returns: the error for the client, and whether it is a new entry.
   mutating func add(
     _ key: CacheKey, after error: ImageError, originFreshness: Freshness? = nil, now: UnixTime
-  ) -> ImageError {
+  ) -> (error: ImageError, isNew: Bool) {
     let configured = policy.lifetime(of: error)
     let lifetime = originFreshness?.bounding(failure: configured, at: now) ?? configured
-    guard lifetime > 0, policy.limit > 0 else { return error }
-    if let entry = entries[key], now < entry.until { return error }
+    guard lifetime > 0, policy.limit > 0 else { return (error, false) }
+    if let entry = entries[key], now < entry.until { return (error, false) }
     let until = UnixTime(seconds: now.seconds + lifetime)
     let entry = Entry(error: error, until: until, originFreshness: originFreshness)
     entries.setNewest(entry, for: key)
-    return entry.told(isRepeated: false, now: now)
+    return (entry.told(isRepeated: false, now: now), true)
   }
 
   /// Removes an entry and returns whether it existed.

@@ -65,11 +65,12 @@ final class NegativeCache: Sendable {
     // Before the check: a purge that is applied after it has a later position.
     let mark = Self.mayBeShared(key) ? fleet?.mark : nil
     // Checks and adds in one critical section: a purge clears failures after it is published.
-    let told = entries.withLock { entries in
+    let (told, isNew) = entries.withLock { entries in
       purges.covers(key, generation: generation)
-        ? error : entries.add(key, after: error, originFreshness: freshness, now: now())
+        ? (error, false) : entries.add(key, after: error, originFreshness: freshness, now: now())
     }
-    if let mark, case .remembered(let cause, let seconds, let clientSeconds, false) = told {
+    // An error that is passed on, of an entry of before, is not shared again.
+    if isNew, let mark, case .remembered(let cause, let seconds, let clientSeconds, _) = told {
       fleet?.share(
         SharedFailure(
           key: key, error: cause, seconds: seconds, clientSeconds: clientSeconds ?? seconds),

@@ -57,7 +57,7 @@ struct PassThrough: Sendable {
     defer { task.cancel() }
     return .whole(
       try await variants.variant(
-        for: request, lease: SourceLease(participant: participant, task: task)))
+        for: request, held: HeldSource(participant: participant, task: task)))
   }
 
   /// Returns whether a tier has a variant. One in memory may be too stale: it can be renewed.

@@ -67,7 +67,7 @@ struct PassThroughSources: Sendable {
       format: format, size: size, density: Double(request.source.density))
     var info = VariantInfo(passingThrough: image, of: source)
     if try await isDamaged(source, request: request, participant: participant) {
-      await store.remove(source.key)
+      await store.remove(source)
       info.isDamaged = true
       info.freshness = freshness.limited(info.freshness)
     }
@@ -94,7 +94,7 @@ struct PassThroughSources: Sendable {
       ).report.isDamaged
     } catch {
       guard case .undecodable = error else { throw error }
-      await store.remove(source.key)
+      await store.remove(source)
       throw failures.add(
         error, of: source.key, since: source.generation, freshness: source.freshness)
     }

@@ -58,7 +58,7 @@ struct LoadedSource: Sendable {
 }
 
 /// A source that a request is loading before the manager knows how the request uses it.
-struct SourceLease: Sendable {
+struct HeldSource: Sendable {
   let participant: FlightParticipant
   let task: Task<Result<LoadedSource, ImageError>, Never>
 
@@ -67,7 +67,7 @@ struct SourceLease: Sendable {
     self.task = task
   }
 
-  /// Creates a lease of a source that is loaded already.
+  /// Holds a source that is loaded already.
   init(_ loaded: LoadedSource) {
     self.init(participant: .ofFlight(), task: Task { .success(loaded) })
   }

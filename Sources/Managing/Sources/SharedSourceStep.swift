@@ -20,9 +20,10 @@ struct SharedSourceStep: Sendable {
     self.validity = validity
   }
 
-  /// Whether another machine's source may answer a request.
+  /// Whether another machine's source may answer a request. A retry asks the origin: the shared source may be what failed.
   func applies(to request: ImageRequest) -> Bool {
     shared != nil && request.options.cache.readsCache && request.options.cache != .only
+      && !request.options.retriesFailed
       && VariantCache.mayBeShared(request.key.source)
   }
 

@@ -107,12 +107,14 @@ final class SourceService: Sendable {
       }
       return try await fetcher.fetch(
         request, for: participant, replacing: cached, since: start, timings: timings,
-        onHead: { [lease] freshness in
+        onHead: { [lease, staleness] freshness in
           responseFreshness.withLock { $0 = freshness }
           // Closes the flight before the first byte of a body that must not be shared.
-          guard !freshness.isStorable else { return }
-          participant.close()
-          lease?.end(admitting: nil)
+          if !freshness.isStorable { participant.close() }
+          // Other machines take fresh sources only.
+          if !freshness.isStorable || staleness.use(of: freshness, by: request) != .fresh {
+            lease?.end(admitting: nil)
+          }
         })
     } catch {
       let failure = failures.add(

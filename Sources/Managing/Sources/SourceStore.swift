@@ -105,8 +105,16 @@ struct SourceStore: Sendable {
     }
   }
 
-  /// Removes a source, so that the next request loads it again.
-  func remove(_ key: CacheKey) async { await disk.remove(key) }
+  /// Removes a broken source, here and from the shared tier, so that the next request loads it again.
+  func remove(_ source: Source) async {
+    unshare(source.key, version: source.version)
+    await disk.remove(source.key)
+  }
+
+  private func unshare(_ key: CacheKey, version: UInt64?) {
+    guard VariantCache.mayBeShared(key) else { return }
+    fleet?.sources?.remove(key, version: version)
+  }
 
   /// Invalidates a source that the origin reports as gone, and its variants.
   ///
@@ -120,6 +128,7 @@ struct SourceStore: Sendable {
       return true
     }
     guard isInvalidated else { return false }
+    unshare(key, version: nil)
     await disk.remove(key)
     await variants.removeVariants(of: key)
     return true

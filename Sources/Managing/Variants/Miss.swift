@@ -33,7 +33,7 @@ struct Miss: Sendable {
   /// The flight's participant, which brings the priority of its requests.
   let participant: FlightParticipant
   /// The source that the request is loading already, if any.
-  let lease: SourceLease?
+  let heldSource: HeldSource?
   /// The time that the steps have spent.
   var timings = Timings()
   /// The current variant in memory that is too stale for the request.
@@ -51,10 +51,10 @@ struct Miss: Sendable {
   /// The new variant, once there is one.
   var made: NewVariant?
 
-  init(_ request: ImageRequest, participant: FlightParticipant, lease: SourceLease? = nil) {
+  init(_ request: ImageRequest, participant: FlightParticipant, held: HeldSource? = nil) {
     self.request = request
     self.participant = participant
-    self.lease = lease
+    heldSource = held
   }
 
   /// Whether a tier has a stale variant.
@@ -86,7 +86,7 @@ enum StepOutcome {
   /// The response.
   case response(VariantResult)
   /// The response is the variant of another request, while the AVIF is encoded in the background.
-  case fallback(ImageRequest, SourceLease?)
+  case fallback(ImageRequest, HeldSource?)
 }
 
 /// One step of a miss.

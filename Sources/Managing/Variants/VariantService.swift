@@ -73,13 +73,13 @@ final class VariantService: Sendable {
   /// Returns the response to a request that may already hold its source. Concurrent requests for
   /// one variant share a flight.
   func variant(
-    for request: ImageRequest, lease: SourceLease? = nil
+    for request: ImageRequest, held: HeldSource? = nil
   ) async throws(ImageError) -> ImageDelivery {
     let (result, joined) = try await flights.value(
       for: FlightKey(request), participant: FlightParticipant(request.options.priority),
       isDetached: request.options.isDetached
     ) { participant async throws(ImageError) in
-      try await self.perform(Miss(request, participant: participant, lease: lease))
+      try await self.perform(Miss(request, participant: participant, held: held))
     }
     lookup.countRequest(request, for: result.variant, joined: joined)
     revalidator.count(result.status)
@@ -132,17 +132,24 @@ final class VariantService: Sendable {
     for step in steps {
       switch try await step.run(&miss) {
       case .next:
-        if miss.isForThisMachine { miss.fleetLease?.end(admitting: nil) }
+        if isForThisMachine(miss) { miss.fleetLease?.end(admitting: nil) }
       case .response(let result):
         endLease(of: miss, with: result.variant)
         revalidate(miss.request, after: result.status)
         return result
-      case .fallback(let fallback, let lease):
+      case .fallback(let fallback, let held):
         miss.fleetLease?.end(admitting: nil)
-        return try await perform(fallback, insteadOf: miss, lease: lease)
+        return try await perform(fallback, insteadOf: miss, held: held)
       }
     }
     throw .internal(detail: "no step answered a miss")
+  }
+
+  /// Whether other machines will not take the result: they take fresh variants only.
+  private func isForThisMachine(_ miss: Miss) -> Bool {
+    miss.isForThisMachine
+      || miss.loaded.map { lookup.use(of: $0.source.freshness, by: miss.request) != .fresh }
+        ?? false
   }
 
   /// Ends the lease of a miss. A variant that waits for a second request is stored if another machine waits for it: that
@@ -155,12 +162,12 @@ final class VariantService: Sendable {
 
   /// Serves the fallback format and schedules the AVIF.
   private func perform(
-    _ fallback: ImageRequest, insteadOf miss: Miss, lease: SourceLease?
+    _ fallback: ImageRequest, insteadOf miss: Miss, held: HeldSource?
   ) async throws(ImageError) -> VariantResult {
     let (result, joined) = try await flights.value(
       for: FlightKey(fallback), participant: miss.participant
     ) { participant async throws(ImageError) in
-      try await self.perform(Miss(fallback, participant: participant, lease: lease))
+      try await self.perform(Miss(fallback, participant: participant, held: held))
     }
     lookup.countRequest(fallback, for: result.variant, joined: joined)
     return await deferredAVIF.response(

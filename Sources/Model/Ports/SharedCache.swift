@@ -46,7 +46,7 @@ public struct SharedLookup: Sendable {
   /// The failure of its source.
   public var failure: SharedFailure?
 
-  /// Creates a result; without values that of nothing.
+  /// Creates a result; by default nothing was found.
   public init(variant: Variant? = nil, failure: SharedFailure? = nil) {
     self.variant = variant
     self.failure = failure
@@ -93,6 +93,11 @@ public protocol SharedSources: Sendable {
   func source(_ request: SharedSourceRequest) async -> LeaseOutcome<Source>
   /// Shares a source in the background, or drops it. Never blocks.
   func store(_ source: Source, since mark: SharedMark)
+  /// Removes a source in the background, because it is broken or gone: it must not come back from the shared tier. Never
+  /// blocks.
+  ///
+  /// - Parameter version: the version that this machine does not take again, nor shares; `nil` if it is unknown.
+  func remove(_ key: CacheKey, version: UInt64?)
 }
 
 /// The metadata of sources as bytes.

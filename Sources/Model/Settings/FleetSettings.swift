@@ -4,33 +4,33 @@
 public struct FleetSettings: Hashable, Sendable {
   /// The address of Redis, or a reference to it; `nil`: no fleet.
   public var redis: SecretText?
-  /// What the names of all keys in Redis begin with.
+  /// What the names of all keys in Redis begin with, 1 to 64 bytes.
   public var keyPrefix = "pictor:"
-  /// The longest wait for a reply of Redis.
+  /// The longest wait for a reply of Redis, 1 ms to 10 s.
   public var timeout = Duration.milliseconds(50)
-  /// The time after a failure in which Redis is not asked.
+  /// The time after a failure in which Redis, or the bucket, is not asked, 10 ms to 60 s.
   public var retryInterval = Duration.seconds(1)
   /// The largest variant in Redis, in bytes; 0: none.
   public var variantLimit = 256 << 10
-  /// Whether one machine makes a variant while the others wait for it.
+  /// Whether one machine makes a variant, or loads a source, while the others wait for it.
   public var leases = true
-  /// The longest wait for a variant that another machine makes.
+  /// The longest wait for what another machine makes or loads, 10 ms to 60 s.
   public var leaseWait = Duration.seconds(5)
   /// Whether machines share failed URLs.
   public var failures = true
   /// The bucket for what does not fit into Redis, `fleet.s3.…`; off without the name of a bucket.
-  public var store = FleetStoreSettings()
+  public var bucket = SharedBucketSettings()
 
   /// Creates the default settings.
   public init() {}
 }
 
 /// The settings of the shared tier's bucket, `fleet.s3.…`.
-public struct FleetStoreSettings: Hashable, Sendable {
+public struct SharedBucketSettings: Hashable, Sendable {
   /// Endpoint, region, addressing and credentials, as those of a bucket for sources.
-  public var store = ObjectStore()
-  /// The bucket; empty: no store.
-  public var bucket = ""
+  public var access = ObjectStore()
+  /// The bucket's name; empty: no bucket.
+  public var name = ""
   /// What the names of all objects begin with.
   public var prefix = "pictor/"
   /// The longest wait for an entry. Writes may take ten times as long.
@@ -44,11 +44,11 @@ public struct FleetStoreSettings: Hashable, Sendable {
   /// A file of certificate authorities for the endpoint; empty: those of the system.
   public var caFile = ""
 
-  /// Creates the default settings: no store.
+  /// Creates the default settings: no bucket.
   public init() {}
 
-  /// Whether there is a store.
-  public var isOn: Bool { !bucket.isEmpty }
+  /// Whether there is a bucket.
+  public var isOn: Bool { !name.isEmpty }
 
   /// Whether a text can be a prefix: at most 256 letters, digits and characters of `-_./`, not beginning with `/`,
   /// without empty segments, `.` and `..`. These are sent as they are, and no proxy resolves them.

@@ -76,7 +76,7 @@ final class FleetLeases: Sendable {
         let lease = hold(name, token: token)
         guard let found else { return .held(lease) }
         // Others may have waited for the machine whose lease this is now.
-        lease.end(admitting: nil)
+        await tell(lease)
         return served(found, after: waiter)
       }
       if let found { return served(found, after: waiter) }
@@ -93,7 +93,7 @@ final class FleetLeases: Sendable {
       }
       let pause = min(timing.poll * Double.random(in: 0.75...1.25), deadline - .now)
       switch await present.notice(within: pause)?.end {
-      case .alone: return .none
+      case .withoutResult: return .none
       case .shared:
         start = generation()
         if let reply = try? await client.send([look]).first, let found = await read(reply, start) {
@@ -177,7 +177,7 @@ final class FleetLeases: Sendable {
   /// Ends a lease without an entry. Never waits.
   func end(_ lease: HeldLease, admitting admit: (@Sendable () -> Void)?) {
     let command = commands.end(
-      lease.name, token: lease.token, as: .alone, unlessAwaited: admit != nil)
+      lease.name, token: lease.token, as: .withoutResult, unlessAwaited: admit != nil)
     guard let admit else {
       forget(lease)
       return client.send([command], on: .commands, within: nil) { _ in }
@@ -210,7 +210,8 @@ final class FleetLeases: Sendable {
       defer { state.held = [:] }
       return Array(state.held.values)
     }
-    _ = try? await client.send(held.map { commands.end($0.name, token: $0.token, as: .alone) })
+    _ = try? await client.send(
+      held.map { commands.end($0.name, token: $0.token, as: .withoutResult) })
   }
 }
 
@@ -222,7 +223,7 @@ final class LeaseCounters: Sendable {
   let lost = Counter()
   /// Waits for another machine.
   let waited = Counter()
-  /// Waits that ended with the variant.
+  /// Waits that ended with the variant or source.
   let served = Counter()
   /// Waits that ended without, after the longest wait.
   let timedOut = Counter()

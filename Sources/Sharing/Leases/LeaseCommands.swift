@@ -7,7 +7,7 @@ enum LeaseEnd: Character, Sendable {
   /// The shared tier has the result.
   case shared = "s"
   /// It has nothing: others work themselves, at once.
-  case alone = "a"
+  case withoutResult = "a"
 }
 
 /// What a lease is for: an entry of the shared tier.
@@ -138,7 +138,7 @@ struct LeaseCommands: Sendable {
     let texts = [
       "EVAL", Self.end, "3", prefix + "l:" + name.digest, prefix + "w:" + name.digest,
       prefix + name.entry, token, LeaseNotice(end, name.digest).text,
-      LeaseNotice(.alone, name.digest).text, prefix + "n:",
+      LeaseNotice(.withoutResult, name.digest).text, prefix + "n:",
     ]
     return RedisCommand(
       texts.map { Array($0.utf8) } + [content?.0 ?? []]

@@ -8,6 +8,10 @@ final class LeaseWaiter: Sendable {
   private struct State {
     var notice: LeaseNotice?
     var continuation: CheckedContinuation<Void, Never>?
+    /// The last pause whose time has passed: that may be before it has its continuation.
+    var ended = 0
+    /// The number of the present pause.
+    var pause = 0
   }
 
   private let state = Lock(State())
@@ -22,27 +26,38 @@ final class LeaseWaiter: Sendable {
 
   /// Returns the notice, after it has arrived or the time has passed; `nil` without one.
   func notice(within time: Duration) async -> LeaseNotice? {
+    let pause = state.withLock { state in
+      state.pause += 1
+      return state.pause
+    }
     let timer = Task { [self] in
       try? await Task.sleep(for: time)
-      wake()
+      end(pause)
     }
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         let waits = state.withLock { state in
-          guard state.notice == nil, !Task.isCancelled else { return false }
+          guard state.notice == nil, state.ended < pause, !Task.isCancelled else { return false }
           state.continuation = continuation
           return true
         }
         if !waits { continuation.resume() }
       }
     } onCancel: {
-      wake()
+      end(pause)
     }
     timer.cancel()
     return state.withLock { $0.notice.take() }
   }
 
-  private func wake() { state.withLock { $0.continuation.take() }?.resume() }
+  /// Ends a pause, which may not have begun. The timer of an earlier one changes nothing.
+  private func end(_ pause: Int) {
+    state.withLock { state -> CheckedContinuation<Void, Never>? in
+      guard pause == state.pause else { return nil }
+      state.ended = pause
+      return state.continuation.take()
+    }?.resume()
+  }
 }
 
 /// All waits of this machine. Notices are read only while there are some.

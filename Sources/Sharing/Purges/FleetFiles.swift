@@ -13,11 +13,14 @@ struct FleetFiles: Sendable {
   /// The folder; `nil` without a disk tier.
   let folder: String?
 
-  /// Reads the position. Returns `nil` without a file, and for one that is damaged or cannot be read: the machine then
-  /// applies the whole stream again.
+  /// Reads the position. Returns `nil` without a file: the machine is new. One that is damaged or cannot be read is
+  /// `.unknown`.
   func readPosition() -> AppliedPosition? {
-    guard case .text(let text) = read("fleet-position") else { return nil }
-    return AppliedPosition(text)
+    switch read("fleet-position") {
+    case .absent: nil
+    case .unreadable: .unknown
+    case .text(let text): AppliedPosition(text) ?? .unknown
+    }
   }
 
   /// Replaces the position.

@@ -102,7 +102,7 @@ extension PurgeStream {
     var beginning = state.beginning(for: before)
     if beginning == .renewEpoch, let before {
       log.warning("Redis has lost purges; a new epoch begins")
-      state = try await self.state(epoch: epoch, lost: before.epoch, applied: before.position)
+      state = try await self.state(epoch: epoch, lost: state.epoch, applied: before.position)
       beginning = state.beginning(for: before)
     }
     switch beginning {
@@ -137,7 +137,7 @@ extension PurgeStream {
       throw .unexpected(Self.text(replies[2]))
     }
     guard let first = oldest.first else { throw .otherEpoch }
-    // What was trimmed before the floor is known to be unknown.
+    // Entries before the floor may be trimmed: what they cover is refused anyway.
     guard first.position <= max(position, floor) || first.content == .epoch(epoch) else {
       throw .trimmed
     }
@@ -186,7 +186,9 @@ extension PurgeStream {
 
   /// Notes what is applied, in the file as well.
   private func move(to position: StreamPosition, epoch: String) async throws(Interruption) {
-    let next = AppliedPosition(epoch: epoch, position: position)
+    let next =
+      applied.withLock { $0 }?.moved(to: position, epoch: epoch)
+      ?? AppliedPosition(epoch: epoch, position: position)
     let isWritten = try? await threads.value { [files] in (try? files.write(next)) != nil }
     guard isWritten == true else { throw .notWritten }
     applied.withLock { $0 = next }

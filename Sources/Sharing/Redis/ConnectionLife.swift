@@ -27,31 +27,23 @@ struct ConnectionLife: Equatable {
     case nothing
   }
 
-  /// The longest pause between attempts, in retry intervals.
-  static let longestPause = 8
-
   private(set) var state: State
-  /// Failures since a greeting succeeded.
-  private(set) var failures = 0
-  private let interval: Duration
+  private var backOff: BackOff
   private let patience: Duration
-  private let jitter: @Sendable (ClosedRange<Double>) -> Double
 
   /// Begins with an attempt at once.
   ///
   /// - Parameters:
-  ///   - interval: the pause after a first failure. It doubles with each further one, up to `longestPause` times.
+  ///   - backOff: the pauses between attempts.
   ///   - patience: the time for connecting, and again for the greeting.
-  ///   - jitter: returns a number in a range, so that the machines of a fleet do not come back at one moment.
-  init(
-    interval: Duration, patience: Duration, now: ContinuousClock.Instant,
-    jitter: @escaping @Sendable (ClosedRange<Double>) -> Double = { .random(in: $0) }
-  ) {
+  init(_ backOff: BackOff, patience: Duration, now: ContinuousClock.Instant) {
     state = .waiting(now)
-    self.interval = interval
+    self.backOff = backOff
     self.patience = patience
-    self.jitter = jitter
   }
+
+  /// Failures since a greeting succeeded.
+  var failures: Int { backOff.failures }
 
   var isReady: Bool { state == .ready }
 
@@ -84,7 +76,7 @@ struct ConnectionLife: Equatable {
   mutating func greeted() {
     guard case .greeting = state else { return }
     state = .ready
-    failures = 0
+    backOff.succeed()
   }
 
   /// The connection failed, or a command had no reply in time.
@@ -93,19 +85,12 @@ struct ConnectionLife: Equatable {
     case .waiting, .stopped: return .nothing
     case .connecting, .greeting, .ready: break
     }
-    let steps = min(1 << min(failures, 10), Self.longestPause)
-    failures += 1
-    // Never shorter than the interval, which bounds the time-outs of callers.
-    state = .waiting(now + interval * Double(steps) * jitter(1...1.25))
+    state = .waiting(now + backOff.fail())
     return .close
   }
 
   mutating func stop() -> Action {
     state = .stopped
     return .close
-  }
-
-  static func == (left: Self, right: Self) -> Bool {
-    left.state == right.state && left.failures == right.failures
   }
 }

@@ -51,7 +51,7 @@ final class RedisClient: Sendable {
     lines[line.rawValue].onReady.withLock { $0 = observer }
   }
 
-  /// Sends commands in one piece and returns their replies, one each.
+  /// Sends commands in one pipeline and returns their replies, one each.
   ///
   /// - Parameter time: the longest wait; `nil` for the configured one.
   func send(
@@ -63,7 +63,7 @@ final class RedisClient: Sendable {
     return try outcome.get()
   }
 
-  /// Sends commands in one piece.
+  /// Sends commands in one pipeline.
   ///
   /// - Parameter finish: called once, with the replies, on any thread; must not block.
   func send(

@@ -50,7 +50,7 @@ final class RedisConnection {
     self.log = log
     self.resolve = resolve
     life = ConnectionLife(
-      interval: configuration.retryInterval, patience: configuration.patience, now: .now)
+      BackOff(interval: configuration.retryInterval), patience: configuration.patience, now: .now)
   }
 
   deinit { if descriptor >= 0 { close(descriptor) } }
@@ -238,7 +238,7 @@ final class RedisConnection {
     var ending: String?
     var violation: String?
     withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in
-      // 1 MiB at once: the other connection shares the thread.
+      // 1 MiB at once: the other connections share the thread.
       for _ in 0..<16 {
         let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
         if count < 0, errno == EINTR { continue }

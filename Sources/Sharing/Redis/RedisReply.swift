@@ -69,6 +69,13 @@ struct RedisCommand: Sendable {
 
   init(_ parts: String...) { self.parts = parts.map { Array($0.utf8) } }
 
+  /// A `SET` of a key that ends after a time.
+  init(setting key: String, to value: [UInt8], milliseconds: Int) {
+    parts =
+      ["SET".utf8, key.utf8].map { Array($0) } + [value]
+      + ["PX".utf8, "\(milliseconds)".utf8].map { Array($0) }
+  }
+
   /// Appends the command in the protocol's form: an array of strings.
   func append(to bytes: inout [UInt8]) {
     bytes += "*\(parts.count)\r\n".utf8

@@ -1,6 +1,6 @@
-// RedisRequest: commands in one piece of bytes, with what receives their replies.
+// RedisRequest: commands in one pipeline, with what receives their replies.
 
-/// Commands that are sent in one piece, and whose replies arrive together.
+/// Commands that are sent in one pipeline, and whose replies arrive together.
 struct RedisRequest: Sendable {
   typealias Outcome = Result<[RedisReply], RedisFailure>
 

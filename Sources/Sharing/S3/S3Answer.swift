@@ -45,7 +45,7 @@ struct S3Answer: Equatable {
   var expected: Int?
 
   /// Returns what the response means, what it says about the store, and the reason of a failure.
-  func meaning(for kind: Kind) -> (Meaning, StoreBreaker.Verdict, detail: String?) {
+  func meaning(for kind: Kind) -> (Meaning, RequestBreaker.Verdict, detail: String?) {
     switch stop {
     case .tooLarge: return (.failed, .alive, nil)
     case .noRoom: return (.failed, .alive, nil)
@@ -63,7 +63,8 @@ struct S3Answer: Equatable {
       return (.found, .alive, nil)
     // A missing bucket is 404, too.
     case (.read, 404) where code == nil || code == "NoSuchKey": return (.absent, .alive, nil)
-    case (.write, 200): return (.written, .alive, nil)
+    // S3 says 200; other servers say 201 for what is new, or 204 (RFC 9110, section 9.3.4).
+    case (.write, 200), (.write, 201), (.write, 204): return (.written, .alive, nil)
     // Answers about this entry: a conflict, too large, no room.
     case (.write, 409), (.write, 412), (.write, 413), (.write, 507):
       return (.failed, .alive, detail)

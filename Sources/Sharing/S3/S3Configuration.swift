@@ -5,12 +5,12 @@ import Platform
 import Signing
 import Telemetry
 
-/// The configuration of an `S3Store`.
+/// The configuration of an `S3Bucket`.
 public struct S3Configuration: Sendable {
   /// The settings.
-  public let settings: FleetStoreSettings
+  let settings: SharedBucketSettings
   /// What requests are signed with; `nil`: they are not signed.
-  public let credentials: AWSCredentials?
+  let credentials: AWSCredentials?
   /// The pause after a first failure.
   public var retryInterval = FleetSettings().retryInterval
   /// The most requests at one time, and connections that are kept.
@@ -31,13 +31,13 @@ public struct S3Configuration: Sendable {
   ///
   /// - Throws: `ImageError` if endpoint, bucket and prefix make no URL.
   public init(
-    _ settings: FleetStoreSettings, credentials: AWSCredentials?
+    _ settings: SharedBucketSettings, credentials: AWSCredentials?
   ) throws(ImageError) {
     self.settings = settings
     self.credentials = credentials
     // A prefix may be empty; an object has a name.
-    let url = try settings.store.url(
-      of: SourceURL(parsing: "s3://\(settings.bucket)/\(settings.prefix)x"))
+    let url = try settings.access.url(
+      of: SourceURL(parsing: "s3://\(settings.name)/\(settings.prefix)x"))
     base = String(url.text.dropLast())
     basePath = String(url.path.dropLast())
     host = url.authority
@@ -45,10 +45,10 @@ public struct S3Configuration: Sendable {
 
   /// The longest wait for a read.
   var timeout: Duration { settings.timeout }
-  /// The longest wait for a write. No request waits for one, and a large entry takes its time.
+  /// The longest wait for a write. The request that made the entry does not wait, and a large entry takes its time.
   var writeTimeout: Duration { settings.timeout * 10 }
 
-  var signer: AWSSigner? { credentials.map { AWSSigner($0, region: settings.store.region) } }
+  var signer: AWSSigner? { credentials.map { AWSSigner($0, region: settings.access.region) } }
 }
 
 /// Counts since the start.
@@ -63,7 +63,7 @@ final class S3Counters: Sendable {
   let unavailable = Counter()
   /// Reads and writes without an answer in time.
   let timedOut = Counter()
-  /// Reads and writes that failed: refused connections, errors of the store, time-outs, anything that is no answer.
+  /// Reads and writes that failed: refused connections, errors of the store, time-outs, invalid answers.
   let failures = Counter()
   /// Entries written.
   let stores = Counter()

@@ -5,9 +5,9 @@ import Platform
 /// The requests that wait, bounded by number and bytes.
 struct S3Queue {
   /// A request and how it was admitted.
-  typealias Admitted = (request: S3Request, ticket: StoreBreaker.Ticket)
+  typealias Admitted = (request: S3Request, ticket: RequestBreaker.Ticket)
 
-  var breaker: StoreBreaker
+  var breaker: RequestBreaker
   private var reads = Deque<Admitted>()
   private var writes = Deque<Admitted>()
   /// Bytes of writes that wait or are on their way.
@@ -17,7 +17,7 @@ struct S3Queue {
   private let byteLimit: Int
 
   init(_ configuration: S3Configuration) {
-    breaker = StoreBreaker(interval: configuration.retryInterval)
+    breaker = RequestBreaker(BackOff(interval: configuration.retryInterval))
     countLimit = configuration.queueLimit
     byteLimit = max(configuration.queueBytes, configuration.settings.entryLimit)
   }
@@ -53,7 +53,7 @@ struct S3Queue {
 
   /// A request has ended: its bytes are free. Returns whether the breaker has opened or closed.
   mutating func end(
-    _ admitted: Admitted, _ verdict: StoreBreaker.Verdict, now: ContinuousClock.Instant
+    _ admitted: Admitted, _ verdict: RequestBreaker.Verdict, now: ContinuousClock.Instant
   ) -> Bool {
     bytes -= admitted.request.count
     return breaker.end(admitted.ticket, verdict, now: now)
@@ -61,15 +61,15 @@ struct S3Queue {
 
   /// Takes the requests that need not wait any longer: those whose time is over, and all while the breaker is open, except
   /// its probe. `end` has to follow for each.
-  mutating func takeHopeless(now: ContinuousClock.Instant) -> [Admitted] {
+  mutating func takeExpired(now: ContinuousClock.Instant) -> [Admitted] {
     let isClosed = breaker.state == .closed
-    func isHopeless(_ admitted: Admitted) -> Bool {
+    func isExpired(_ admitted: Admitted) -> Bool {
       isStopped || admitted.request.deadline <= now || !isClosed && admitted.ticket == .ordinary
     }
-    let taken = reads.filter(isHopeless) + writes.filter(isHopeless)
+    let taken = reads.filter(isExpired) + writes.filter(isExpired)
     guard !taken.isEmpty else { return [] }
-    reads.removeAll(where: isHopeless)
-    writes.removeAll(where: isHopeless)
+    reads.removeAll(where: isExpired)
+    writes.removeAll(where: isExpired)
     return taken
   }
 
@@ -78,6 +78,6 @@ struct S3Queue {
     (reads.lazy.map(\.request.deadline) + writes.lazy.map(\.request.deadline)).min()
   }
 
-  /// Admits no more requests. Those that wait are hopeless.
+  /// Admits no more requests. Those that wait expire.
   mutating func stop() { isStopped = true }
 }

@@ -91,7 +91,7 @@ struct S3Request: Sendable {
   }
 }
 
-/// The bytes of a write, which are never copied as a whole.
+/// The bytes of a write, which curl copies piece by piece.
 struct S3Body: Sendable {
   let head: [UInt8]
   let region: FileRegion?

@@ -71,11 +71,11 @@ final class S3Thread: @unchecked Sendable {
 
   private func run() {
     while !queue.withLock({ $0.isStopped }) {
-      endHopeless()
+      endExpired()
       begin()
       guard perform() else {
-        problem.failed("curl failed", log)
-        break
+        endAll()
+        continue
       }
       let earliest = [
         transfers.values.map(\.request.deadline).min(), queue.withLock { $0.deadline },
@@ -83,18 +83,23 @@ final class S3Thread: @unchecked Sendable {
       let rest = earliest.map { $0 - .now } ?? .seconds(60)
       let milliseconds = min(max((rest / .milliseconds(1)).rounded(.up), 0), 60_000)
       // A begun transfer has nothing to wait for yet where there is room for another: `perform` comes first.
-      guard curl_multi_poll(multi, nil, 0, CInt(milliseconds), nil) == CURLM_OK else {
-        problem.failed("curl failed", log)
-        break
-      }
+      if curl_multi_poll(multi, nil, 0, CInt(milliseconds), nil) != CURLM_OK { endAll() }
     }
-    // Also after a failure of curl: no request may wait for ever.
-    queue.withLock { $0.stop() }
     for transfer in Array(transfers.values) {
       remove(transfer)
       end(transfer, .failed, .unknown, nil)
     }
-    endHopeless()
+    endExpired()
+  }
+
+  /// Ends all transfers after a failure of curl, which lacks memory. The breaker opens, so that few requests follow.
+  private func endAll() {
+    for transfer in Array(transfers.values) {
+      remove(transfer)
+      end(transfer, .failed, .failed, "curl failed")
+    }
+    // Also if the failure came without a transfer: the thread must not spin.
+    usleep(100_000)
   }
 
   /// Begins requests while there is room. Writes leave half of it for reads.
@@ -142,27 +147,27 @@ final class S3Thread: @unchecked Sendable {
   }
 
   /// Ends what is late or has no chance.
-  private func endHopeless() {
+  private func endExpired() {
     let now = ContinuousClock.now
     for transfer in Array(transfers.values) where transfer.request.deadline <= now {
       remove(transfer)
       end(transfer, .timedOut, .failed, "no answer in time")
     }
-    for admitted in queue.withLock({ $0.takeHopeless(now: now) }) {
+    for admitted in queue.withLock({ $0.takeExpired(now: now) }) {
       // It was not sent, so it says nothing about the store.
       end(admitted, .failed, .unknown, nil)
     }
   }
 
   private func end(
-    _ transfer: S3Transfer, _ outcome: S3Request.Outcome, _ verdict: StoreBreaker.Verdict,
+    _ transfer: S3Transfer, _ outcome: S3Request.Outcome, _ verdict: RequestBreaker.Verdict,
     _ detail: String?
   ) {
     end((transfer.request, transfer.ticket), outcome, verdict, detail)
   }
 
   private func end(
-    _ admitted: S3Queue.Admitted, _ outcome: S3Request.Outcome, _ verdict: StoreBreaker.Verdict,
+    _ admitted: S3Queue.Admitted, _ outcome: S3Request.Outcome, _ verdict: RequestBreaker.Verdict,
     _ detail: String?
   ) {
     if verdict == .failed { counters.failures.add() }

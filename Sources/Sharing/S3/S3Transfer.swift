@@ -13,7 +13,7 @@ final class S3Transfer {
   private static let errorLimit = 4 << 10
 
   let request: S3Request
-  let ticket: StoreBreaker.Ticket
+  let ticket: RequestBreaker.Ticket
   /// curl's handle, valid as long as this object.
   let easy: UnsafeMutableRawPointer
   private let budget: ByteBudget
@@ -30,7 +30,7 @@ final class S3Transfer {
 
   /// Prepares a request. Returns `nil` if curl has no memory.
   init?(
-    _ request: S3Request, _ ticket: StoreBreaker.Ticket, _ configuration: S3Configuration,
+    _ request: S3Request, _ ticket: RequestBreaker.Ticket, _ configuration: S3Configuration,
     budget: ByteBudget
   ) {
     guard let easy = curl_easy_init() else { return nil }
@@ -63,11 +63,15 @@ final class S3Transfer {
   }
 
   private func configure(_ configuration: S3Configuration) -> Bool {
-    let settings = configuration.settings
     // The owner keeps this object until curl has given the handle back.
     let target = Unmanaged.passUnretained(self).toOpaque()
-    var isSet =
-      set(CURLOPT_NOSIGNAL, 1) && set(CURLOPT_PROTOCOLS_STR, "http,https")
+    return setOptions(configuration) && setReceiving(target)
+      && (request.isRead || setSending(target))
+  }
+
+  private func setOptions(_ configuration: S3Configuration) -> Bool {
+    let caFile = configuration.settings.caFile
+    return set(CURLOPT_NOSIGNAL, 1) && set(CURLOPT_PROTOCOLS_STR, "http,https")
       && set(CURLOPT_URL, configuration.base + request.path) && set(CURLOPT_PATH_AS_IS, 1)
       && set(CURLOPT_USERAGENT, "Pictor/\(pictorVersion)")
       && set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
@@ -76,9 +80,23 @@ final class S3Transfer {
       && set(CURLOPT_PROXY, "") && set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
       // A name server that does not answer must not delay the thread.
       && set(CURLOPT_QUICK_EXIT, 1)
-      && (settings.caFile.isEmpty || set(CURLOPT_CAINFO, settings.caFile))
+      // The file alone: curl would trust the system's folder as well.
+      && pictor_curl_set_pointer(easy, CURLOPT_CAPATH, nil) == CURLE_OK
+      && (caFile.isEmpty || set(CURLOPT_CAINFO, caFile))
       && pictor_curl_set_pointer(easy, CURLOPT_HTTPHEADER, fields) == CURLE_OK
-      && pictor_curl_set_pointer(easy, CURLOPT_WRITEDATA, target) == CURLE_OK
+      && pictor_curl_set_open_socket_function(
+        easy,
+        { _, _, address in
+          guard let address else { return CURL_SOCKET_BAD }
+          // Close-on-exec: imaging workers must not inherit connections.
+          return socket(
+            address.pointee.family, address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue),
+            address.pointee.protocol)
+        }) == CURLE_OK
+  }
+
+  private func setReceiving(_ target: UnsafeMutableRawPointer) -> Bool {
+    pictor_curl_set_pointer(easy, CURLOPT_WRITEDATA, target) == CURLE_OK
       && pictor_curl_set_write_function(
         easy, CURLOPT_WRITEFUNCTION,
         { bytes, size, count, context in
@@ -95,38 +113,28 @@ final class S3Transfer {
           let transfer = Unmanaged<S3Transfer>.fromOpaque(context).takeUnretainedValue()
           return transfer.takeField(size * count) ? size * count : 0
         }) == CURLE_OK
-      && pictor_curl_set_open_socket_function(
+  }
+
+  private func setSending(_ target: UnsafeMutableRawPointer) -> Bool {
+    set(CURLOPT_UPLOAD, 1) && set(CURLOPT_INFILESIZE, request.count)
+      && pictor_curl_set_pointer(easy, CURLOPT_READDATA, target) == CURLE_OK
+      && pictor_curl_set_read_function(
         easy,
-        { _, _, address in
-          guard let address else { return CURL_SOCKET_BAD }
-          // Close-on-exec: imaging workers must not inherit connections.
-          return socket(
-            address.pointee.family, address.pointee.socktype | CInt(SOCK_CLOEXEC.rawValue),
-            address.pointee.protocol)
+        { buffer, size, count, context in
+          guard let buffer, let context else { return Int(CURL_READFUNC_ABORT) }
+          let transfer = Unmanaged<S3Transfer>.fromOpaque(context).takeUnretainedValue()
+          let space = UnsafeMutableRawBufferPointer(start: buffer, count: size * count)
+          return transfer.give(space) ?? Int(CURL_READFUNC_ABORT)
         }) == CURLE_OK
-    if case .write(let body, _) = request.work {
-      isSet =
-        isSet && set(CURLOPT_UPLOAD, 1) && set(CURLOPT_INFILESIZE, body.count)
-        && pictor_curl_set_pointer(easy, CURLOPT_READDATA, target) == CURLE_OK
-        && pictor_curl_set_read_function(
-          easy,
-          { buffer, size, count, context in
-            guard let buffer, let context else { return Int(CURL_READFUNC_ABORT) }
-            let transfer = Unmanaged<S3Transfer>.fromOpaque(context).takeUnretainedValue()
-            let space = UnsafeMutableRawBufferPointer(start: buffer, count: size * count)
-            return transfer.give(space) ?? Int(CURL_READFUNC_ABORT)
-          }) == CURLE_OK
-        // A kept connection may have ended: curl begins again on another one.
-        && pictor_curl_set_pointer(easy, CURLOPT_SEEKDATA, target) == CURLE_OK
-        && pictor_curl_set_seek_function(
-          easy,
-          { context, offset, origin in
-            guard let context, origin == SEEK_SET else { return CInt(CURL_SEEKFUNC_CANTSEEK) }
-            Unmanaged<S3Transfer>.fromOpaque(context).takeUnretainedValue().sent = Int(offset)
-            return CInt(CURL_SEEKFUNC_OK)
-          }) == CURLE_OK
-    }
-    return isSet
+      // A kept connection may have ended: curl begins again on another one.
+      && pictor_curl_set_pointer(easy, CURLOPT_SEEKDATA, target) == CURLE_OK
+      && pictor_curl_set_seek_function(
+        easy,
+        { context, offset, origin in
+          guard let context, origin == SEEK_SET else { return CInt(CURL_SEEKFUNC_CANTSEEK) }
+          Unmanaged<S3Transfer>.fromOpaque(context).takeUnretainedValue().sent = Int(offset)
+          return CInt(CURL_SEEKFUNC_OK)
+        }) == CURLE_OK
   }
 
   // MARK: Callbacks
@@ -197,7 +205,7 @@ final class S3Transfer {
   // MARK: End
 
   /// Returns the outcome after curl has ended the transfer.
-  func end(_ code: CURLcode) -> (S3Request.Outcome, StoreBreaker.Verdict, detail: String?) {
+  func end(_ code: CURLcode) -> (S3Request.Outcome, RequestBreaker.Verdict, detail: String?) {
     var status = 0
     _ = pictor_curl_get_long(easy, CURLINFO_RESPONSE_CODE, &status)
     answer.status = status

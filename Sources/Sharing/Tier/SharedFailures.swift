@@ -71,10 +71,8 @@ final class SharedFailures: Sendable {
   /// Writes a failure, if it is one of all machines.
   func share(_ failure: SharedFailure, since mark: SharedMark) {
     guard let bytes = SharedFailureCoding.encode(failure, since: mark) else { return }
-    let command = RedisCommand([
-      Array("SET".utf8), Array(name(of: failure.key).utf8), bytes, Array("PX".utf8),
-      Array("\(failure.seconds * 1_000)".utf8),
-    ])
+    let command = RedisCommand(
+      setting: name(of: failure.key), to: bytes, milliseconds: failure.seconds * 1_000)
     client.send([command], on: .commands, within: nil) { [counters] outcome in
       let isWritten = (try? outcome.get())?.first == .status("OK")
       (isWritten ? counters.shared : counters.dropped).add()

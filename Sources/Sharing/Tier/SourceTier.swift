@@ -20,15 +20,22 @@ final class SourceTier: SharedSources {
     /// Digests of bytes that the store has, as far as this machine knows. One that it lost is noticed by its next
     /// reader.
     var stored = BoundedTable<String, Bool>(limit: 4_096)
+    /// Versions that were removed, by the source's key: a write may still be on its way, and other machines may write
+    /// them again.
+    var removed = BoundedTable<CacheKey, UInt64>(limit: 4_096)
+    /// How long the last write took.
+    var lastWrite = Duration.zero
   }
 
   /// The most sources, and their bytes, that wait to be written. They are those of the budget for downloads, or in files.
   private static let queueLimit = 1_024
   private static let queueBytes = 32 << 20
+  /// The longest wait in the queue, as the last write lets expect it, in which a source keeps its lease.
+  private static let leaseBound = Duration.seconds(1)
   /// The most sources that are written at a time.
   private static let concurrentWrites = 4
 
-  let counters = SharedTierCounters()
+  let counters = SharedCounters()
   private let client: RedisClient
   private let stream: PurgeStream
   private let store: any SharedStore
@@ -38,7 +45,10 @@ final class SourceTier: SharedSources {
   private let limit: Int
   private let leases: FleetLeases?
   private let failures: SharedFailures?
-  private let threads = BlockingThreads(name: "pictor-share", threads: 1)
+  /// Computes digests of what is written. A stalled disk must not delay reads.
+  private let writing = BlockingThreads(name: "pictor-share", threads: 1)
+  /// Computes digests of what was read, in memory.
+  private let reading = BlockingThreads(name: "pictor-check", threads: 1)
   private let state = Lock(State())
 
   /// - Parameters:
@@ -121,13 +131,14 @@ final class SourceTier: SharedSources {
       return nil
     }
     guard let file = await file(of: entry) else { return nil }
+    let source = make(file)
     // Checked last, too: a purge that arrives meanwhile counts.
-    guard isAllowed(request.key, mark) else {
+    guard isAllowed(request.key, mark), !isRemoved(source) else {
       counters.refused.add()
       return nil
     }
     counters.hits.add()
-    return make(file)
+    return source
   }
 
   private func isAllowed(_ key: CacheKey, _ mark: SharedMark) -> Bool {
@@ -138,7 +149,7 @@ final class SourceTier: SharedSources {
     switch await store.read(entry.name) {
     case .found(let file):
       guard file.count == entry.count,
-        (try? await threads.value(of: { FileDigest.sha256(of: file) })) == entry.digest
+        (try? await reading.value(of: { FileDigest.sha256(of: file) })) == entry.digest
       else {
         forget(entry)
         counters.refused.add()
@@ -159,17 +170,36 @@ final class SourceTier: SharedSources {
   /// The next write of these bytes sends them.
   private func forget(_ entry: SourceEntry) { state.withLock { $0.stored[entry.digest] = nil } }
 
+  // MARK: Removing
+
+  func remove(_ key: CacheKey, version: UInt64?) {
+    if let version { state.withLock { $0.removed.setNewest(version, for: key) } }
+    client.send([delete(key)], on: .commands, within: nil) { _ in }
+  }
+
+  private func delete(_ key: CacheKey) -> RedisCommand {
+    RedisCommand("DEL", prefix + LeaseName(.source, of: key).entry)
+  }
+
+  private func isRemoved(_ source: Source) -> Bool {
+    state.withLock { $0.removed[source.key] } == source.version
+  }
+
   // MARK: Writing
 
   func store(_ source: Source, since mark: SharedMark) {
     let count = source.file.count
-    guard count > 0, count <= limit else { return }
+    // Machines take fresh sources only.
+    guard count > 0, count <= limit, source.freshness.timeToLive(at: .now) > 0 else { return }
     guard store.isReady, client.isReady() else { return counters.dropped.add() }
     let (isQueued, mustStart) = state.withLock { state -> (Bool, Bool) in
-      guard state.queue.count < Self.queueLimit, state.bytes + count <= Self.queueBytes else {
-        return (false, false)
-      }
-      let lease = leases?.claim(LeaseName(.source, of: source.key))
+      // One that is larger than the queue is queued alone.
+      guard state.queue.count < Self.queueLimit,
+        state.bytes == 0 || count <= Self.queueBytes - state.bytes
+      else { return (false, false) }
+      // Others should not wait for a slow store: they would load the source in less time.
+      let wait = state.lastWrite * (state.queue.count / Self.concurrentWrites)
+      let lease = wait <= Self.leaseBound ? leases?.claim(LeaseName(.source, of: source.key)) : nil
       state.queue.append(Item(source: source, mark: mark, lease: lease))
       state.bytes += count
       let mustStart = state.running < Self.concurrentWrites
@@ -183,9 +213,13 @@ final class SourceTier: SharedSources {
 
   private func drain() async {
     while let item = next() {
+      let start = ContinuousClock.now
       let isWritten = await write(item)
       (isWritten ? counters.stores : counters.dropped).add()
-      state.withLock { $0.bytes -= item.source.file.count }
+      state.withLock { state in
+        state.bytes -= item.source.file.count
+        state.lastWrite = start.duration(to: .now)
+      }
     }
   }
 
@@ -201,9 +235,10 @@ final class SourceTier: SharedSources {
 
   private func write(_ item: Item) async -> Bool {
     let source = item.source
-    let life = SharedTier.lifetime(of: source.freshness, at: .now)
-    guard let digest = try? await threads.value(of: { FileDigest.sha256(of: source.file) }),
-      await storeBytes(source.file, digest: digest, life: life)
+    let life = VariantTier.lifetime(of: source.freshness, at: .now)
+    let milliseconds = life * 1_000
+    guard let digest = try? await writing.value(of: { FileDigest.sha256(of: source.file) }),
+      await storeBytes(source.file, digest: digest, life: life), !isRemoved(source)
     else {
       if let lease = item.lease { leases?.end(lease, admitting: nil) }
       return false
@@ -211,15 +246,23 @@ final class SourceTier: SharedSources {
     let entry = SourceEntry(
       digest: digest, count: source.file.count, metadata: coding.encode(source))
     let bytes = SharedEntry.bytes(item.mark, entry.bytes)
-    if let leases, let lease = item.lease {
-      let reply = try? await client.send([leases.write(bytes, life: life * 1_000, ending: lease)])
+    let isWritten = await put(bytes, of: source, for: milliseconds, ending: item.lease)
+    // It may have been removed after it was compared.
+    if isRemoved(source) { client.send([delete(source.key)], on: .commands, within: nil) { _ in } }
+    return isWritten
+  }
+
+  private func put(
+    _ bytes: [UInt8], of source: Source, for milliseconds: Int, ending lease: HeldLease?
+  ) async -> Bool {
+    if let leases, let lease {
+      let reply = try? await client.send([leases.write(bytes, life: milliseconds, ending: lease)])
         .first
       return leases.hasWritten(lease, reply)
     }
-    let command = RedisCommand([
-      Array("SET".utf8), Array((prefix + LeaseName(.source, of: source.key).entry).utf8), bytes,
-      Array("EX".utf8), Array("\(life)".utf8),
-    ])
+    let command = RedisCommand(
+      setting: prefix + LeaseName(.source, of: source.key).entry, to: bytes,
+      milliseconds: milliseconds)
     return (try? await client.send([command]).first) == .status("OK")
   }
 
@@ -231,45 +274,4 @@ final class SourceTier: SharedSources {
     state.withLock { $0.stored.setNewest(true, for: digest) }
     return true
   }
-}
-
-/// What Redis has of a source: the SHA-256 of its bytes in hexadecimal, their number, and the metadata.
-struct SourceEntry: Equatable {
-  /// The SHA-256 of the bytes, in hexadecimal.
-  let digest: String
-  /// The number of the bytes.
-  let count: Int
-  /// The metadata, as `SourceCoding` has it.
-  let metadata: [UInt8]
-
-  init(digest: String, count: Int, metadata: [UInt8]) {
-    self.digest = digest
-    self.count = count
-    self.metadata = metadata
-  }
-
-  /// Reads untrusted bytes.
-  init?(_ bytes: ArraySlice<UInt8>) {
-    let start = bytes.startIndex
-    guard bytes.count > 72,
-      let digest = String(validating: bytes[start..<start + 64], as: UTF8.self),
-      digest.utf8.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) })
-    else { return nil }
-    let count = bytes[start + 64..<start + 72].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-    guard count > 0, let count = Int(exactly: count) else { return nil }
-    self.init(digest: digest, count: count, metadata: Array(bytes[(start + 72)...]))
-  }
-
-  /// As bytes.
-  var bytes: [UInt8] {
-    var bytes = Array(digest.utf8)
-    withUnsafeBytes(of: UInt64(count).littleEndian) { bytes += $0 }
-    return bytes + metadata
-  }
-
-  /// The name of the bytes in the store.
-  var name: String { Self.name(of: digest) }
-
-  /// The name of bytes in the store.
-  static func name(of digest: String) -> String { "s:" + digest }
 }

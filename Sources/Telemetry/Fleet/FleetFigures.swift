@@ -2,7 +2,7 @@
 
 /// Figures of a machine in a fleet.
 public struct FleetFigures: Codable, Hashable, Sendable {
-  /// Whether both connections to Redis are ready: the breaker is closed.
+  /// Whether the connections for commands and for the purge stream are ready: their breakers are closed.
   public var isConnected = false
   /// Commands sent to Redis, besides those of the reader of the purge stream.
   public var commands = 0

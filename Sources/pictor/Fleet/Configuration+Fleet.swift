@@ -9,7 +9,7 @@ extension Configuration {
   func fleetConfiguration(
     folder: String?, environment: [String: String], _ problems: inout ConfigurationProblems
   ) -> FleetConfiguration? {
-    let store = storeConfiguration(environment: environment, &problems)
+    let bucket = bucketConfiguration(environment: environment, &problems)
     guard let setting = fleet.redis else { return nil }
     let address = problems.collect { () throws(ConfigurationError) in
       let text = try setting.value(environment: environment, at: "fleet.redis")
@@ -21,17 +21,17 @@ extension Configuration {
     }
     return address.map { address in
       var result = FleetConfiguration(address: address, settings: fleet, folder: folder)
-      result.store = store
+      result.bucket = bucket
       result.limits = failureLimits
       return result
     }
   }
 
   /// Returns the bucket that machines share; `nil` without one. Adds keys that cannot be used to `problems`.
-  private func storeConfiguration(
+  private func bucketConfiguration(
     environment: [String: String], _ problems: inout ConfigurationProblems
   ) -> S3Configuration? {
-    let settings = fleet.store
+    let settings = fleet.bucket
     if let (key, problem) = settings.conflict(hasRedis: fleet.redis != nil) {
       problems.add(at: key, problem)
       return nil

@@ -7,7 +7,8 @@ import Testing
 
 @Suite(.onOwnThreads) struct URLFuzzTests {
   static let words = [
-    "http://", "https://", "HTTP://", "local://", "local:///", "ftp://", "h", "Example.COM", "a.b",
+    "http://", "https://", "HTTP://", "local://", "local:///", "s3://", "ftp://", "h",
+    "Example.COM", "a.b",
     "/", "/", "//", ".", "..", "%2e", "%2F", "%25", "%", "%zz", "?", "#", "&", "=", "a=1", ":80",
     ":443", ":0", ":080", ":99999", "@", "u:p@", "[::1]", "[::FFFF:1.2.3.4]", "[", "]", "%5B", "é",
     "ä.de", "xn--", "\\", " ", "+", "{", "|", "\"", "<", "^", "`", "\u{7f}", "\t", "@2x.png",
@@ -19,7 +20,8 @@ import Testing
     try Fuzz.texts(
       "urls", usual: 4_000,
       make: { generator in
-        let start = generator.pick("http://h", "https://h/", "local:///", "", "HTTP://H")
+        let start = generator.pick(
+          "http://h", "https://h/", "local:///", "", "HTTP://H", "s3://bucket/", "s3://b")
         var bytes = Array((start + generator.sentence(of: Self.words, most: 8)).utf8)
         if generator.isOne(of: 3) { Damage.apply(to: &bytes, using: &generator) }
         return String(decoding: bytes, as: UTF8.self)
@@ -34,7 +36,10 @@ import Testing
           throw Fault(description: "\(text): \(url.text) is refused: \(error)")
         }
         try hold(again == url, "\(text): \(url) becomes \(again)")
-        try hold(try SourceURL(normalizing: url.text) == url, "\(url.text) has two forms")
+        // Names of objects have a parser of their own.
+        if url.scheme != .s3 {
+          try hold(try SourceURL(normalizing: url.text) == url, "\(url.text) has two forms")
+        }
         try hold(url.text.utf8.allSatisfy { (0x21...0x7e).contains($0) }, url.text)
         try hold((1...3).contains(url.density), "density \(url.density)")
         try hold(url.path.hasPrefix("/"), "path \(url.path)")

@@ -48,6 +48,13 @@ import Testing
           _ = HEIFContainer.codePoints(of: buffer)
           _ = Self.isSound(buffer, as: .jxl)
           _ = Self.isSound(buffer, as: .jp2)
+          if let item = AVIFItem(of: buffer), let start = item.data.baseAddress,
+            let base = buffer.baseAddress
+          {
+            let offset = start - base
+            try hold(
+              offset >= 0 && offset + item.data.count <= buffer.count, "an item from \(offset) on")
+          }
           return Self.isSound(buffer)
         }
         guard isSound else {

@@ -99,8 +99,7 @@ import Testing
     #expect(try get(third, "/late.jpg", "&w=30").status == 200)
   }
 
-  @Test func `a machine that has the image goes on serving it, and asks the origin itself`() throws
-  {
+  @Test func `a machine that has the image still serves it, and asks the origin itself`() throws {
     let first = try machines.start(0, ["--fleet.variant_limit", "0"])
     let second = try machines.start(1, ["--fleet.variant_limit", "0"])
     #expect(try machines.get(second).status == 200)

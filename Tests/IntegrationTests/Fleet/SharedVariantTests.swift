@@ -1,5 +1,6 @@
 // SharedVariantTests: real programs that share variants through a real Redis.
 
+import Platform
 import TestSupport
 import Testing
 
@@ -27,6 +28,53 @@ import Testing
     // It is in this machine's tiers now, and was not written again.
     #expect(try machines.cacheStatus(second).contains("detail=memory"))
     #expect(try machines.figures(second).stores == 0 && machines.figures(second).hits == 1)
+  }
+
+  @Test(arguments: [
+    ("max-age=600", 600), ("max-age=600, stale-while-revalidate=30, stale-if-error=90", 600),
+    ("max-age=20", 20),
+  ])
+  func `a variant's time in Redis follows its freshness`(control: String, seconds: Int) throws {
+    machines.origin.serve(
+      "/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40),
+      headers: ["Cache-Control: \(control)"])
+    let first = try machines.start(0)
+    _ = try share(from: first)
+    let name = try #require(
+      try server.command("KEYS", "pictor:v:*").split(separator: "\r\n").last.map(String.init))
+    let reply = try server.command("PTTL", name)
+    let milliseconds = try #require(Int(reply.dropFirst().filter(\.isNumber)))
+    // A test that waits for the processor for ten seconds is not seen as a fault.
+    #expect((((seconds - 10) * 1_000)...(seconds * 1_000)).contains(milliseconds), "\(reply)")
+  }
+
+  @Test(arguments: ["no-cache", "max-age=0", "no-store"])
+  func `what is never fresh is not shared, and no machine waits for it`(control: String)
+    async throws
+  {
+    // Given an origin whose body waits
+    let gate = Gate()
+    let bytes = try TestImages.jpeg(width: 60, height: 40)
+    machines.origin.route("/a.jpg") { _ in
+      .hold(gate, then: .ok(bytes, headers: ["Cache-Control: \(control)"]))
+    }
+    let pictors = try (0..<2).map { try machines.start($0, ["--fleet.lease_wait", "60s"]) }
+    let clients = BlockingThreads(name: "client", threads: 2, deadline: .seconds(60))
+    async let first = clients.value { [machines] in try? machines.get(pictors[0]).status }
+    try await eventually { machines.origin.activeRequests == 1 }
+    async let second = clients.value { [machines] in try? machines.get(pictors[1]).status }
+    try await eventually("the other machine waits") {
+      try machines.figures(pictors[1]).leasesWaited == 1
+    }
+    // When it arrives, then the other machine loads it itself, at once
+    gate.open()
+    #expect(try await first == 200)
+    #expect(try await second == 200)
+    #expect(machines.origin.received(at: "/a.jpg").count == 2)
+    for pictor in pictors {
+      let figures = try machines.figures(pictor)
+      #expect(figures.stores == 0 && figures.leasesTimedOut == 0 && figures.leasesHeld == 0)
+    }
   }
 
   @Test func `an entry of before a purge is refused by the machine that purged`() throws {

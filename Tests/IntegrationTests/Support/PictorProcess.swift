@@ -121,6 +121,13 @@ final class PictorProcess: Sendable {
     return found
   }
 
+  /// The names of its threads (proc_pid_comm(5)).
+  var threadNames: Set<String> {
+    let threads = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(id)/task")
+    return Set(
+      (threads ?? []).map { contents(of: "/proc/\(id)/task/\($0)/comm").filter { $0 != "\n" } })
+  }
+
   /// Waits until `count` workers have set themselves up, as far as the signals that they ignore, and returns their ids.
   /// The server is ready with the first of them; another one may not even have run.
   func preparedWorkers(_ count: Int) throws -> [pid_t] {

@@ -94,6 +94,19 @@ private final class Machine: ManagedTests {
     }
   }
 
+  @Test func `a failure that is passed on is not told again`() throws {
+    let key = try a.request().key.source
+    let cache = NegativeCache(policy: FailurePolicy(), purges: TestPurges(), fleet: fleet) {
+      UnixTime(seconds: 0)
+    }
+    let told = cache.add(.sourceNotFound(status: 404), of: key, since: 0, freshness: nil)
+    #expect(fleet.keys == [key])
+    fleet.removeFailure(of: key)
+    // As in a flight that waited for the one that failed.
+    #expect(cache.add(told, of: key, since: 0, freshness: nil) == told)
+    #expect(fleet.keys == [])
+  }
+
   @Test func `a failure to decode is told for the source, and that of a variant is not`()
     async throws
   {

@@ -61,6 +61,9 @@ private final class TestFleet: SharedCache, SharedSources {
   }
 
   func store(_ source: Source, since mark: SharedMark) { stored.withLock { $0.append(source) } }
+
+  let removed = Lock<[UInt64?]>([])
+  func remove(_ key: CacheKey, version: UInt64?) { removed.withLock { $0.append(version) } }
 }
 
 private final class Machine: ManagedTests {
@@ -128,6 +131,43 @@ private final class Machine: ManagedTests {
     fleet.other.withLock { $0 = other(at: 1_000) }
     _ = try await machine.manager.variant(for: try machine.request(scale: 0.25))
     #expect(machine.loader.started.value == 2)
+  }
+
+  @Test func `a source that does not decode is removed for all, and a retry asks the origin`()
+    async throws
+  {
+    fleet.other.withLock { $0 = other() }
+    machine.processor.failure.withLock { $0 = .undecodable(detail: "?") }
+    _ = try? await machine.manager.variant(for: try machine.request(scale: 0.5))
+    #expect(fleet.removed.withLock { $0 } == [9] && machine.loader.started.value == 0)
+    machine.processor.failure.withLock { $0 = nil }
+    // The shared tier still has it, as if another machine had shared it again.
+    _ = try await machine.manager.variant(
+      for: try machine.request(scale: 0.5) { $0.retriesFailed = true })
+    #expect(machine.loader.started.value == 1)
+  }
+
+  @Test func `a source that is gone is removed for all`() async throws {
+    _ = try await machine.manager.variant(for: try machine.request(scale: 0.5))
+    machine.loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
+    _ = try? await machine.manager.variant(
+      for: try machine.request(scale: 0.5) { $0.cache = .refresh })
+    #expect(fleet.removed.withLock { $0 } == [nil])
+  }
+
+  @Test(arguments: [("max-age=60", 0), ("no-cache", 1), ("no-store", 1)])
+  func `a response that others will not take ends its lease with its head`(
+    control: String, ends: Int
+  ) async throws {
+    let machine = ManagedTests(disk: TestDisk(), fleet: fleet)
+    let task = machine.asking(try machine.request(scale: 0.5))
+    try await eventually { machine.loader.started.value == 1 }
+    var head = OriginResponse(status: 200)
+    head.cacheControl = control
+    machine.loader.requests.withLock { $0.last }?.onHead?(head)
+    #expect(fleet.lease.ends.value == ends)
+    task.cancel()
+    _ = await task.result
   }
 
   @Test func `requests that ask for the origin do not ask the fleet`() async throws {

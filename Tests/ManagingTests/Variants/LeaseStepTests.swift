@@ -68,7 +68,7 @@ private final class Machine: ManagedTests {
     #expect(fleet.lease.ends.value >= 1)
   }
 
-  @Test func `a request that nobody waits for ends its lease`() async throws {
+  @Test func `a request without participants ends its lease`() async throws {
     let task = machine.asking(try machine.request(scale: 0.5))
     try await eventually { machine.loader.started.value == 1 }
     task.cancel()

@@ -56,8 +56,6 @@ private final class Machine: Sendable {
   }
 }
 
-private struct NotHeld: Error {}
-
 extension LeaseOutcome {
   fileprivate var name: String {
     switch self {

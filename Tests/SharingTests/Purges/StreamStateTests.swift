@@ -38,6 +38,23 @@ import Testing
     #expect(state().beginning(for: applied) == .purgeEverything(at(20)))
   }
 
+  @Test func `an epoch that was left must end, and sixteen are remembered`() throws {
+    var applied = AppliedPosition(epoch: "e", position: at(15))
+    for number in 0..<AppliedPosition.limit {
+      applied = applied.moved(to: at(1), epoch: "\(number)").moved(to: at(2), epoch: "\(number)")
+      #expect(state().beginning(for: applied) == .renewEpoch)
+      #expect(AppliedPosition(applied.text) == applied)
+    }
+    applied = applied.moved(to: at(1), epoch: "last")
+    #expect(applied.left.count == AppliedPosition.limit && applied.left.first == "15")
+    #expect(state().beginning(for: applied) == .purgeEverything(at(20)))
+  }
+
+  @Test func `a machine whose position is unknown purges everything`() {
+    #expect(state().beginning(for: .unknown) == .purgeEverything(at(20)))
+    #expect(AppliedPosition.unknown.moved(to: at(1), epoch: "e").left == [])
+  }
+
   @Test func `a position beyond the stream shows that Redis lost entries`() {
     #expect(state().beginning(for: AppliedPosition(epoch: "e", position: at(21))) == .renewEpoch)
   }
@@ -61,7 +78,10 @@ import Testing
     }
     let applied = AppliedPosition(epoch: "abc", position: at(3))
     #expect(AppliedPosition(applied.text) == applied)
-    for text in ["", "abc", "abc x", "a b c"] { #expect(AppliedPosition(text) == nil) }
+    for text in ["", "\n", "abc", "abc x\n", "a b c\n", "abc 3-0", "abc 3-0\n\n", "abc 3-0\na b\n"]
+    {
+      #expect(AppliedPosition(text) == nil)
+    }
   }
 
   @Test func `scopes are written on one line and read back`() throws {
@@ -81,7 +101,7 @@ import Testing
     ] { #expect(PurgeScope(json: text) == nil, "\(text)") }
   }
 
-  @Test func `entries of another kind are unknown, and damaged replies are none`() {
+  @Test func `entries of another kind are unknown, and damaged replies are rejected`() {
     func bytes(_ text: String) -> RedisReply { .bytes(Array(text.utf8)) }
     func entry(_ fields: RedisReply...) -> RedisReply { .list([bytes("5-1"), .list(fields)]) }
     #expect(StreamEntry(entry(bytes("epoch"), bytes("e")))?.content == .epoch("e"))
@@ -140,7 +160,7 @@ import Testing
     // A folder in its place cannot be read, not even by root.
     for name in ["fleet-purges", "fleet-position"] { mkdir(folder.path + "/" + name, 0o700) }
     #expect(files.readPurges() == [.everything])
-    #expect(files.readPosition() == nil)
+    #expect(files.readPosition() == .unknown)
   }
 
   @Test func `files are read back, and a damaged line purges everything`() throws {
@@ -154,5 +174,7 @@ import Testing
     #expect(files.readPurges() == [.tag("a"), .tag("b\n")])
     try folder.write("fleet-purges", bytes: Array("garbage\n".utf8))
     #expect(files.readPurges() == [.everything])
+    try folder.write("fleet-position", bytes: Array("garbage\n".utf8))
+    #expect(files.readPosition() == .unknown)
   }
 }

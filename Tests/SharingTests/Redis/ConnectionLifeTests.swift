@@ -8,7 +8,8 @@ import Testing
   private let start = ContinuousClock.now
 
   private func life() -> ConnectionLife {
-    ConnectionLife(interval: .seconds(1), patience: .seconds(2), now: start) { $0.lowerBound }
+    ConnectionLife(
+      BackOff(interval: .seconds(1)) { $0.lowerBound }, patience: .seconds(2), now: start)
   }
 
   private func ready() -> ConnectionLife {

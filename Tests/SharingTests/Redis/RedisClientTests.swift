@@ -24,7 +24,7 @@ import Testing
     try await eventually("the client is ready") { client.isReady() }
   }
 
-  @Test func `commands in one piece have their replies in order`() async throws {
+  @Test func `commands in one pipeline have their replies in order`() async throws {
     let server = try RedisServer()
     let client = try client(server.address)
     defer { client.stop() }

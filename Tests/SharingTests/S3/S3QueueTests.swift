@@ -18,16 +18,16 @@ import Testing
     }
     func next(mayWrite: Bool) -> S3Queue.Admitted? { queue.next(mayWrite: mayWrite) }
     func end(
-      _ admitted: S3Queue.Admitted, _ verdict: StoreBreaker.Verdict, now: ContinuousClock.Instant
+      _ admitted: S3Queue.Admitted, _ verdict: RequestBreaker.Verdict, now: ContinuousClock.Instant
     ) -> Bool { queue.end(admitted, verdict, now: now) }
-    func takeHopeless(now: ContinuousClock.Instant) -> [String] {
-      queue.takeHopeless(now: now).map(\.request.path)
+    func takeExpired(now: ContinuousClock.Instant) -> [String] {
+      queue.takeExpired(now: now).map(\.request.path)
     }
   }
 
   private func queue() throws -> Subject {
-    var settings = FleetStoreSettings()
-    settings.bucket = "shared"
+    var settings = SharedBucketSettings()
+    settings.name = "shared"
     settings.entryLimit = 100
     var configuration = try S3Configuration(settings, credentials: nil)
     configuration.queueLimit = 2
@@ -75,8 +75,8 @@ import Testing
     _ = queue.add(read("late", deadline: .seconds(1)), now: start)
     _ = queue.add(read("early", deadline: .seconds(5)), now: start)
     #expect(queue.queue.deadline == start + .seconds(1))
-    #expect(queue.takeHopeless(now: start).isEmpty)
-    #expect(queue.takeHopeless(now: start + .seconds(1)) == ["late"])
+    #expect(queue.takeExpired(now: start).isEmpty)
+    #expect(queue.takeExpired(now: start + .seconds(1)) == ["late"])
     #expect(queue.next(mayWrite: true)?.request.path == "early")
   }
 
@@ -87,7 +87,7 @@ import Testing
     _ = queue.add(write(10), now: start)
     let first = try #require(queue.next(mayWrite: true))
     #expect(queue.end(first, .failed, now: start))
-    #expect(queue.takeHopeless(now: start) == ["b", "w"])
+    #expect(queue.takeExpired(now: start) == ["b", "w"])
     #expect(!queue.add(read(), now: start) && !queue.queue.isReady(now: start))
   }
 
@@ -98,7 +98,7 @@ import Testing
     let later = start + .seconds(100)
     #expect(queue.add(read("probe", deadline: .seconds(101)), now: later))
     #expect(!queue.add(read("another", deadline: .seconds(101)), now: later))
-    #expect(queue.takeHopeless(now: later).isEmpty)
+    #expect(queue.takeExpired(now: later).isEmpty)
     let probe = try #require(queue.next(mayWrite: true))
     #expect(queue.end(probe, .alive, now: later))
     #expect(queue.add(read("another", deadline: .seconds(101)), now: later))
@@ -109,6 +109,6 @@ import Testing
     _ = queue.add(read("a"), now: start)
     queue.queue.stop()
     #expect(!queue.add(read("b"), now: start) && !queue.queue.isReady(now: start))
-    #expect(queue.takeHopeless(now: start) == ["a"])
+    #expect(queue.takeExpired(now: start) == ["a"])
   }
 }

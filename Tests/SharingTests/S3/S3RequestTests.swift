@@ -59,7 +59,7 @@ import Testing
 
   private func expect(
     _ answer: S3Answer, _ kind: S3Answer.Kind, _ meaning: S3Answer.Meaning,
-    _ verdict: StoreBreaker.Verdict, sourceLocation: SourceLocation = #_sourceLocation
+    _ verdict: RequestBreaker.Verdict, sourceLocation: SourceLocation = #_sourceLocation
   ) {
     let found = answer.meaning(for: kind)
     #expect(found.0 == meaning && found.1 == verdict, sourceLocation: sourceLocation)
@@ -83,10 +83,10 @@ import Testing
     expect(answer(200, stop: .noRoom, failure: "23"), .read, .failed, .alive)
     expect(answer(0, stop: .unreadable, failure: "42"), .write, .failed, .unknown)
     for status in [409, 412, 413, 507] { expect(answer(status), .write, .failed, .alive) }
-    for status in [0, 201, 307, 400, 403, 404, 500, 503] {
+    for status in [0, 202, 206, 307, 400, 403, 404, 500, 503] {
       expect(answer(status), .write, .failed, .failed)
     }
-    expect(answer(200), .write, .written, .alive)
+    for status in [200, 201, 204] { expect(answer(status), .write, .written, .alive) }
   }
 
   @Test func `a transfer that failed is a failure, whatever its status`() {

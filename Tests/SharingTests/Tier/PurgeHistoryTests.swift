@@ -155,7 +155,7 @@ import Testing
     #expect(history.position == at(10))
   }
 
-  @Test func `entries are read back, and damaged ones are none`() {
+  @Test func `entries are read back, and damaged ones are rejected`() {
     let mark = SharedMark(epoch: "abc", milliseconds: 1_700_000_000_000, number: 3)
     let bytes = SharedEntry.bytes(mark, [1, 2, 3])
     #expect(SharedEntry.read(bytes).map { $0.0 == mark && $0.1.elementsEqual([1, 2, 3]) } == true)

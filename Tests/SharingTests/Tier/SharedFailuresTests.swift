@@ -285,7 +285,7 @@ private final class Machine: Sendable {
         since: mark))
   }
 
-  @Test func `damaged and cut entries are none`() throws {
+  @Test func `damaged and cut entries are rejected`() throws {
     let bytes = try encoded()
     let read = try #require(SharedFailureCoding.decode(bytes, as: variant.source))
     #expect(read.0 == mark && read.1.clientSeconds == 60)
@@ -299,7 +299,7 @@ private final class Machine: Sendable {
     }
   }
 
-  @Test func `entries with a right checksum and wrong content are none`() throws {
+  @Test func `entries with a right checksum and wrong content are rejected`() throws {
     let content = Array(try #require(SharedEntry.read(try encoded())).1)
     func isRead(_ change: (inout [UInt8]) -> Void) -> Bool {
       var content = content

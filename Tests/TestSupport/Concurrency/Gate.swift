@@ -18,6 +18,9 @@ public final class Gate: Sendable {
   /// Whether the gate is open.
   public var isOpen: Bool { state.withLock { $0.isOpen } }
 
+  /// The number of tasks that wait in `pass`.
+  public var waiting: Int { state.withLock { $0.waiting.count } }
+
   /// Opens the gate for everything that waits, and for what comes later.
   public func open() {
     let waiting = state.withLock { state in

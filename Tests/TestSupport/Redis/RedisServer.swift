@@ -33,7 +33,7 @@ public final class RedisServer: Sendable {
       [
         "redis-server", "--port", "0", "--bind", "127.0.0.1", "--unixsocket", socketPath,
         "--dir", folder.path, "--save", "", "--loglevel", "warning",
-        "--maxmemory-policy", "volatile-ttl",
+        "--maxmemory-policy", "volatile-lfu",
       ] + options, output: .file(folder.path + "/log"))
     process.withLock { $0 = started }
     try blockUntil("redis-server answers") { (try? command("PING")) == "+PONG\r\n" }

@@ -62,7 +62,7 @@ struct DerivationStep: MissStep {
 
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     let request = miss.request
-    guard applies(to: request), !miss.hasEntry, miss.lease == nil else { return .next }
+    guard applies(to: request), !miss.hasEntry, miss.heldSource == nil else { return .next }
     let candidates = self.candidates.withLock { $0.candidates(for: request) }
     guard !candidates.isEmpty, await sources.entry(of: request.key.source) == nil else {
       return .next

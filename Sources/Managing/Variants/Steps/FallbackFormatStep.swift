@@ -28,9 +28,9 @@ struct FallbackFormatStep: MissStep {
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     guard let fallback = policy.fallback(for: miss.request) else { return .next }
     guard let loaded = miss.loaded else {
-      return miss.hasEntry ? .next : .fallback(fallback, miss.lease)
+      return miss.hasEntry ? .next : .fallback(fallback, miss.heldSource)
     }
     guard loaded.source.freshness.isStorable, miss.renewable == nil else { return .next }
-    return .fallback(fallback, SourceLease(loaded))
+    return .fallback(fallback, HeldSource(loaded))
   }
 }

@@ -20,7 +20,7 @@ struct LeaseStep: MissStep {
 
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     let request = miss.request
-    guard lookup.shares, miss.lease == nil, applies(to: request) else { return .next }
+    guard lookup.shares, miss.heldSource == nil, applies(to: request) else { return .next }
     let waits = await !shared.hasSource(of: request)
     // Without the source nothing is made that others could wait for.
     if waits, failures.failure(of: request, at: .loading) != nil { return .next }

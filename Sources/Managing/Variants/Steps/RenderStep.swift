@@ -43,7 +43,7 @@ struct RenderStep: MissStep {
     var info = VariantInfo(image, of: source, watermark: miss.watermark)
     if image.report.isDamaged {
       // Forces a new download, because the origin may soon have an intact image.
-      await sources.remove(source.key)
+      await sources.remove(source)
       info.isDamaged = true
       info.freshness = freshness.limited(info.freshness)
     }
@@ -70,7 +70,7 @@ struct RenderStep: MissStep {
         cause, of: watermark.key, since: overlay.generation, freshness: overlay.freshness
       ).ofWatermark
     }
-    if case .undecodable = error.cause { await sources.remove(source.key) }
+    if case .undecodable = error.cause { await sources.remove(source) }
     return failures.add(error, rendering: miss.request, of: source)
   }
 }

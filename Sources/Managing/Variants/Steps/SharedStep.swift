@@ -38,7 +38,7 @@ struct SharedStep: MissStep {
 
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     let request = miss.request
-    guard lookup.shares, miss.lease == nil, applies(to: request) else { return .next }
+    guard lookup.shares, miss.heldSource == nil, applies(to: request) else { return .next }
     let moment = failures.moment
     let (variant, failure) = await find(request)
     if let variant, let response = lookup.response(with: variant, timings: miss.timings) {

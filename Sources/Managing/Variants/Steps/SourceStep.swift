@@ -60,20 +60,20 @@ struct SourceStep: MissStep {
   private func source(
     of miss: Miss
   ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
-    guard let lease = miss.lease else {
+    guard let held = miss.heldSource else {
       return try await sources.source(for: miss.request, participant: miss.participant)
     }
     // The held load gets this flight's priority, and closing it closes this flight.
-    lease.participant.enter(0, participant: miss.participant, hasJoined: false)
+    held.participant.enter(0, participant: miss.participant, hasJoined: false)
     let generation = validity.generation
     do throws(ImageError) {
-      let loaded = try await lease.task.value.get()
+      let loaded = try await held.task.value.get()
       // A source from before a purge does not satisfy requests that joined this flight after the
       // purge.
       guard loaded.source.generation >= generation || !validity.isPurged(loaded.source) else {
         return try await sources.source(for: miss.request, participant: miss.participant)
       }
-      return (loaded, lease.participant.hasJoined)
+      return (loaded, held.participant.hasJoined)
     } catch .cancelled where !Task.isCancelled {
       // The holder of the source has left, but other requests wait for this variant.
       return try await sources.source(for: miss.request, participant: miss.participant)

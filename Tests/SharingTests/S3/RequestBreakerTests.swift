@@ -1,17 +1,17 @@
-// StoreBreakerTests: the breaker of a store, without requests and clocks.
+// RequestBreakerTests: the breaker of a store, without requests and clocks.
 
 import Testing
 
 @testable import Sharing
 
-@Suite struct StoreBreakerTests {
+@Suite struct RequestBreakerTests {
   private let start = ContinuousClock.now
 
-  private func breaker() -> StoreBreaker {
-    StoreBreaker(interval: .seconds(1)) { $0.lowerBound }
+  private func breaker() -> RequestBreaker {
+    RequestBreaker(BackOff(interval: .seconds(1)) { $0.lowerBound })
   }
 
-  private func opened() -> StoreBreaker {
+  private func opened() -> RequestBreaker {
     var breaker = breaker()
     _ = breaker.end(.ordinary, .failed, now: start)
     return breaker
@@ -19,7 +19,7 @@ import Testing
 
   @Test func `a closed breaker admits all, and stays closed while the store answers`() {
     var breaker = breaker()
-    for verdict in [StoreBreaker.Verdict.alive, .unknown] {
+    for verdict in [RequestBreaker.Verdict.alive, .unknown] {
       #expect(breaker.admit(now: start) == .ordinary)
       #expect(breaker.end(.ordinary, verdict, now: start) == false)
       #expect(breaker.state == .closed)
@@ -68,17 +68,18 @@ import Testing
   @Test func `requests of before the opening change nothing`() {
     var breaker = opened()
     let state = breaker.state
-    for verdict in [StoreBreaker.Verdict.failed, .alive, .unknown] {
+    for verdict in [RequestBreaker.Verdict.failed, .alive, .unknown] {
       #expect(breaker.end(.ordinary, verdict, now: start + .milliseconds(500)) == false)
       #expect(breaker.state == state && breaker.failures == 1)
     }
   }
 
   @Test func `jitter makes a pause longer and never shorter`() {
-    var breaker = StoreBreaker(interval: .seconds(1)) { range in
+    let backOff = BackOff(interval: .seconds(1)) { range in
       #expect(range.lowerBound == 1)
       return range.upperBound
     }
+    var breaker = RequestBreaker(backOff)
     _ = breaker.end(.ordinary, .failed, now: start)
     #expect(breaker.state == .open(start + .milliseconds(1_250)))
   }

@@ -1,10 +1,10 @@
-// StoreBreaker: the circuit breaker of a store that is asked by separate requests. Pure.
+// RequestBreaker: the circuit breaker of a store that is asked by separate requests. Pure.
 
 /// Whether requests are sent.
 ///
 /// A connection to Redis can be greeted, so its life cycle is its breaker (`ConnectionLife`). A store in HTTP has no
 /// greeting: the probe of the half-open breaker is one request, and all others fail at once meanwhile.
-struct StoreBreaker: Equatable {
+struct RequestBreaker: Equatable {
   enum State: Equatable {
     /// Requests are sent.
     case closed
@@ -30,25 +30,14 @@ struct StoreBreaker: Equatable {
     case unknown
   }
 
-  /// The longest pause, in intervals.
-  static let longestPause = ConnectionLife.longestPause
-
   private(set) var state = State.closed
-  /// Failures since the breaker was last closed.
-  private(set) var failures = 0
-  private let interval: Duration
-  private let jitter: @Sendable (ClosedRange<Double>) -> Double
+  private var backOff: BackOff
 
-  /// - Parameters:
-  ///   - interval: the pause after a first failure. It doubles with each further one, up to `longestPause` times.
-  ///   - jitter: returns a number in a range, so that machines do not ask again at one moment.
-  init(
-    interval: Duration,
-    jitter: @escaping @Sendable (ClosedRange<Double>) -> Double = { .random(in: $0) }
-  ) {
-    self.interval = interval
-    self.jitter = jitter
-  }
+  /// - Parameter backOff: the pauses in which no request is sent.
+  init(_ backOff: BackOff) { self.backOff = backOff }
+
+  /// Failures since the breaker was last closed.
+  var failures: Int { backOff.failures }
 
   /// Whether a request would be admitted.
   func isReady(now: ContinuousClock.Instant) -> Bool {
@@ -80,7 +69,7 @@ struct StoreBreaker: Equatable {
     case (.ordinary, _): return false
     case (.probe, .alive):
       state = .closed
-      failures = 0
+      backOff.succeed()
       return true
     case (.probe, .failed):
       open(now: now)
@@ -93,13 +82,6 @@ struct StoreBreaker: Equatable {
   }
 
   private mutating func open(now: ContinuousClock.Instant) {
-    let steps = min(1 << min(failures, 10), Self.longestPause)
-    failures += 1
-    // Never shorter than the interval, which bounds the time-outs of callers.
-    state = .open(now + interval * Double(steps) * jitter(1...1.25))
-  }
-
-  static func == (left: Self, right: Self) -> Bool {
-    left.state == right.state && left.failures == right.failures
+    state = .open(now + backOff.fail())
   }
 }

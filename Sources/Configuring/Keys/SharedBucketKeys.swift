@@ -1,13 +1,13 @@
-// FleetStoreKeys: the keys of the shared tier's bucket, `fleet.s3.…`.
+// SharedBucketKeys: the keys of the shared tier's bucket, `fleet.s3.…`.
 
 import Model
 import Platform
 
 extension Configuration {
   /// The keys of the bucket that machines share. Words are those of the member `s3` of a host rule.
-  static let fleetStoreKeys: [ConfigurationKey] = [
+  static let sharedBucketKeys: [ConfigurationKey] = [
     .text(
-      "fleet.s3.bucket", at: \.fleet.store.bucket,
+      "fleet.s3.bucket", at: \.fleet.bucket.name,
       purpose: "bucket through which machines share what does not fit into Redis; empty: none",
       allowed: "the name of a bucket, or nothing",
       where: { $0.isEmpty || SourceURL.isBucket($0) }),
@@ -19,35 +19,35 @@ extension Configuration {
         guard let text = value.text else { return false }
         let endpoint = ObjectStore.endpoint(text)
         guard text.isEmpty || endpoint != nil else { return false }
-        configuration.fleet.store.store.endpoint = endpoint
+        configuration.fleet.bucket.access.endpoint = endpoint
         return true
       },
       write: {
         // Without the slash at its end, as it is usually written.
         ConfigurationKey.quoted(
-          $0.fleet.store.store.endpoint.map { String($0.text.dropLast()) } ?? "")
+          $0.fleet.bucket.access.endpoint.map { String($0.text.dropLast()) } ?? "")
       }),
     .text(
-      "fleet.s3.region", at: \.fleet.store.store.region, purpose: "region that signatures name",
+      "fleet.s3.region", at: \.fleet.bucket.access.region, purpose: "region that signatures name",
       allowed: "up to 64 letters, digits, - and _", where: ObjectStore.isRegion),
     .text(
-      "fleet.s3.prefix", at: \.fleet.store.prefix,
+      "fleet.s3.prefix", at: \.fleet.bucket.prefix,
       purpose: "what the names of objects begin with; one for each fleet",
       allowed:
         "up to 256 letters, digits, and characters of -_./, without empty segments, . and ..",
-      where: FleetStoreSettings.isPrefix),
+      where: SharedBucketSettings.isPrefix),
     secret(
-      "fleet.s3.access_key", at: \.fleet.store.store.accessKey,
+      "fleet.s3.access_key", at: \.fleet.bucket.access.accessKey,
       purpose: "access key: literal, env:NAME or file:/path; empty: requests are not signed",
       allowed: "an access key, env:NAME or file:/path; or nothing"
     ) { AWSCredentials(accessKey: $0, secretKey: "-") != nil },
     secret(
-      "fleet.s3.secret_key", at: \.fleet.store.store.secretKey,
+      "fleet.s3.secret_key", at: \.fleet.bucket.access.secretKey,
       purpose: "secret access key: env:NAME or file:/path",
       allowed: "env:NAME or file:/path; or nothing"
     ) { _ in false },
     secret(
-      "fleet.s3.session_token", at: \.fleet.store.store.sessionToken,
+      "fleet.s3.session_token", at: \.fleet.bucket.access.sessionToken,
       purpose: "token of temporary credentials: env:NAME or file:/path",
       allowed: "env:NAME or file:/path; or nothing"
     ) { _ in false },
@@ -59,25 +59,25 @@ extension Configuration {
       read: { configuration, value in
         let addressing = value.text.flatMap { ObjectStore.Addressing(rawValue: $0) }
         guard addressing != nil || value.text == "auto" else { return false }
-        configuration.fleet.store.store.addressing = addressing
+        configuration.fleet.bucket.access.addressing = addressing
         return true
       },
-      write: { ConfigurationKey.quoted($0.fleet.store.store.addressing?.rawValue ?? "auto") }),
+      write: { ConfigurationKey.quoted($0.fleet.bucket.access.addressing?.rawValue ?? "auto") }),
     .duration(
-      "fleet.s3.timeout", at: \.fleet.store.timeout,
+      "fleet.s3.timeout", at: \.fleet.bucket.timeout,
       purpose: "longest wait for an entry of the bucket; writes may take ten times as long",
       in: .milliseconds(10)...(.seconds(60))),
     .boolean(
-      "fleet.s3.variants", at: \.fleet.store.variants,
+      "fleet.s3.variants", at: \.fleet.bucket.variants,
       purpose: "whether variants are shared by the bucket"),
     .boolean(
-      "fleet.s3.sources", at: \.fleet.store.sources,
+      "fleet.s3.sources", at: \.fleet.bucket.sources,
       purpose: "whether sources are shared by the bucket"),
     .size(
-      "fleet.s3.entry_limit", at: \.fleet.store.entryLimit,
+      "fleet.s3.entry_limit", at: \.fleet.bucket.entryLimit,
       purpose: "bytes of the largest entry of the bucket", atLeast: 64 << 10),
     .text(
-      "fleet.s3.ca_file", at: \.fleet.store.caFile,
+      "fleet.s3.ca_file", at: \.fleet.bucket.caFile,
       purpose: "certificate authorities for the endpoint, in PEM; empty: those of the system",
       allowed: "the path of a file, or nothing"
     ) { _ in true },

@@ -1,4 +1,4 @@
-// SharedObjectsTests: entries of the bucket as untrusted bytes.
+// BucketVariantsTests: entries of the bucket as untrusted bytes.
 
 import Model
 import Platform
@@ -6,11 +6,11 @@ import Testing
 
 @testable import Sharing
 
-@Suite struct SharedObjectsTests {
+@Suite struct BucketVariantsTests {
   private let mark = SharedMark(epoch: "abc", milliseconds: 1_700_000_000_000, number: 3)
   private let expires = UnixTime(seconds: 2_000)
 
-  private var entry: [UInt8] { SharedObjects.entry([1, 2, 3], mark, expires: expires) }
+  private var entry: [UInt8] { BucketVariants.entry([1, 2, 3], mark, expires: expires) }
 
   /// Returns the content that an entry passes on, and its mark; `nil` if it is refused.
   private func read(_ bytes: [UInt8], at seconds: Int) throws -> ([UInt8], SharedMark)? {
@@ -24,7 +24,7 @@ import Testing
         etag: "\"1\"", freshness: Freshness(receivedAt: .now, lifetime: 600)),
       body: .memory([UInt8]([1]).withUnsafeBytes { ImageBytes(copying: $0) }))
     let look = bytes.withUnsafeBytes {
-      SharedObjects.read($0, at: UnixTime(seconds: seconds)) {
+      BucketVariants.read($0, at: UnixTime(seconds: seconds)) {
         content = Array($0)
         return variant
       }
@@ -49,7 +49,7 @@ import Testing
     #expect(try read(entry + [0], at: 0) == nil)
   }
 
-  @Test func `entries of Redis are none of the bucket, and the other way round`() throws {
+  @Test func `entries of Redis are rejected in the bucket, and the other way round`() throws {
     #expect(try read(SharedEntry.bytes(mark, [UInt8](repeating: 9, count: 20)), at: 0) == nil)
     #expect(try read(SharedEntry.bytes(mark, [], as: .inBucket), at: 0) == nil)
     #expect(SharedEntry.read(entry) == nil)

@@ -1,4 +1,4 @@
-// S3Store: entries of the shared tier as objects of a bucket.
+// S3Bucket: entries of the shared tier as objects of a bucket.
 
 import Model
 import Platform
@@ -7,10 +7,10 @@ import Telemetry
 /// A bucket in S3's protocol. One thread (`pictor-s3`) has all connections; callers suspend.
 ///
 /// - A read ends within `fleet.s3.timeout`, a write within ten times of that.
-/// - After a failure the breaker is open and requests fail at once (`StoreBreaker`). So a store that is away costs callers
+/// - After a failure the breaker is open and requests fail at once (`RequestBreaker`). So a store that is away costs callers
 ///   at most one time-out an interval.
-/// - Bodies are received into memory files, which count against a budget. Whole bodies are never in an array.
-final class S3Store: SharedStore {
+/// - Bodies are received into memory files, which count against a budget.
+final class S3Bucket: SharedStore {
   /// The last second of the year 9999, which RFC 3339 can write.
   private static let lastSecond = 253_402_300_799
 
@@ -31,8 +31,8 @@ final class S3Store: SharedStore {
 
   var isReady: Bool { thread.queue.withLock { $0.isReady(now: .now) } }
 
-  /// Whether the breaker is open or half-open.
-  var isOpen: Bool { thread.queue.withLock { $0.breaker.state != .closed } }
+  /// Whether requests are sent, and the last ones were answered.
+  var isClosed: Bool { thread.queue.withLock { !$0.isStopped && $0.breaker.state == .closed } }
 
   /// Requests that wait to be sent.
   var waiting: Int { thread.queue.withLock { $0.count } }
@@ -93,7 +93,7 @@ final class S3Store: SharedStore {
   /// The figures, as `/stats` shows them.
   var figures: BucketFigures {
     var figures = BucketFigures()
-    figures.isReady = !isOpen
+    figures.isReady = isClosed
     figures.hits = counters.hits.value
     figures.misses = counters.misses.value
     figures.refused = counters.refused.value

@@ -1,11 +1,11 @@
-// FleetStoreKeysTests: the keys of the shared tier's bucket, and what they need of each other.
+// SharedBucketKeysTests: the keys of the shared tier's bucket, and what they need of each other.
 
 import Model
 import Testing
 
 @testable import Configuring
 
-@Suite struct FleetStoreKeysTests {
+@Suite struct SharedBucketKeysTests {
   /// Returns a configuration with options, whose names follow `fleet.`.
   private func configuration(_ options: KeyValuePairs<String, String>) throws -> Configuration {
     var configuration = Configuration()
@@ -25,15 +25,16 @@ import Testing
           addressing: "path", timeout: "1s", variants: false, sources: false, entry_limit: "1MiB",
           ca_file: "/ca.pem" } } }
         """, file: "x")
-    let store = configuration.fleet.store
-    #expect(store.store.endpoint?.text == "http://10.0.0.5:9000/")
-    #expect(store.store.region == "eu-west-3" && store.bucket == "shared" && store.prefix == "a/b/")
-    #expect(store.store.accessKey == .literal("AKID"))
-    #expect(store.store.secretKey == .environment("SECRET"))
-    #expect(store.store.sessionToken == .file("/token") && store.store.addressing == .path)
-    #expect(store.timeout == .seconds(1) && !store.variants && !store.sources)
-    #expect(store.entryLimit == 1 << 20 && store.caFile == "/ca.pem")
-    #expect(store.conflict(hasRedis: true) == nil)
+    let bucket = configuration.fleet.bucket
+    #expect(bucket.access.endpoint?.text == "http://10.0.0.5:9000/")
+    #expect(
+      bucket.access.region == "eu-west-3" && bucket.name == "shared" && bucket.prefix == "a/b/")
+    #expect(bucket.access.accessKey == .literal("AKID"))
+    #expect(bucket.access.secretKey == .environment("SECRET"))
+    #expect(bucket.access.sessionToken == .file("/token") && bucket.access.addressing == .path)
+    #expect(bucket.timeout == .seconds(1) && !bucket.variants && !bucket.sources)
+    #expect(bucket.entryLimit == 1 << 20 && bucket.caFile == "/ca.pem")
+    #expect(bucket.conflict(hasRedis: true) == nil)
     // What is printed is read back.
     var again = Configuration()
     try again.apply(json5: configuration.json5, file: "x")
@@ -41,19 +42,21 @@ import Testing
   }
 
   @Test func `without a bucket there is no store and no conflict`() {
-    let store = Configuration().fleet.store
-    #expect(!store.isOn && store.conflict(hasRedis: false) == nil)
+    let bucket = Configuration().fleet.bucket
+    #expect(!bucket.isOn && bucket.conflict(hasRedis: false) == nil)
   }
 
   @Test func `a bucket needs Redis, since purges arrive by its stream`() throws {
-    let store = try configuration(["s3.bucket": "shared"]).fleet.store
-    #expect(store.conflict(hasRedis: false)?.problem.contains("fleet.redis") == true)
-    #expect(store.conflict(hasRedis: true) == nil)
+    let bucket = try configuration(["s3.bucket": "shared"]).fleet.bucket
+    #expect(bucket.conflict(hasRedis: false)?.problem.contains("fleet.redis") == true)
+    #expect(bucket.conflict(hasRedis: true) == nil)
   }
 
   @Test(
     arguments: [
       (["s3.endpoint": "http://h"], "fleet.s3.bucket"),
+      (["s3.timeout": "1s"], "fleet.s3.bucket"), (["s3.ca_file": "/ca.pem"], "fleet.s3.bucket"),
+      (["s3.sources": "false"], "fleet.s3.bucket"),
       (["s3.bucket": "shared", "s3.access_key": "a"], "fleet.s3.access_key"),
       (["s3.bucket": "shared", "s3.secret_key": "env:A"], "fleet.s3.access_key"),
       (["s3.bucket": "shared", "s3.session_token": "env:A"], "fleet.s3.session_token"),
@@ -68,7 +71,7 @@ import Testing
     for (name, value) in options {
       try configuration.apply(option: "fleet." + name, value: value)
     }
-    #expect(configuration.fleet.store.conflict(hasRedis: true)?.key == key)
+    #expect(configuration.fleet.bucket.conflict(hasRedis: true)?.key == key)
   }
 
   @Test(arguments: [
@@ -93,13 +96,15 @@ import Testing
   }
 
   @Test func `secrets are read from where they are named`() throws {
-    let store = try configuration([
+    let bucket = try configuration([
       "s3.bucket": "shared", "s3.access_key": "AKID", "s3.secret_key": "env:SECRET",
-    ]).fleet.store
-    let credentials = try store.credentials(environment: ["SECRET": "s"])
+    ]).fleet.bucket
+    let credentials = try bucket.credentials(environment: ["SECRET": "s"])
     #expect(credentials?.accessKey == "AKID" && credentials?.secretKey == "s")
-    let error = #expect(throws: ConfigurationError.self) { try store.credentials(environment: [:]) }
+    let error = #expect(throws: ConfigurationError.self) {
+      try bucket.credentials(environment: [:])
+    }
     #expect(error?.problems.joined().contains("fleet.s3.secret_key") == true)
-    #expect(try Configuration().fleet.store.credentials(environment: [:]) == nil)
+    #expect(try Configuration().fleet.bucket.credentials(environment: [:]) == nil)
   }
 }

@@ -1,16 +1,15 @@
-// FleetStoreSettings+Credentials: what the keys `fleet.s3.…` need of each other, and the secrets that they name.
+// SharedBucketSettings+Credentials: what the keys `fleet.s3.…` need of each other, and the secrets that they name.
 
 import Model
 import Platform
 
-extension FleetStoreSettings {
+extension SharedBucketSettings {
   /// The first conflict between keys, and the key; `nil` if the keys fit.
   ///
   /// - Parameter hasRedis: whether there is a fleet.
   public func conflict(hasRedis: Bool) -> (key: String, problem: String)? {
     guard isOn else {
-      let others = FleetStoreSettings()
-      guard store == others.store else {
+      guard self == SharedBucketSettings() else {
         return ("fleet.s3.bucket", "it is empty: the other keys of fleet.s3 need a bucket")
       }
       return nil
@@ -21,13 +20,13 @@ extension FleetStoreSettings {
         "it needs fleet.redis: without its purges, machines would serve what others purged"
       )
     }
-    guard (store.accessKey == nil) == (store.secretKey == nil) else {
+    guard (access.accessKey == nil) == (access.secretKey == nil) else {
       return ("fleet.s3.access_key", "access_key and secret_key belong together")
     }
-    guard store.sessionToken == nil || store.accessKey != nil else {
+    guard access.sessionToken == nil || access.accessKey != nil else {
       return ("fleet.s3.session_token", "it requires access_key and secret_key")
     }
-    if store.addressing == .virtual, let host = store.endpoint?.host, IPAddress(host) != nil {
+    if access.addressing == .virtual, let host = access.endpoint?.host, IPAddress(host) != nil {
       return ("fleet.s3.addressing", "an endpoint that is an address needs 'path'")
     }
     return nil
@@ -39,7 +38,7 @@ extension FleetStoreSettings {
   public func credentials(
     environment: [String: String]
   ) throws(ConfigurationError) -> AWSCredentials? {
-    try store.credentials(at: "fleet.s3") { text, member throws(ConfigurationError) in
+    try access.credentials(at: "fleet.s3") { text, member throws(ConfigurationError) in
       // The member of a host rule is `s3.access_key`.
       try text.value(environment: environment, at: "fleet.\(member)")
     }

@@ -1,4 +1,4 @@
-// S3StoreTests: the store beside a bucket on real sockets, which fails in every way.
+// S3BucketTests: the store beside a bucket on real sockets, which fails in every way.
 
 import Model
 import Platform
@@ -19,7 +19,7 @@ extension SharedRead {
   }
 }
 
-@Suite(.onOwnThreads) struct S3StoreTests {
+@Suite(.onOwnThreads) struct S3BucketTests {
   private let server: S3Server
 
   init() throws { server = try S3Server() }
@@ -28,12 +28,12 @@ extension SharedRead {
   private func store(
     timeout: Duration = .seconds(20), interval: Duration = .seconds(600),
     endpoint: String? = nil, budget: ByteBudget = .unlimited, secret: String = S3Server.secret,
-    change: (inout FleetStoreSettings) -> Void = { _ in }
-  ) throws -> S3Store {
-    var settings = FleetStoreSettings()
-    settings.bucket = "shared"
-    settings.store.endpoint = ObjectStore.endpoint(endpoint ?? server.endpoint)
-    settings.store.region = S3Server.region
+    change: (inout SharedBucketSettings) -> Void = { _ in }
+  ) throws -> S3Bucket {
+    var settings = SharedBucketSettings()
+    settings.name = "shared"
+    settings.access.endpoint = ObjectStore.endpoint(endpoint ?? server.endpoint)
+    settings.access.region = S3Server.region
     settings.timeout = timeout
     settings.entryLimit = 1 << 20
     change(&settings)
@@ -41,11 +41,11 @@ extension SharedRead {
       settings,
       credentials: AWSCredentials(accessKey: S3Server.accessKey, secretKey: secret))
     configuration.retryInterval = interval
-    return try S3Store(configuration, budget: budget, log: .silent)
+    return try S3Bucket(configuration, budget: budget, log: .silent)
   }
 
   /// A write of a text.
-  private func write(_ store: S3Store, _ name: String, _ text: String) async -> Bool {
+  private func write(_ store: S3Bucket, _ name: String, _ text: String) async -> Bool {
     await store.write(name, head: Array(text.utf8), body: nil, lifetime: 60)
   }
 
@@ -63,6 +63,8 @@ extension SharedRead {
       server.origin.received(at: "/shared/pictor/v/01/23").first { $0.method == "PUT" })
     #expect(put.headers["content-length"] == "13" && put.headers["expect"] == nil)
     #expect(put.headers["content-type"] == "application/octet-stream")
+    let got = server.origin.received(at: "/shared/pictor/v/01/23").filter { $0.method == "GET" }
+    #expect(got.count == 2 && got.allSatisfy { $0.headers["range"] == nil })
     let expires = try #require(put.headers["x-amz-meta-expires"])
     let accepted = (before...UnixTime.now.seconds).map {
       S3Request.text(of: UnixTime(seconds: $0 + 3_600))
@@ -78,7 +80,7 @@ extension SharedRead {
     #expect(await write(store, "v:0123", "x"))
     #expect(server.objects.keys.sorted() == ["v/01/23"])
     let virtual = try self.store(endpoint: "http://localhost:\(server.origin.port)") {
-      $0.store.addressing = .virtual
+      $0.access.addressing = .virtual
     }
     _ = await virtual.read("v:0123")
     let request = try #require(server.origin.received(at: "/pictor/v/01/23").first)
@@ -286,7 +288,7 @@ extension SharedRead {
     #expect(server.requests == before + 1)
     gate.open()
     #expect(await probe.value == "x")
-    #expect(store.isReady && !store.isOpen)
+    #expect(store.isReady && store.isClosed)
   }
 
   @Test func `a store that restarts is used again`() async throws {

@@ -1,4 +1,4 @@
-// SharedObjects: variants in the bucket, checked like network input.
+// BucketVariants: variants in the bucket, checked like network input.
 
 import Model
 import Platform
@@ -7,7 +7,7 @@ import Telemetry
 /// Variants as objects of a bucket.
 ///
 /// An entry is that of Redis with its expiry, since a bucket has no TTL that readers could rely on.
-final class SharedObjects: Sendable {
+final class BucketVariants: Sendable {
   /// What a look-up found.
   enum Look {
     /// A variant and its mark, which has to be compared with the purges yet.
@@ -29,13 +29,13 @@ final class SharedObjects: Sendable {
   /// The longest metadata of an entry, and what frames it.
   static let frameLimit = 64 << 10
 
-  let store: S3Store
+  let store: S3Bucket
   private let coding: any VariantCoding
   private let state = Lock(State())
   /// Compares checksums: megabytes of them take longer than other tasks should wait.
   private let checking = BlockingThreads(name: "pictor-check", threads: 1)
 
-  init(store: S3Store, coding: any VariantCoding) {
+  init(store: S3Bucket, coding: any VariantCoding) {
     self.store = store
     self.coding = coding
   }
@@ -115,7 +115,7 @@ final class SharedObjects: Sendable {
     Task.detached { [self] in
       var isWritten = false
       if let content = coding.encode(variant) {
-        let life = SharedTier.lifetime(of: variant.info.freshness, at: .now)
+        let life = VariantTier.lifetime(of: variant.info.freshness, at: .now)
         isWritten = await store.write(
           name,
           head: Self.entry(
