@@ -126,9 +126,10 @@ public final class Fleet: SharedCache {
 
   /// See `SharedCache`.
   public func look(
-    for key: CacheKey, generation: Int, withFailure: Bool
+    for key: CacheKey, generation: Int, withFailure: Bool, takingLease: Bool
   ) async -> SharedLookup {
-    await tier.look(for: key, generation: generation, withFailure: withFailure)
+    await tier.look(
+      for: key, generation: generation, withFailure: withFailure, takingLease: takingLease)
   }
 
   /// See `SharedCache`.

@@ -64,12 +64,14 @@ final class VariantCache: Sendable {
   /// that of some clients (`Vary`).
   static func mayBeShared(_ key: CacheKey) -> Bool { key.host != nil && key.variation == nil }
 
-  /// Returns the current variant in the shared tier, fresh or not, and the failure of its source.
-  func shared(_ key: CacheKey, withFailure: Bool) async -> SharedLookup {
+  /// Returns the current variant in the shared tier, fresh or not, and the failure of its source; with `takingLease` also
+  /// the lease of a variant that is absent.
+  func shared(_ key: CacheKey, withFailure: Bool, takingLease: Bool) async -> SharedLookup {
     guard let fleet else { return SharedLookup() }
     // Before the look-up: a purge that is applied meanwhile covers the result.
     let generation = validity.generation
-    var found = await fleet.look(for: key, generation: generation, withFailure: withFailure)
+    var found = await fleet.look(
+      for: key, generation: generation, withFailure: withFailure, takingLease: takingLease)
     found.variant = found.variant.flatMap { current($0) }
     return found
   }

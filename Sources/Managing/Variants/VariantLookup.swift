@@ -35,12 +35,22 @@ struct VariantLookup: Sendable {
   /// Whether there is a shared tier.
   var shares: Bool { cache.shares }
 
-  /// Looks in the shared tier. Returns the failure of the source, too.
+  /// What the shared tier has for a request, and the lease of what it does not have.
+  struct Shared {
+    var variant: CachedVariant?
+    var failure: SharedFailure?
+    var lease: (any WorkLease)?
+  }
+
+  /// Looks in the shared tier. See `SharedCache.look`.
   func shared(
-    _ request: ImageRequest, withFailure: Bool
-  ) async -> (variant: CachedVariant?, failure: SharedFailure?) {
-    let found = await cache.shared(request.key, withFailure: withFailure)
-    return (found.variant.map { cached($0, tier: .shared, for: request) }, found.failure)
+    _ request: ImageRequest, withFailure: Bool, takingLease: Bool
+  ) async -> Shared {
+    let found = await cache.shared(
+      request.key, withFailure: withFailure, takingLease: takingLease)
+    return Shared(
+      variant: found.variant.map { cached($0, tier: .shared, for: request) },
+      failure: found.failure, lease: found.lease)
   }
 
   /// Takes the lease of a variant in the fleet, or waits for it. See `VariantCache`.

@@ -45,11 +45,16 @@ public struct SharedLookup: Sendable {
   public var variant: Variant?
   /// The failure of its source.
   public var failure: SharedFailure?
+  /// The variant's lease, if it was asked for and free, and nothing was found. The caller has to end it.
+  public var lease: (any WorkLease)?
 
   /// Creates a result; by default nothing was found.
-  public init(variant: Variant? = nil, failure: SharedFailure? = nil) {
+  public init(
+    variant: Variant? = nil, failure: SharedFailure? = nil, lease: (any WorkLease)? = nil
+  ) {
     self.variant = variant
     self.failure = failure
+    self.lease = lease
   }
 }
 
@@ -65,7 +70,10 @@ public protocol SharedCache: Sendable {
   /// - Parameters:
   ///   - generation: the generation that the variant gets, read before the call (`PurgeList`).
   ///   - withFailure: whether to look for the failure.
-  func look(for key: CacheKey, generation: Int, withFailure: Bool) async -> SharedLookup
+  ///   - takingLease: whether to take the variant's lease if it is free and nothing is found, without a wait.
+  func look(
+    for key: CacheKey, generation: Int, withFailure: Bool, takingLease: Bool
+  ) async -> SharedLookup
   /// Shares a variant in the background, or drops it. Never blocks.
   func store(_ variant: Variant, since mark: SharedMark)
   /// Shares a failure in the background, or drops it: failures that may be this machine's own are not shared. Never

@@ -9,7 +9,7 @@ import Telemetry
 struct LeaseTiming: Sendable {
   /// How long a lease lasts without renewal: what a machine that dies costs others.
   var life = Duration.seconds(3)
-  /// The pause between renewals, which may be late by the rest of `life`.
+  /// The pause between renewals, shorter than `life`: a renewal may be late by the rest.
   var renewal = Duration.seconds(1)
   /// The longest wait for another machine.
   var wait = FleetSettings().leaseWait
@@ -58,7 +58,7 @@ final class FleetLeases: Sendable {
     of name: LeaseName, waits: Bool, look: RedisCommand,
     generation: () -> Int, read: (RedisReply, Int) async -> Shared?
   ) async -> LeaseOutcome<Shared> {
-    let token = "\(commands.machine)-\(lastToken.wrappingAdd(1, ordering: .relaxed).newValue)"
+    let token = newToken()
     let deadline = ContinuousClock.now + timing.wait
     var waiter: LeaseWaiter?
     defer { if let waiter { waiters.remove(waiter, of: name.digest) } }
@@ -104,6 +104,31 @@ final class FleetLeases: Sendable {
       case nil: break
       }
     }
+  }
+
+  /// An attempt to take a lease at the same time as its entry is asked for.
+  struct Attempt {
+    fileprivate let name: LeaseName
+    fileprivate let token: String
+    /// The command. Those that ask for the entry have to follow in the same pipeline.
+    let command: RedisCommand
+  }
+
+  /// Prepares an attempt, which takes a free lease unless one of the keys exists.
+  func attempt(_ name: LeaseName, unless found: [String]) -> Attempt {
+    let token = newToken()
+    return Attempt(
+      name: name, token: token,
+      command: commands.take(name, token: token, waits: false, unless: found))
+  }
+
+  /// Returns the lease that an attempt has taken.
+  func held(by attempt: Attempt, _ reply: RedisReply) -> HeldLease? {
+    reply == .integer(1) ? hold(attempt.name, token: attempt.token) : nil
+  }
+
+  private func newToken() -> String {
+    "\(commands.machine)-\(lastToken.wrappingAdd(1, ordering: .relaxed).newValue)"
   }
 
   private func served<Shared>(

@@ -69,8 +69,10 @@ struct LeaseCommands: Sendable {
   /// How long a lease lasts without renewal, in milliseconds.
   let life: Int
 
-  /// Takes a free lease, or adds the machine to those that wait. A retry with the same token takes it again.
+  /// Takes a free lease, or adds the machine to those that wait. A retry with the same token takes it again. Returns 1 if
+  /// the machine has it. If one of the further keys exists it does nothing, and returns 2.
   private static let take = """
+    for i=3,#KEYS do if redis.call('EXISTS',KEYS[i])==1 then return 2 end end
     local v=redis.call('GET',KEYS[1])
     if not v or v==ARGV[1] then
       redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2])
@@ -115,11 +117,18 @@ struct LeaseCommands: Sendable {
     return r
     """
 
-  func take(_ name: LeaseName, token: String, waits: Bool) -> RedisCommand {
-    RedisCommand(
-      "EVAL", Self.take, "2", prefix + "l:" + name.digest, prefix + "w:" + name.digest, token,
-      "\(life)",
-      waits ? machine : "")
+  /// Takes a lease.
+  ///
+  /// - Parameters:
+  ///   - waits: whether the machine gets a notice if another one has it.
+  ///   - found: keys of which one makes the lease needless, if it exists.
+  func take(
+    _ name: LeaseName, token: String, waits: Bool, unless found: [String] = []
+  ) -> RedisCommand {
+    let keys = [prefix + "l:" + name.digest, prefix + "w:" + name.digest] + found
+    let parts =
+      ["EVAL", Self.take, "\(keys.count)"] + keys + [token, "\(life)", waits ? machine : ""]
+    return RedisCommand(parts.map { Array($0.utf8) })
   }
 
   func renew(_ name: LeaseName, token: String) -> RedisCommand {

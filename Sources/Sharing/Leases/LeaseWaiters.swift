@@ -67,6 +67,11 @@ final class LeaseWaiters: Sendable {
     var isReading = false
   }
 
+  /// The longest wait for replies: Redis answers within a second if there is no notice.
+  private static let timeout = Duration.seconds(3)
+  /// The pause after a failure.
+  private static let pause = Duration.milliseconds(100)
+
   private let client: RedisClient
   private let commands: LeaseCommands
   private let state = Lock(State())
@@ -103,14 +108,17 @@ final class LeaseWaiters: Sendable {
     while isNeeded() {
       guard
         let replies = try? await client.send(
-          commands.readNotices, on: .notices, within: .seconds(3)),
+          commands.readNotices, on: .notices, within: Self.timeout),
         !replies.contains(where: { $0.error != nil })
       else {
         // Without Redis each wait ends by its own poll.
-        try? await Task.sleep(for: .milliseconds(100))
+        try? await Task.sleep(for: Self.pause)
         continue
       }
-      for notice in commands.notices(in: replies) {
+      let notices = commands.notices(in: replies)
+      // A server that answers at once, with nothing of use, must not keep the machine busy.
+      if notices.isEmpty { try? await Task.sleep(for: Self.pause / 10) }
+      for notice in notices {
         let waiting = state.withLock { $0.waiters[notice.digest] ?? [] }
         for waiter in waiting { waiter.tell(notice) }
       }

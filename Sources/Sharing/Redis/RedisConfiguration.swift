@@ -30,6 +30,6 @@ final class RedisCounters: Sendable {
   let timedOut = Counter()
   /// Error replies.
   let errors = Counter()
-  /// Connections that failed: refused, ended, silent, or with bytes that are no reply.
+  /// Connections that failed: refused, ended, silent, or with an invalid reply.
   let failures = Counter()
 }

@@ -50,8 +50,8 @@ final class SharedFailures: Sendable {
     guard let answer = try? await client.send([RedisCommand("PTTL", name(of: source))]).first,
       case .integer(let milliseconds) = answer
     else { return nil }
-    // Checked last: a purge that arrives meanwhile counts. An entry without a TTL, or with a longer one than it says, is
-    // of something else.
+    // Checked last: a purge that arrives meanwhile counts. An entry without a TTL, or with a longer one than it says,
+    // was not written by Pictor.
     guard milliseconds > 0, milliseconds <= failure.seconds * 1_000,
       stream.allows(source, mark: mark, filter: filter, isFailure: true)
     else {
@@ -85,7 +85,7 @@ final class SharedFailures: Sendable {
   }
 
   /// Machines of other limits have names of their own, and do not overwrite each other.
-  private func name(of source: CacheKey) -> String {
+  func name(of source: CacheKey) -> String {
     prefix + SharedEntry.digest(Array((limits + "\n" + source.text).utf8)[...])
   }
 }

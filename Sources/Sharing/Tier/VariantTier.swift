@@ -62,19 +62,27 @@ final class VariantTier: Sendable {
 
   /// Returns the variant and the failure of its source that no purge covers. Redis is asked once if there is no failure;
   /// the bucket, if Redis has neither.
-  func look(for key: CacheKey, generation: Int, withFailure: Bool) async -> SharedLookup {
+  ///
+  /// - Parameter takingLease: whether to take the lease if it is free and there is neither variant nor failure.
+  func look(
+    for key: CacheKey, generation: Int, withFailure: Bool, takingLease: Bool
+  ) async -> SharedLookup {
     let failures = withFailure ? failures : nil
     let name = LeaseName(.variant, of: key)
-    var commands = isOn ? [RedisCommand("GET", prefix + name.entry)] : []
+    let keys = [prefix + name.entry] + (failures.map { [$0.name(of: key.source)] } ?? [])
+    let attempt = takingLease && isOn ? leases?.attempt(name, unless: keys) : nil
+    var commands = attempt.map { [$0.command] } ?? []
+    if isOn { commands.append(RedisCommand("GET", prefix + name.entry)) }
     if let failures { commands.append(failures.look(for: key.source)) }
     guard !commands.isEmpty, stream.isSynchronised, let replies = try? await client.send(commands),
       replies.count == commands.count
     else { return SharedLookup() }
     var found = SharedLookup()
+    let lease = attempt.flatMap { leases?.held(by: $0, replies[0]) }
     found.failure = await failures?.failure(of: key.source, in: replies[replies.count - 1])
     guard isOn else { return found }
     let look: Look
-    if case .bytes(let bytes) = replies[0] {
+    if case .bytes(let bytes) = replies[attempt == nil ? 0 : 1] {
       look = await read(bytes, as: key, name: name, generation: generation)
     } else if found.failure == nil {
       look = await inBucket(key, name: name, generation: generation)
@@ -87,6 +95,12 @@ final class VariantTier: Sendable {
       found.variant = variant
     case .refused: counters.refused.add()
     case .absent: counters.misses.add()
+    }
+    // A variant or a failure that came after the lease was taken.
+    if found.variant == nil, found.failure == nil, !Task.isCancelled {
+      found.lease = lease
+    } else {
+      lease?.end(admitting: nil)
     }
     return found
   }

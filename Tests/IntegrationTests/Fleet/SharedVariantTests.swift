@@ -151,8 +151,8 @@ import Testing
     }
     let after = try machines.figures(first)
     server.thaw()
-    // The variant and the failure of its source.
-    #expect(after.commands - before.commands == 2)
-    #expect(after.timedOut == 2)
+    // The lease, the variant and the failure of its source.
+    #expect(after.commands - before.commands == 3)
+    #expect(after.timedOut == 3)
   }
 }

@@ -26,7 +26,9 @@ private final class TestFleet: SharedCache {
 
   var keys: [CacheKey] { failures.withLock { Array($0.keys) } }
 
-  func look(for key: CacheKey, generation: Int, withFailure: Bool) async -> SharedLookup {
+  func look(
+    for key: CacheKey, generation: Int, withFailure: Bool, takingLease: Bool
+  ) async -> SharedLookup {
     let failure = withFailure ? failures.withLock { $0[key.source] } : nil
     if withFailure { looks.add() }
     await gate.pass()

@@ -34,7 +34,9 @@ private final class TestFleet: SharedCache, SharedSources {
   let stored = Lock<[Source]>([])
 
   let sharesFailures = true
-  func look(for key: CacheKey, generation: Int, withFailure: Bool) async -> SharedLookup {
+  func look(
+    for key: CacheKey, generation: Int, withFailure: Bool, takingLease: Bool
+  ) async -> SharedLookup {
     SharedLookup()
   }
   func share(_ failure: SharedFailure, since mark: SharedMark) {

@@ -21,11 +21,20 @@ private final class TestFleet: SharedCache {
   let asked = Lock<[LeaseRequest]>([])
   /// What another machine makes; `nil`: the lease is free.
   let made = Lock<Variant?>(nil)
+  /// Whether a look-up takes the lease.
+  let isFree = Lock(false)
+  let failure = Lock<ImageError?>(nil)
 
   let sharesFailures = true
 
-  func look(for key: CacheKey, generation: Int, withFailure: Bool) async -> SharedLookup {
-    SharedLookup()
+  func look(
+    for key: CacheKey, generation: Int, withFailure: Bool, takingLease: Bool
+  ) async -> SharedLookup {
+    let failure = failure.withLock { $0 }.map {
+      SharedFailure(key: key.source, error: $0, seconds: 60, clientSeconds: 60)
+    }
+    return SharedLookup(
+      failure: failure, lease: takingLease && isFree.withLock { $0 } ? lease : nil)
   }
 
   func store(_ variant: Variant, since mark: SharedMark) {}
@@ -66,6 +75,41 @@ private final class Machine: ManagedTests {
     machine.openAll()
     _ = try await task.value
     #expect(fleet.lease.ends.value >= 1)
+  }
+
+  @Test func `a lease that the look-up has taken is not asked for again, and lasts as long`()
+    async throws
+  {
+    fleet.isFree.withLock { $0 = true }
+    let task = machine.asking(try machine.request(scale: 0.5))
+    try await eventually { machine.loader.started.value == 1 }
+    #expect(fleet.asked.withLock { $0.isEmpty } && fleet.lease.ends.value == 0)
+    machine.openAll()
+    _ = try await task.value
+    #expect(fleet.lease.ends.value >= 1)
+  }
+
+  @Test func `a lease that the look-up has taken ends, whatever answers`() async throws {
+    machine.openAll()
+    fleet.isFree.withLock { $0 = true }
+    // A failure of another machine.
+    fleet.failure.withLock { $0 = .sourceNotFound(status: 404) }
+    _ = try? await machine.manager.variant(for: try machine.request(scale: 0.5))
+    #expect(fleet.lease.ends.value == 1)
+    // A failure that is listed: no lease is taken.
+    _ = try? await machine.manager.variant(for: try machine.request(scale: 0.25))
+    #expect(fleet.lease.ends.value == 1 && machine.loader.started.value == 0)
+    // A plain source, and a request for caches alone: none is taken.
+    fleet.failure.withLock { $0 = nil }
+    _ = try await machine.manager.variant(for: try machine.request("http://origin/b.jpg"))
+    _ = try? await machine.manager.variant(
+      for: try machine.request("http://origin/c.jpg", scale: 0.5) { $0.cache = .only })
+    #expect(fleet.lease.ends.value == 1)
+    // A load that fails.
+    machine.loader.failure.withLock { $0 = .sourceError(status: 500) }
+    _ = try? await machine.manager.variant(
+      for: try machine.request("http://origin/d.jpg", scale: 0.5))
+    #expect(fleet.lease.ends.value >= 2)
   }
 
   @Test func `a request without participants ends its lease`() async throws {

@@ -15,7 +15,9 @@ private final class TestFleet: SharedCache {
 
   var keys: [CacheKey] { variants.withLock { Array($0.keys) } }
 
-  func look(for key: CacheKey, generation: Int, withFailure: Bool) async -> SharedLookup {
+  func look(
+    for key: CacheKey, generation: Int, withFailure: Bool, takingLease: Bool
+  ) async -> SharedLookup {
     let variant = variants.withLock { $0[key] }.map { variant in
       var info = variant.info
       info.generation = generation

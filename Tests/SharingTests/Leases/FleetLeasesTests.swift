@@ -46,6 +46,10 @@ private final class Machine: Sendable {
     return lease
   }
 
+  func look(_ key: CacheKey, takingLease: Bool = true) async -> SharedLookup {
+    await fleet.look(for: key, generation: 0, withFailure: true, takingLease: takingLease)
+  }
+
   func store(_ key: CacheKey) throws {
     let info = VariantInfo(
       .image(RenderedImage(format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1)),
@@ -113,6 +117,39 @@ extension LeaseOutcome {
     try await eventually { a.figures.leasesHeld == 0 && a.figures.stores == 1 }
     // The lease, the set and the notices are gone.
     try await eventually { try server.command("KEYS", "pictor:[lwn]:*") == "*0\r\n" }
+  }
+
+  @Test func `a look-up takes a free lease in its round trip, and none beside a variant`()
+    async throws
+  {
+    let (a, b) = (try await machine(), try await machine())
+    #expect(await a.look(key, takingLease: false).lease == nil)
+    let calls = try server.calls(of: "eval")
+    let lease = try #require(await a.look(key).lease)
+    #expect(try server.calls(of: "eval") == calls + 1 && a.figures.leasesHeld == 1)
+    // Another machine waits for it.
+    #expect(await b.look(key).lease == nil)
+    let wait = try await waiting(b)
+    try a.store(key)
+    lease.end(admitting: nil)
+    #expect(await wait.value.name == "shared")
+    try await eventually { a.figures.leasesHeld == 0 && a.figures.stores == 1 }
+    let found = await b.look(key)
+    #expect(found.variant != nil && found.lease == nil && b.figures.leasesHeld == 0)
+    try await eventually { try server.command("KEYS", "pictor:[lwn]:*") == "*0\r\n" }
+  }
+
+  @Test func `a look-up that is cancelled leaves no lease`() async throws {
+    let a = try await machine()
+    server.freeze()
+    let look = Task { [key] in await a.look(key).lease == nil }
+    try await eventually { a.figures.commands > 0 }
+    look.cancel()
+    server.thaw()
+    #expect(await look.value)
+    try await eventually {
+      try a.figures.leasesHeld == 0 && server.command("KEYS", "pictor:l:*") == "*0\r\n"
+    }
   }
 
   @Test func `one that comes when the work is done takes no lease`() async throws {

@@ -34,7 +34,7 @@ private final class Machine: Sendable {
   var figures: FleetFigures { fleet.figures }
 
   func failure(of key: CacheKey) async -> SharedFailure? {
-    await fleet.look(for: key, generation: 0, withFailure: true).failure
+    await fleet.look(for: key, generation: 0, withFailure: true, takingLease: false).failure
   }
 }
 

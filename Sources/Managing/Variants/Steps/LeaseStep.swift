@@ -2,8 +2,8 @@
 
 import Model
 
-/// Takes the lease of the variant, or answers with what another machine makes meanwhile. `VariantService` ends the
-/// lease.
+/// Takes the lease of the variant, unless `SharedStep` has it, or answers with what another machine makes meanwhile.
+/// `VariantService` ends the lease.
 ///
 /// A machine that has the source does not wait: rendering costs less, and the other's source may be of other bytes.
 struct LeaseStep: MissStep {
@@ -14,13 +14,14 @@ struct LeaseStep: MissStep {
   let name = "lease"
 
   func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
-    guard lookup.shares, applies(to: plan.request) else { return .next("") }
+    guard lookup.shares, shared.mayLease(plan.request) else { return .next("") }
     return .next("one machine makes the variant; others wait for it")
   }
 
   func run(_ miss: inout Miss) async throws(ImageError) -> StepOutcome {
     let request = miss.request
-    guard lookup.shares, miss.heldSource == nil, applies(to: request) else { return .next }
+    guard lookup.shares, miss.heldSource == nil, miss.fleetLease == nil, shared.mayLease(request)
+    else { return .next }
     let waits = await !shared.hasSource(of: request)
     // Without the source nothing is made that others could wait for.
     if waits, failures.failure(of: request, at: .loading) != nil { return .next }
@@ -44,11 +45,5 @@ struct LeaseStep: MissStep {
       shared.keep(variant, for: request)
       return .response(response)
     }
-  }
-
-  /// Whether the work is worth a lease: a plain source is not shared as a variant.
-  private func applies(to request: ImageRequest) -> Bool {
-    request.options.cache != .only && request.transform != Transform()
-      && shared.applies(to: request)
   }
 }

@@ -4,7 +4,7 @@ import Model
 import Platform
 
 /// Answers a miss with a fresh variant that another machine has rendered, and stores it in this
-/// machine's tiers. Without one it lists another machine's failure to load or to decode the source as if it were
+/// machine's tiers. Without one it takes the lease, if that is free, in the same round trip (`LeaseStep`), and lists another machine's failure to load or to decode the source as if it were
 /// this machine's: the steps that follow answer with it.
 struct SharedStep: MissStep {
   private let lookup: VariantLookup
@@ -26,11 +26,14 @@ struct SharedStep: MissStep {
 
   func plan(_ plan: inout MissPlan) async -> PlannedOutcome {
     guard lookup.shares, applies(to: plan.request) else { return .next("") }
-    let (variant, failure) = await find(plan.request)
-    if let variant, let result = lookup.response(with: variant, timings: Timings()) {
+    let found = await find(plan.request, takingLease: false)
+    if let variant = found.variant, let result = lookup.response(with: variant, timings: Timings())
+    {
       return .response(result.status.headerValue, "a fresh entry of another machine")
     }
-    if let failure, await takes(failure, for: plan.request, hasEntry: plan.hasEntry) {
+    if let failure = found.failure,
+      await takes(failure, for: plan.request, hasEntry: plan.hasEntry)
+    {
       return .next("another machine remembers a failure: \(failure.error.code)")
     }
     return .next("absent, or this machine has another source")
@@ -40,12 +43,16 @@ struct SharedStep: MissStep {
     let request = miss.request
     guard lookup.shares, miss.heldSource == nil, applies(to: request) else { return .next }
     let moment = failures.moment
-    let (variant, failure) = await find(request)
-    if let variant, let response = lookup.response(with: variant, timings: miss.timings) {
+    let found = await find(request, takingLease: mayLease(request))
+    // `VariantService` ends it, whatever follows.
+    miss.fleetLease = found.lease
+    if let variant = found.variant,
+      let response = lookup.response(with: variant, timings: miss.timings)
+    {
       keep(variant.variant, for: request)
       return .response(response)
     }
-    if let failure { await list(failure, of: miss, since: moment) }
+    if let failure = found.failure { await list(failure, of: miss, since: moment) }
     return .next
   }
 
@@ -78,16 +85,22 @@ struct SharedStep: MissStep {
       && request.transform.watermark?.source.scheme != .local
   }
 
+  /// Whether the work on an answer is worth a lease: a plain source is not shared as a variant.
+  func mayLease(_ request: ImageRequest) -> Bool {
+    request.options.cache != .only && request.transform != Transform() && applies(to: request)
+  }
+
   /// Returns the fresh variant, unless this machine knows better, and the failure of the source.
   private func find(
-    _ request: ImageRequest
-  ) async -> (variant: CachedVariant?, failure: SharedFailure?) {
+    _ request: ImageRequest, takingLease: Bool
+  ) async -> VariantLookup.Shared {
     // A failure that is listed here needs no other.
     let isKnown = [.loading, .rendering].contains { failures.failure(of: request, at: $0) != nil }
-    let (variant, failure) = await lookup.shared(
-      request, withFailure: !isKnown && !request.options.retriesFailed)
-    guard let variant, await accepts(variant, for: request) else { return (nil, failure) }
-    return (variant, failure)
+    var found = await lookup.shared(
+      request, withFailure: !isKnown && !request.options.retriesFailed,
+      takingLease: takingLease && !isKnown)
+    if let variant = found.variant, !(await accepts(variant, for: request)) { found.variant = nil }
+    return found
   }
 
   /// Whether a shared variant is fresh, and this machine knows no better.
