@@ -134,7 +134,8 @@ extension Configuration {
       return try problems.check()
     }
     guard isAllowed else {
-      throw ConfigurationError(at: place, "\(value) is not allowed: \(key.allowed)")
+      throw ConfigurationError(
+        at: place, "\(SecretMask.masked("\(value)")) is not allowed: \(key.allowed)")
     }
   }
 

@@ -209,8 +209,8 @@ extension ImageManager: ManagerOperations {
   public func failedURLs() -> [FailedURL] { failures.all() }
 
   /// See `ManagerOperations`.
-  public func removeFailedURLs(_ url: SourceURL?) async -> Int {
-    await invalidation.removeFailures(of: url)
+  public func removeFailedURLs(_ url: SourceURL?) async throws(ImageError) -> Int {
+    try await invalidation.removeFailures(of: url)
   }
 
   /// See `ManagerOperations`.
@@ -240,6 +240,11 @@ extension ImageManager: CacheOperations {
   public func applyPurge(_ scope: PurgeScope) async throws(ImageError) {
     _ = try await invalidation.apply(scope)
   }
+
+  /// Makes the purges durable for which `applyPurge` could not.
+  ///
+  /// - Throws: `internal` if they still cannot.
+  public func recordPurges() async throws(ImageError) { try await invalidation.recordPurges() }
 
   /// See `CacheOperations`.
   public func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {

@@ -111,8 +111,8 @@ public final class Fleet: SharedCache {
 
   /// Publishes a purge that this machine has applied. Waits for Redis no longer than its time-out; if Redis is away,
   /// the purge waits on disk and is delivered later.
-  public func publish(_ scope: PurgeScope, number: Int) async {
-    await stream.publish(scope, number: number)
+  public func publish(_ scope: PurgeScope, number: Int) async throws(ImageError) {
+    try await stream.publish(scope, number: number)
   }
 
   /// See `SharedCache`.
@@ -156,11 +156,17 @@ public final class Fleet: SharedCache {
 
   /// Begins to follow the purge stream.
   ///
-  /// - Parameter apply: applies a purge to this machine's tiers, without publishing it.
+  /// - Parameters:
+  ///   - record: makes purges durable for which `apply` could not; throws if it still cannot.
+  ///   - apply: applies a purge to this machine's tiers, without publishing it. One that throws is in force and not
+  ///     durable.
   public func start(
+    recording record: @escaping @Sendable () async throws(ImageError) -> Void = {},
     applying apply: @escaping @Sendable (PurgeScope) async throws(ImageError) -> Void
   ) {
-    let reading = Task { [stream] in await stream.run(apply: apply) }
+    let reading = Task { [stream] in
+      await stream.run(PurgeStream.Application(apply: apply, record: record))
+    }
     let checking = Task { [self] in await checkPolicy() }
     work.withLock { $0 = [reading, checking] }
   }

@@ -107,7 +107,9 @@ final class Service: Sendable {
   func start() throws {
     try warnings.start()
     try imagers.start()
-    fleet?.start { [manager] scope throws(ImageError) in try await manager.applyPurge(scope) }
+    fleet?.start(
+      recording: { [manager] () throws(ImageError) in try await manager.recordPurges() },
+      applying: { [manager] scope throws(ImageError) in try await manager.applyPurge(scope) })
     try server.start()
     // Only now is it known which port any free one was.
     downloader.refuse(own: server.addresses)

@@ -123,9 +123,13 @@ struct StartCheck {
     }
   }
 
-  /// Checks that the file of certificate authorities contains any. curl reports that only at the first TLS connection.
+  /// Checks that the files of certificate authorities contain any. curl reports that only at the first TLS connection.
   private mutating func checkAuthorities() {
-    let path = parts.downloader.caFile
+    checkAuthorities(in: parts.downloader.caFile, at: "download.ca_file")
+    checkAuthorities(in: configuration.fleet.bucket.caFile, at: "fleet.s3.ca_file")
+  }
+
+  private mutating func checkAuthorities(in path: String, at key: String) {
     guard !path.isEmpty else { return }
     let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     // A file that cannot be read is already reported.
@@ -136,7 +140,7 @@ struct StartCheck {
     guard count >= 0 else { return }
     let text = String(decoding: bytes[..<count], as: UTF8.self)
     guard !text.contains("-----BEGIN ") else { return }
-    problems.add(at: "download.ca_file", "'\(path)' contains no PEM certificate")
+    problems.add(at: key, "'\(path)' contains no PEM certificate")
   }
 
   /// Checks that the file for the lines of requests can be opened, without creating it.

@@ -95,6 +95,13 @@ import Testing
     }
   }
 
+  @Test func `a password in an endpoint is not repeated`() throws {
+    let error = #expect(throws: ConfigurationError.self) {
+      try configuration(["s3.endpoint": "http://u:hunter2@h"])
+    }
+    #expect(error?.problems.joined().contains("hunter2") == false)
+  }
+
   @Test func `secrets are read from where they are named`() throws {
     let bucket = try configuration([
       "s3.bucket": "shared", "s3.access_key": "AKID", "s3.secret_key": "env:SECRET",

@@ -122,6 +122,7 @@ final class TestDisk: DiskCache {
   let purged = Lock<[Purge]>([])
   /// The gate at which purges wait.
   let purgeGate = Lock<Gate?>(nil)
+  func recordPurges() async throws(ImageError) {}
   func purge(_ purge: Purge) async throws(ImageError) -> Int? {
     purged.withLock { $0.append(purge) }
     await purgeGate.withLock { $0 }?.pass()

@@ -1,12 +1,13 @@
 """The cases: each measures and returns a Claim, or several."""
 
-from . import (beside, cache, coalescing, curves, disk, fleet, formats, growth, hits, layers, memory, misses, peak, photos, slow,
+from . import (beside, cache, coalescing, curves, disk, fleet, formats, growth, hits, layers, lone, memory, misses, peak, photos, slow,
                start, trace)
 
 #: In the order of the report.
 CASES = {
-    "hits": hits.run, "beside": beside.run, "misses": misses.run, "photos": photos.run, "disk": disk.run, "slow": slow.run,
-    "coalescing": coalescing.run, "memory": memory.run, "peak": peak.run, "layers": layers.run,
+    "hits": hits.run, "beside": beside.run, "misses": misses.run, "photos": photos.run, "sources": photos.run_others,
+    "lone": lone.run,
+    "disk": disk.run, "slow": slow.run, "coalescing": coalescing.run, "memory": memory.run, "peak": peak.run, "layers": layers.run,
     "formats": formats.run, "start": start.run, "cache": cache.run,
     "curves": curves.run, "trace": trace.run, "growth": growth.run, "fleet": fleet.run,
 }

@@ -15,6 +15,12 @@ KINDS = [
     ("1800.webp", 800, "jpeg", 1.25), ("1800.avif", 800, "jpeg", 1.25), ("2400.jpg", 800, "webp", 1.25),
     ("2400.jpg", 800, "avif", 2.0),
 ]
+#: The same of sources that pages have less often. nginx, thumbor and imgproxy leave some out; those rows have a dash.
+OTHER_KINDS = [
+    ("alpha.png", 300, "png", 1.25), ("palette.png", 300, "png", 1.25), ("deep.png", 300, "jpeg", 1.25),
+    ("1800.heic", 300, "jpeg", 1.25), ("1800.avif", 300, "jpeg", 1.25), ("800.jpg", 300, "webp", 1.25),
+    ("800.jpg", 300, "avif", 2.0), ("800.jpg", 300, "jxl", 1.25),
+]
 #: No worse likeness than this less than the best other's.
 SEEN = 0.003
 
@@ -52,6 +58,16 @@ def looks(name: str, kind: tuple[str, int, str], port: int, folder) -> tuple[flo
 
 def run(bench: Bench) -> Claim:
     images.make_photos(bench.images)
+    return measure(bench, "photos", "Photographs, beside imgproxy and thumbor", KINDS)
+
+
+def run_others(bench: Bench) -> Claim:
+    images.make_photos(bench.images)
+    images.make_other_photos(bench.images)
+    return measure(bench, "sources", "Other sources and results, beside imgproxy and thumbor", OTHER_KINDS)
+
+
+def measure(bench: Bench, claim: str, title: str, kinds) -> Claim:
     origin = bench.nginx("origin", ORIGIN, "/photo0-800.jpg")
     ports = {"Pictor": PICTOR, "imgproxy": IMGPROXY, "thumbor": THUMBOR}
     servers = {
@@ -63,7 +79,7 @@ def run(bench: Bench) -> Claim:
     else:
         print("bench: imgproxy is missing (IMGPROXY names it), so it is left out", flush=True)
     rows, marks, bars = [], [], {}
-    for *kind, bound in KINDS:
+    for *kind, bound in kinds:
         seen = {name: looks(name, kind, ports[name], bench.images) for name in servers}
         able = [name for name in ports if seen.get(name)]
         plans = {}
@@ -95,7 +111,7 @@ def run(bench: Bench) -> Claim:
     for server in [*servers.values(), origin]:
         server.stop()
     return Claim(
-        name="photos", title="Photographs, beside imgproxy and thumbor",
+        name=claim, title=title,
         how=f"{images.PHOTOS} photographs of Debian's mate-backgrounds, in turn; every request names a source never asked for; "
             "32 connections, 8 where a server does fewer than 20 a second; server, workers, origin and client share all "
             f"cores; all servers at their defaults, in turn, medians of {bench.rounds} rounds. SSIM and bytes are means.",

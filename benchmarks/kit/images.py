@@ -99,6 +99,24 @@ def make_photos(folder: Path) -> None:
         save("heifsave", "1800.avif", 1800, 1200, "--Q", 60, "--compression", "av1", "--effort", 1)
 
 
+def make_other_photos(folder: Path) -> None:
+    """Makes each photograph as a PNG with a transparent edge, with a palette and with 16 bits, and as HEIC."""
+    for number in range(PHOTOS):
+        at = lambda ending: folder / f"photo{number}-{ending}"
+        with Image.open(at("800.jpg")) as photo:
+            mask = Image.radial_gradient("L").resize(photo.size).point(lambda value: 255 - max(value - 128, 0) * 2)
+            alpha = photo.convert("RGBA")
+            alpha.putalpha(mask)
+            alpha.save(at("alpha.png"))
+            photo.quantize(256).save(at("palette.png"))
+        scratch = folder / "scratch.v"
+        output_of("vips", "colourspace", at("800.jpg"), scratch, "rgb16")
+        output_of("vips", "pngsave", scratch, at("deep.png"))
+        output_of("vips", "thumbnail", at("2400.jpg"), scratch, 1800)
+        output_of("vips", "heifsave", scratch, at("1800.heic"), "--Q", 60, "--compression", "hevc")
+        scratch.unlink()
+
+
 #: Twelve photographs for curves: skies, foliage, stone, fur, flowers. Debian's packages lomiri-wallpapers and
 #: mate-backgrounds.
 BACKGROUNDS = Path("/usr/share/backgrounds")

@@ -172,6 +172,11 @@ public final class DiskTier: DiskCache {
     }
   }
 
+  /// See `DiskCache`.
+  public func recordPurges() async throws(ImageError) {
+    _ = try await parts?.sweeper.perform(.writeDown).written()
+  }
+
   /// See `DiskCache`. Entries stored during the call may be removed too. Entries stored later stay,
   /// whenever their load began. Files are removed in the background, also after a restart.
   @discardableResult public func clear() async throws(ImageError) -> Int {

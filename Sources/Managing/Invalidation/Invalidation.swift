@@ -31,26 +31,33 @@ struct Invalidation: Sendable {
 
   /// Applies a purge, then tells the other machines, even if a step failed here.
   ///
-  /// - Throws: as `apply`.
+  /// - Throws: as `apply` and `SharedCache.publish`.
   func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
     let number = fleet?.beginPurge(scope) ?? 0
+    let result: Result<PurgeReport, ImageError>
     do throws(ImageError) {
-      let report = try await apply(scope)
-      await fleet?.publish(scope, number: number)
-      return report
+      result = .success(try await apply(scope))
     } catch {
-      await fleet?.publish(scope, number: number)
-      throw error
+      result = .failure(error)
     }
+    try await fleet?.publish(scope, number: number)
+    return try result.get()
   }
+
+  /// Makes purges durable that are in force and could not be recorded.
+  ///
+  /// - Throws: `internal` if they still cannot.
+  func recordPurges() async throws(ImageError) { try await disk.recordPurges() }
 
   /// Removes the remembered failures of one URL, or all, here and on machines that share them. Returns how many were
   /// here.
-  func removeFailures(of url: SourceURL?) async -> Int {
+  ///
+  /// - Throws: as `SharedCache.publish`.
+  func removeFailures(of url: SourceURL?) async throws(ImageError) -> Int {
     guard let fleet, fleet.sharesFailures else { return failures.removeAll(of: url) }
     let number = fleet.beginPurge(.failures(url))
     let count = failures.removeAll(of: url)
-    await fleet.publish(.failures(url), number: number)
+    try await fleet.publish(.failures(url), number: number)
     return count
   }
 

@@ -125,6 +125,10 @@ public protocol DiskCache: Sendable {
   /// - Returns: the number of removed entries; `nil` if the search continues in the background.
   /// - Throws: `internal` if the purge cannot be made durable.
   func purge(_ purge: Purge) async throws(ImageError) -> Int?
+  /// Makes the purges durable that are in force and could not be recorded before.
+  ///
+  /// - Throws: `internal` if they still cannot.
+  func recordPurges() async throws(ImageError)
   /// Removes all entries and returns their number. Look-ups find none of them after the call
   /// returns.
   ///

@@ -91,7 +91,10 @@ public protocol SharedCache: Sendable {
   /// - Returns: the purge's number, for `publish`.
   func beginPurge(_ scope: PurgeScope) -> Int
   /// Tells other machines of a purge that is applied here.
-  func publish(_ scope: PurgeScope, number: Int) async
+  ///
+  /// - Throws: `internal` if they cannot be told now, nor the purge recorded for later. As long as this process runs, they
+  ///   are told later nevertheless.
+  func publish(_ scope: PurgeScope, number: Int) async throws(ImageError)
 }
 
 /// The sources of the shared tier.

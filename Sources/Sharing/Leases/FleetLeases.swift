@@ -15,6 +15,8 @@ struct LeaseTiming: Sendable {
   var wait = FleetSettings().leaseWait
   /// The pause between two looks in case notices are lost, with jitter.
   var poll = Duration.milliseconds(200)
+  /// How long there is no wait after one that ended without a result.
+  var givenUp = Duration.seconds(1)
 }
 
 /// The leases of this machine.
@@ -22,6 +24,8 @@ final class FleetLeases: Sendable {
   private struct State {
     var held: [LeaseName: HeldLease] = [:]
     var isRenewing = false
+    /// When a wait for a source or one of its variants ended without a result.
+    var givenUp = BoundedTable<CacheKey, ContinuousClock.Instant>(limit: 1_024)
   }
 
   let counters = LeaseCounters()
@@ -48,21 +52,23 @@ final class FleetLeases: Sendable {
 
   // MARK: Taking
 
-  /// Takes the lease, or waits for its holder.
+  /// Takes the lease, or waits for its holder. A wait that ends without a result is followed by none for the same source
+  /// for a while: a request waits for its variant and for its source, together no longer than for one.
   ///
   /// - Parameters:
+  ///   - source: the source of the entry.
   ///   - look: the command that reads the entry.
   ///   - generation: returns the generation for what is found; read before each look.
   ///   - read: returns what a reply and a generation make, if it answers the request.
   func lease<Shared>(
-    of name: LeaseName, waits: Bool, look: RedisCommand,
+    of name: LeaseName, from source: CacheKey, waits: Bool, look: RedisCommand,
     generation: () -> Int, read: (RedisReply, Int) async -> Shared?
   ) async -> LeaseOutcome<Shared> {
     let token = newToken()
     let deadline = ContinuousClock.now + timing.wait
     var waiter: LeaseWaiter?
     defer { if let waiter { waiters.remove(waiter, of: name.digest) } }
-    var mayWait = waits
+    var mayWait = waits && !hasGivenUp(source)
     while true {
       var start = generation()
       // The lease first: if it is free, the reply to `look` has what its last holder wrote.
@@ -89,6 +95,7 @@ final class FleetLeases: Sendable {
       }
       guard let present = waiter, .now < deadline else {
         counters.timedOut.add()
+        state.withLock { $0.givenUp.setNewest(.now, for: source) }
         return .none
       }
       let pause = min(timing.poll * Double.random(in: 0.75...1.25), deadline - .now)
@@ -129,6 +136,10 @@ final class FleetLeases: Sendable {
 
   private func newToken() -> String {
     "\(commands.machine)-\(lastToken.wrappingAdd(1, ordering: .relaxed).newValue)"
+  }
+
+  private func hasGivenUp(_ source: CacheKey) -> Bool {
+    state.withLock { $0.givenUp[source] }.map { $0.duration(to: .now) < timing.givenUp } ?? false
   }
 
   private func served<Shared>(

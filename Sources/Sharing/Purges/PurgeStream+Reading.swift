@@ -11,8 +11,6 @@ extension PurgeStream {
     case redis(RedisFailure)
     /// A reply that the stream does not give.
     case unexpected(String)
-    case notApplied(ImageError)
-    case notWritten
     /// The epoch has ended, or the stream is gone.
     case otherEpoch
     /// Entries may have been trimmed before they were read.
@@ -23,9 +21,11 @@ extension PurgeStream {
 
   /// How long a read waits for entries.
   private static let block = Duration.seconds(1)
+  /// The pause before a failed write is repeated.
+  private static let pause = Duration.seconds(1)
 
   /// Follows the stream until the task is cancelled.
-  func run(apply: @escaping Application) async {
+  func run(_ application: Application) async {
     let (ready, signal) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
     client.onReady(.stream) { [connections] in
@@ -37,7 +37,7 @@ extension PurgeStream {
     for await _ in ready {
       while client.isReady(.stream), !Task.isCancelled {
         do throws(Interruption) {
-          try await follow(apply)
+          try await follow(application)
         } catch {
           isCurrent.store(false, ordering: .releasing)
           report(error)
@@ -54,17 +54,14 @@ extension PurgeStream {
     case .otherEpoch, .trimmed, .reconnected, .redis: break
     case .unexpected(let reply):
       log.warning("the purge stream cannot be read", fields: ["reply": .string(reply)])
-    case .notApplied(let error):
-      log.error("a purge of the fleet failed", fields: ["reason": .string("\(error)")])
-    case .notWritten: log.error("the position in the purge stream cannot be written")
     }
   }
 
-  private func follow(_ apply: Application) async throws(Interruption) {
+  private func follow(_ application: Application) async throws(Interruption) {
     let connection = connections.value
     // Redis has these, unless it has lost them.
     var acknowledged = history.withLock { $0.pending.acknowledged }
-    let state = try await begin(apply)
+    let state = try await begin(application)
     history.withLock { history in
       // Trimmed entries are unknown to a history that ends before them.
       if history.epoch != state.epoch || (!state.isWhole && history.position < state.oldest) {
@@ -73,16 +70,22 @@ extension PurgeStream {
     }
     // The history of the whole stream, and what was missed, without waiting.
     while !Task.isCancelled {
+      let begin = ContinuousClock.now
       let entries = try await entries(
         after: history.withLock { $0.position }, epoch: state.epoch,
         floor: history.withLock { $0.floor })
       // A connection may end and begin while a purge is applied, when nothing is read.
       guard connections.value == connection else { throw .reconnected }
+      if entries.isEmpty, isSynchronised, begin.duration(to: .now) < Self.block / 10 {
+        // A server that answers at once must not keep the machine busy.
+        try? await Task.sleep(for: Self.block / 20)
+      }
       let missed = entries.filter { $0.position > applied.withLock { $0?.position ?? .start } }
       // Many purges are one of everything.
       let isMany = !isSynchronised && missed.count >= PurgeCommands.many
-      if isMany { try await applyEverything(apply, upTo: state.newest, epoch: state.epoch) }
-      try await take(entries, apply, epoch: state.epoch)
+      if isMany { await applyEverything(application, upTo: state.newest, epoch: state.epoch) }
+      try await take(entries, application, epoch: state.epoch)
+      await repair(application)
       if entries.count < PurgeCommands.batch {
         await deliverAgain(history.withLock { $0.pending.missing(of: acknowledged) })
         acknowledged = []
@@ -95,7 +98,7 @@ extension PurgeStream {
   }
 
   /// Compares what this machine has applied with the stream, and purges everything if it may have missed a purge.
-  private func begin(_ apply: Application) async throws(Interruption) -> StreamState {
+  private func begin(_ application: Application) async throws(Interruption) -> StreamState {
     let epoch = String(UInt64.random(in: 0...(.max)), radix: 36)
     let before = applied.withLock { $0 }
     var state = try await state(epoch: epoch, lost: "", applied: before?.position)
@@ -107,10 +110,10 @@ extension PurgeStream {
     }
     switch beginning {
     case .read(let position):
-      if before == nil { try await move(to: position, epoch: state.epoch) }
+      if before == nil { await move(to: position, epoch: state.epoch) }
     case .purgeEverything(let position):
       log.warning("purges of the fleet may have been missed; everything is purged")
-      try await applyEverything(apply, upTo: position, epoch: state.epoch)
+      await applyEverything(application, upTo: position, epoch: state.epoch)
     case .renewEpoch: throw .unexpected("an epoch that does not change")
     }
     return state
@@ -145,7 +148,7 @@ extension PurgeStream {
   }
 
   private func take(
-    _ entries: [StreamEntry], _ apply: Application, epoch: String
+    _ entries: [StreamEntry], _ application: Application, epoch: String
   ) async throws(Interruption) {
     guard let last = entries.last else { return }
     let before = applied.withLock { $0?.position ?? .start }
@@ -156,42 +159,84 @@ extension PurgeStream {
         let isOwn = machine == self.machine
         // In the history before it is applied: a later mark is that of a machine without these entries.
         history.withLock { $0.add(scope, at: entry.position, own: isOwn ? number : nil) }
-        if !isOwn, entry.position > before { try await applyOne(scope, apply) }
+        if !isOwn, entry.position > before { await apply(scope, application) }
       case .unknown:
         history.withLock { $0.add(.everything, at: entry.position, own: nil) }
-        if entry.position > before { try await applyOne(.everything, apply) }
+        if entry.position > before { await apply(.everything, application) }
       }
-      // Only now: a purge that could not be applied is read again.
       history.withLock { $0.advance(to: entry.position) }
     }
-    if last.position > before { try await move(to: last.position, epoch: epoch) }
+    if last.position > before { await move(to: last.position, epoch: epoch) }
   }
 
   private func applyEverything(
-    _ apply: Application, upTo position: StreamPosition, epoch: String
-  ) async throws(Interruption) {
-    try await applyOne(.everything, apply)
+    _ application: Application, upTo position: StreamPosition, epoch: String
+  ) async {
+    await apply(.everything, application)
     let before = applied.withLock { $0.flatMap { $0.epoch == epoch ? $0.position : nil } }
-    try await move(to: max(position, before ?? .start), epoch: epoch)
+    await move(to: max(position, before ?? .start), epoch: epoch)
   }
 
-  private func applyOne(_ scope: PurgeScope, _ apply: Application) async throws(Interruption) {
-    do throws(ImageError) {
-      try await apply(scope)
-    } catch {
-      throw .notApplied(error)
-    }
+  /// Applies a purge. One that is not durable is in force: reading continues, and the file keeps the position before it.
+  private func apply(_ scope: PurgeScope, _ application: Application) async {
     counters.applied.add()
+    do throws(ImageError) {
+      try await application.apply(scope)
+    } catch {
+      let isNew = positionFile.withLock { file in
+        defer { file.isDurable = false }
+        return file.isDurable
+      }
+      guard isNew else { return }
+      log.error(
+        "purges of the fleet are in force and not durable", fields: ["reason": .string("\(error)")])
+    }
   }
 
-  /// Notes what is applied, in the file as well.
-  private func move(to position: StreamPosition, epoch: String) async throws(Interruption) {
-    let next =
-      applied.withLock { $0 }?.moved(to: position, epoch: epoch)
-      ?? AppliedPosition(epoch: epoch, position: position)
-    let isWritten = try? await threads.value { [files] in (try? files.write(next)) != nil }
-    guard isWritten == true else { throw .notWritten }
-    applied.withLock { $0 = next }
+  /// Notes what is applied, in the file as well as far as it is durable.
+  private func move(to position: StreamPosition, epoch: String) async {
+    applied.withLock { applied in
+      applied =
+        applied?.moved(to: position, epoch: epoch)
+        ?? AppliedPosition(epoch: epoch, position: position)
+    }
+    guard positionFile.withLock({ $0.isDurable }) else { return }
+    await writePosition()
+  }
+
+  private func writePosition() async {
+    guard let next = applied.withLock({ $0 }) else { return }
+    let isWritten =
+      (try? await threads.value { [files] in (try? files.write(next)) != nil }) == true
+    let was = positionFile.withLock { file in
+      defer {
+        file.isWritten = isWritten
+        file.retry = .now + Self.pause
+      }
+      return file.isWritten
+    }
+    guard was != isWritten else { return }
+    if isWritten {
+      log.info("the position in the purge stream can be written again")
+    } else {
+      log.error("the position in the purge stream cannot be written")
+    }
+  }
+
+  /// Tries again what the disk has refused.
+  private func repair(_ application: Application) async {
+    guard positionFile.withLock({ $0.isDue(now: .now) }) else { return }
+    if positionFile.withLock({ !$0.isDurable }) {
+      do throws(ImageError) {
+        try await application.record()
+      } catch {
+        positionFile.withLock { $0.retry = .now + Self.pause }
+        return
+      }
+      positionFile.withLock { $0.isDurable = true }
+      log.info("purges of the fleet are durable again")
+    }
+    await writePosition()
   }
 
   private func send(_ commands: [RedisCommand]) async throws(Interruption) -> [RedisReply] {

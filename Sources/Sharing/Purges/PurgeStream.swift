@@ -7,14 +7,21 @@ import Telemetry
 
 /// A machine's end of the purge stream. `PurgeStream+Reading` is the other half.
 final class PurgeStream: Sendable {
-  /// Applies a purge to this machine's tiers.
-  typealias Application = @Sendable (PurgeScope) async throws(ImageError) -> Void
+  /// What the reader does with purges of other machines.
+  struct Application: Sendable {
+    /// Applies one. If it throws, the purge is in force and not durable.
+    let apply: @Sendable (PurgeScope) async throws(ImageError) -> Void
+    /// Makes those durable for which `apply` could not.
+    let record: @Sendable () async throws(ImageError) -> Void
+  }
 
   /// The purges that wait for Redis, and which of their states is on disk.
   private struct Journal {
     var outbox: PurgeOutbox
     var version = 0
     var written = 0
+    /// What the file lacks at its end; `nil` if the file has to be written anew.
+    var tail: [PurgeScope]?
   }
 
   let counters = PurgeCounters()
@@ -27,6 +34,8 @@ final class PurgeStream: Sendable {
   /// Tells this machine's entries from those of others. A new one at each start.
   let machine = String(UInt64.random(in: 0...(.max)), radix: 36)
   let applied: Lock<AppliedPosition?>
+  /// Whether the file has the position, or may have it.
+  let positionFile = Lock(PositionFile())
   let history: Lock<PurgeHistory>
   /// Whether this machine has applied all that the stream had a moment ago.
   let isCurrent = Atomic<Bool>(false)
@@ -36,6 +45,7 @@ final class PurgeStream: Sendable {
   /// The connections of the reader so far.
   let connections = Counter()
   private let journal: Lock<Journal>
+  private let isRetrying = Atomic<Bool>(false)
   /// The number of this machine's last purge.
   private let lastNumber: Atomic<Int>
 
@@ -96,7 +106,9 @@ final class PurgeStream: Sendable {
   }
 
   /// Publishes a purge that is applied here. If Redis is away, the purge is in the journal when this returns.
-  func publish(_ scope: PurgeScope, number: Int) async {
+  ///
+  /// - Throws: `internal` if the journal cannot be written. That is tried again until it can.
+  func publish(_ scope: PurgeScope, number: Int) async throws(ImageError) {
     if client.isReady(), isSynchronised,
       let reply = try? await client.send([commands.add(scope, number: number, from: machine)])
         .first,
@@ -106,7 +118,9 @@ final class PurgeStream: Sendable {
       history.withLock { $0.pending.acknowledge(scope, number: number) }
       return
     }
-    await keep { $0.add(scope, number: number) }
+    guard await keep(isAddition: true, { $0.add(scope, number: number) }) else {
+      throw .internal(detail: "a purge cannot be recorded until Redis is back")
+    }
   }
 
   /// Whether a purge is in the stream. Notes a stream that is gone.
@@ -145,31 +159,73 @@ final class PurgeStream: Sendable {
     }
   }
 
-  /// Changes the journal, in memory and on disk.
-  private func keep(_ change: @Sendable (inout PurgeOutbox) -> Void) async {
+  /// Changes the journal, in memory and on disk. Returns whether it is on disk.
+  ///
+  /// - Parameter isAddition: whether `change` only adds, so that a line at the end of the file may suffice.
+  @discardableResult private func keep(
+    isAddition: Bool = false, _ change: @Sendable (inout PurgeOutbox) -> Void
+  ) async -> Bool {
     let (version, collapsed) = journal.withLock { journal in
+      let before = (journal.outbox.scopes.count, journal.outbox.isCollapsed)
       change(&journal.outbox)
       journal.version += 1
+      if isAddition, before.1 == journal.outbox.isCollapsed {
+        journal.tail?.append(contentsOf: journal.outbox.scopes.dropFirst(before.0))
+      } else {
+        journal.tail = nil
+      }
       return (
         journal.version, journal.outbox.isCollapsed ? journal.outbox.lastNumber : nil
       )
     }
     if let collapsed { history.withLock { $0.pending.collapse(upTo: collapsed) } }
     let isWritten = try? await threads.value { [self] in write(upTo: version) }
-    if isWritten != true {
+    if isWritten == true { return true }
+    if !isRetrying.exchange(true, ordering: .relaxed) {
       log.error("purges that wait for Redis cannot be written, and do not outlive this process")
+      retry()
+    }
+    return false
+  }
+
+  /// Writes the journal again until that succeeds.
+  private func retry() {
+    Task.detached { [weak self] in
+      while true {
+        try? await Task.sleep(for: .seconds(1))
+        guard let self else { return }
+        // Before the attempt: a change that fails after it begins another one.
+        isRetrying.store(false, ordering: .sequentiallyConsistent)
+        let version = journal.withLock { $0.version }
+        if (try? await threads.value { [self] in write(upTo: version) }) == true {
+          log.info("purges that wait for Redis can be written again")
+          return
+        }
+        if isRetrying.exchange(true, ordering: .sequentiallyConsistent) { return }
+      }
     }
   }
 
-  /// Writes the journal, unless a later state than `version` is on disk: so many changes at a time are one file. Called
+  /// Writes the journal, unless a later state than `version` is on disk: so many changes at a time are one write. Called
   /// on one thread, so a later file has later purges.
   private func write(upTo version: Int) -> Bool {
-    let (scopes, current) = journal.withLock { journal in
-      (journal.written < version ? journal.outbox.scopes : nil, journal.version)
+    let work = journal.withLock {
+      journal -> (scopes: [PurgeScope], tail: [PurgeScope]?, version: Int)? in
+      guard journal.written < version else { return nil }
+      // A failed write may leave half a line: the next one writes the whole file.
+      defer { journal.tail = nil }
+      return (journal.outbox.scopes, journal.tail, journal.version)
     }
-    guard let scopes else { return true }
-    guard (try? files.write(scopes)) != nil else { return false }
-    journal.withLock { $0.written = current }
+    guard let work else { return true }
+    do {
+      if let tail = work.tail { try files.append(tail) } else { try files.write(work.scopes) }
+    } catch {
+      return false
+    }
+    journal.withLock { journal in
+      journal.written = work.version
+      if journal.version == work.version { journal.tail = [] }
+    }
     return true
   }
 }

@@ -186,7 +186,9 @@ final class RedisConnection {
 
   private func greeted(_ replies: [RedisReply]) {
     if let error = replies.lazy.compactMap(\.error).first {
-      return fail(error.description, now: .now)
+      // A server without AUTH repeats its arguments, the password among them.
+      let isSecret = configuration.address.password != nil && replies.first?.error != nil
+      return fail(isSecret ? "AUTH: \(error.kind)" : error.description, now: .now)
     }
     guard replies.last == .status("PONG") else { return fail("no PONG", now: .now) }
     life.greeted()

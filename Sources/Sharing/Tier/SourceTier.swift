@@ -98,7 +98,7 @@ final class SourceTier: SharedSources {
       return .shared(found)
     }
     let outcome: LeaseOutcome<Source> = await leases.lease(
-      of: name, waits: true, look: look, generation: request.generation
+      of: name, from: request.key, waits: true, look: look, generation: request.generation
     ) { reply, generation in
       await read(reply, for: request, generation: generation)
     }

@@ -150,7 +150,8 @@ final class VariantTier: Sendable {
     guard let leases, isOn, stream.isSynchronised else { return .none }
     let name = LeaseName(.variant, of: request.key)
     let outcome: LeaseOutcome<Variant> = await leases.lease(
-      of: name, waits: request.waits, look: RedisCommand("GET", prefix + name.entry),
+      of: name, from: request.key.source, waits: request.waits,
+      look: RedisCommand("GET", prefix + name.entry),
       generation: request.generation
     ) { reply, generation in
       guard case .bytes(let bytes) = reply,

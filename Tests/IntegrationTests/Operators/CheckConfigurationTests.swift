@@ -141,6 +141,12 @@ import Testing
       "download.ca_file: '\(folder.path)/text' contains no PEM certificate",
       of: ["--download.ca_file", folder.path + "/text"])
     try expect(
+      "fleet.s3.ca_file: '\(folder.path)/text' contains no PEM certificate",
+      of: [
+        "--fleet.redis", "redis://127.0.0.1", "--fleet.s3.bucket", "shared", "--fleet.s3.ca_file",
+        folder.path + "/text",
+      ])
+    try expect(
       "sources.local_root: '\(folder.path)/text' is not a folder",
       of: ["--sources.local_root", folder.path + "/text"])
     let proc = try run(["--check-config"] + right + ["--disk.path", "/proc/pictor/cache"])

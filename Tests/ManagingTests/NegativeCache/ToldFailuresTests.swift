@@ -164,7 +164,7 @@ private final class Machine: ManagedTests {
       try await eventually { fleet.looks.value == looks + 1 }
       switch number {
       case 0: _ = try await c.manager.purge(.url(url))
-      case 1: _ = await c.manager.removeFailedURLs(nil)
+      case 1: _ = try await c.manager.removeFailedURLs(nil)
       default: try await c.manager.applyPurge(.failures(url))
       }
       fleet.gate.open()
@@ -185,8 +185,8 @@ private final class Machine: ManagedTests {
   {
     try await fail()
     let url = try SourceURL(parsing: "http://origin/a.jpg")
-    #expect(await a.manager.removeFailedURLs(url) == 1)
-    #expect(await a.manager.removeFailedURLs(nil) == 0)
+    #expect(try await a.manager.removeFailedURLs(url) == 1)
+    #expect(try await a.manager.removeFailedURLs(nil) == 0)
     #expect(fleet.published.withLock { $0 } == [.failures(url), .failures(nil)])
     let image = try b.request("http://origin/b.jpg", scale: 0.5)
     #expect(await b.failure(image) == nil)

@@ -61,6 +61,7 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
   ) -> Freshness {
     Freshness(receivedAt: now.time, lifetime: 0)
   }
+  func recordPurges() async throws(ImageError) {}
   func purge(_ purge: Purge) async throws(ImageError) -> Int? { 0 }
   func clear() async -> Int { 0 }
   func clean() async -> CleanReport { CleanReport() }

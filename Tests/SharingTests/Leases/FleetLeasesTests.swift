@@ -222,6 +222,9 @@ extension LeaseOutcome {
     let lease = try await a.take(key)
     #expect(await b.lease(key).name == "none")
     #expect(b.figures.leasesTimedOut == 1)
+    // Who has waited for the variant does not wait for its source, nor for another variant.
+    #expect(await b.lease(key).name == "none")
+    #expect(b.figures.leasesTimedOut == 1 && b.figures.leasesWaited == 1)
     lease.end(admitting: nil)
   }
 
@@ -255,7 +258,7 @@ extension LeaseOutcome {
     try a.store(key)
     lease.end(admitting: nil)
     #expect(await wait.value.name == "held")
-    await b.fleet.publish(.url(url), number: number)
+    try await b.fleet.publish(.url(url), number: number)
   }
 
   @Test func `a machine that has lost its lease overwrites nothing`() async throws {

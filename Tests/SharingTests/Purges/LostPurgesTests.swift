@@ -13,7 +13,7 @@ import Testing
   @Test func `a Redis without its data is a purge of everything`() async throws {
     let first = try await machine(0)
     let second = try await machine(1)
-    await first.fleet.purge(.tag("a"))
+    try await first.fleet.purge(.tag("a"))
     try await eventually { second.applied == [.tag("a")] }
     server.kill(losingData: true)
     try server.start()
@@ -22,7 +22,7 @@ import Testing
     }
     try await second.whenSynchronised()
     try await first.whenSynchronised()
-    await first.fleet.purge(.tag("b"))
+    try await first.fleet.purge(.tag("b"))
     try await eventually { second.applied.last == .tag("b") }
   }
 
@@ -36,14 +36,14 @@ import Testing
     } else {
       try server.command(parts[0])
     }
-    await first.fleet.purge(.tag("a"))
+    try await first.fleet.purge(.tag("a"))
     // Purges of the old stream may be lost, so everything is purged.
     for machine in [first, second] {
       try await eventually { machine.applied.contains(.everything) }
       try await machine.whenSynchronised()
     }
     try await eventually { first.fleet.figures.purgesWaiting == 0 }
-    await first.fleet.purge(.tag("b"))
+    try await first.fleet.purge(.tag("b"))
     try await eventually { second.applied.contains(.tag("b")) }
   }
 
@@ -51,7 +51,7 @@ import Testing
     let first = try await machine(0)
     let second = try await machine(1)
     await second.fleet.stop()
-    for tag in ["a", "b", "c"] { await first.fleet.purge(.tag(tag)) }
+    for tag in ["a", "b", "c"] { try await first.fleet.purge(.tag(tag)) }
     try server.command("XTRIM", "pictor:purges", "MAXLEN", "1")
     let again = try await machine(1)
     #expect(again.applied.first == .everything)
@@ -60,7 +60,7 @@ import Testing
   @Test func `a Redis that lost its last entries begins a new epoch`() async throws {
     let first = try await machine(0)
     let second = try await machine(1)
-    await first.fleet.purge(.tag("a"))
+    try await first.fleet.purge(.tag("a"))
     try await eventually { second.applied == [.tag("a")] }
     // Both have applied more than the stream has: as after a power failure without a synced file.
     await first.fleet.stop()
@@ -94,7 +94,7 @@ import Testing
     }
     try restore("pictor:", "kept:")
     // When the entry is purged, Redis loses its data, and gets the copy back after the machine has noticed
-    await first.fleet.purge(.url(url))
+    try await first.fleet.purge(.url(url))
     #expect(!first.fleet.stream.allows(key, mark: mark, filter: filter))
     try server.command("DEL", "pictor:epoch", "pictor:purges")
     try await eventually { first.applied == [.everything] }
@@ -117,14 +117,14 @@ import Testing
   @Test func `a lost entry is noticed although later ones came`() async throws {
     let first = try await machine(0)
     let second = try await machine(1)
-    await first.fleet.purge(.tag("a"))
+    try await first.fleet.purge(.tag("a"))
     try await eventually { second.applied == [.tag("a")] }
     await second.fleet.stop()
     // As after a crash: Redis is without the last entry, and another machine's is later.
     let files = FleetFiles(folder: folders[1].path)
     let applied = try #require(files.readPosition())
     #expect(try server.command("XDEL", "pictor:purges", "\(applied.position)") == ":1\r\n")
-    await first.fleet.purge(.tag("b"))
+    try await first.fleet.purge(.tag("b"))
     #expect(try await machine(1).applied == [.everything])
     // For all, since others may have missed the lost one.
     try await eventually { first.applied == [.everything] }
@@ -134,11 +134,11 @@ import Testing
     let first = try await machine(0)
     let second = try await machine(1)
     // Given a machine whose reader is busy, and whose purge no machine has read
-    await second.fleet.purge(.tag("wait"))
+    try await second.fleet.purge(.tag("wait"))
     try await eventually { first.waiting.value == 1 }
     try await eventually { second.fleet.stream.history.withLock { $0.pending.isEmpty } }
     await second.fleet.stop()
-    await first.fleet.purge(.tag("a"))
+    try await first.fleet.purge(.tag("a"))
     #expect(first.fleet.figures.purgesPublished == 1)
     // When Redis loses it
     let newest = try server.command("XREVRANGE", "pictor:purges", "+", "-", "COUNT", "1")
@@ -164,14 +164,14 @@ import Testing
     let first = try await machine(0)
     let second = try await machine(1)
     // Given a machine that reads nothing more, and a mark of that time
-    await second.fleet.purge(.tag("wait"))
+    try await second.fleet.purge(.tag("wait"))
     try await eventually { first.waiting.value == 1 }
     let mark = try #require(first.fleet.mark)
     let filter = CacheKeyFilter()
     #expect(first.fleet.stream.allows(key, mark: mark, filter: filter))
     // When purges are trimmed before it reads them
-    await second.fleet.purge(.url(url))
-    for tag in ["b", "c"] { await second.fleet.purge(.tag(tag)) }
+    try await second.fleet.purge(.url(url))
+    for tag in ["b", "c"] { try await second.fleet.purge(.tag(tag)) }
     try server.command("XTRIM", "pictor:purges", "MAXLEN", "1")
     first.gate.open()
     // Then everything is purged, and shared entries of before are refused

@@ -13,8 +13,8 @@ import Testing
 final class PurgingMachine: Sendable {
   let fleet: Fleet
   private let purges = Lock<[PurgeScope]>([])
-  /// Scopes whose next purge fails.
-  let failing = Lock<Set<PurgeScope>>([])
+  /// Whether its disk refuses to make purges durable.
+  let isFull = Lock(false)
   /// At which purges of the tag `wait` wait.
   let gate = Gate()
   let waiting = Counter()
@@ -28,13 +28,17 @@ final class PurgingMachine: Sendable {
       FleetConfiguration(address: address, settings: settings, folder: folder?.path),
       coding: StoredVariantCoding(memory: .unlimited), sourceCoding: StoredSourceCoding(),
       log: .silent)
-    fleet.start { [purges, failing, gate, waiting] scope throws(ImageError) in
-      if failing.withLock({ $0.remove(scope) }) != nil { throw .internal(detail: "a full disk") }
+    @Sendable func checkDisk() throws(ImageError) {
+      if isFull.withLock({ $0 }) { throw .internal(detail: "a full disk") }
+    }
+    fleet.start(recording: { () throws(ImageError) in try checkDisk() }) {
+      [purges, gate, waiting] scope throws(ImageError) in
       if scope == .tag("wait") {
         waiting.add()
         await gate.pass()
       }
       purges.withLock { $0.append(scope) }
+      try checkDisk()
     }
   }
 
@@ -69,7 +73,7 @@ class PurgingMachines {
 
 extension Fleet {
   /// Publishes a purge as the manager does.
-  func purge(_ scope: PurgeScope) async {
-    await publish(scope, number: beginPurge(scope))
+  func purge(_ scope: PurgeScope) async throws(ImageError) {
+    try await publish(scope, number: beginPurge(scope))
   }
 }

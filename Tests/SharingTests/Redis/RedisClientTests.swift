@@ -1,5 +1,6 @@
 // RedisClientTests: the client against a real server, and against servers that misbehave.
 
+import Glibc
 import Model
 import Telemetry
 import TestSupport
@@ -22,6 +23,24 @@ import Testing
 
   private func whenReady(_ client: RedisClient) async throws {
     try await eventually("the client is ready") { client.isReady() }
+  }
+
+  @Test func `a server without AUTH does not bring the password into the log`() async throws {
+    let server = try RedisServer(["--rename-command", "AUTH", ""])
+    let port = try server.listen()
+    let folder = try TemporaryFolder()
+    let descriptor = open(folder.path + "/log", O_RDWR | O_CREAT | O_APPEND, 0o600)
+    let address = try #require(RedisAddress("redis://us:hunter2@127.0.0.1:\(port)"))
+    let client = try RedisClient(
+      RedisConfiguration(address: address), log: Log(level: .debug, descriptor: descriptor))
+    defer { client.stop() }
+    func text() -> String {
+      var bytes = [UInt8](repeating: 0, count: 1 << 16)
+      return String(
+        decoding: bytes[..<max(pread(descriptor, &bytes, bytes.count, 0), 0)], as: UTF8.self)
+    }
+    try await eventually("the failure is logged") { text().contains("AUTH: ERR") }
+    #expect(!text().contains("hunter2"))
   }
 
   @Test func `commands in one pipeline have their replies in order`() async throws {

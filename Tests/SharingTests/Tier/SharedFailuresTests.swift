@@ -132,7 +132,7 @@ private final class Machine: Sendable {
       #expect(await b.failure(of: variant) != nil, "\(scope)")
       let before = try #require(a.fleet.mark)
       let purging = number % 2 == 0 ? a : b
-      await purging.fleet.publish(scope, number: purging.fleet.beginPurge(scope))
+      try await purging.fleet.publish(scope, number: purging.fleet.beginPurge(scope))
       // The machine that purges knows at once.
       #expect(await purging.failure(of: variant) == nil, "\(scope)")
       let other = number % 2 == 0 ? b : a
@@ -147,7 +147,7 @@ private final class Machine: Sendable {
       try SourceURL(parsing: "http://origin/b.jpg"), try SourceURL(parsing: "http://o/"),
     ]
     for other in others {
-      await a.fleet.publish(.failures(other), number: a.fleet.beginPurge(.failures(other)))
+      try await a.fleet.publish(.failures(other), number: a.fleet.beginPurge(.failures(other)))
     }
     try await eventually { b.figures.purgesApplied + a.figures.purgesApplied == 8 }
     try await eventually { a.fleet.mark == b.fleet.mark }
@@ -161,7 +161,7 @@ private final class Machine: Sendable {
   {
     let (a, b) = (try await machine(), try await machine())
     let mark = try #require(a.fleet.mark)
-    await b.fleet.publish(.failures(nil), number: b.fleet.beginPurge(.failures(nil)))
+    try await b.fleet.publish(.failures(nil), number: b.fleet.beginPurge(.failures(nil)))
     try await eventually { a.figures.purgesApplied == 1 }
     a.fleet.share(
       SharedFailure(

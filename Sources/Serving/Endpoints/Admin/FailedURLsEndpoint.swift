@@ -21,6 +21,8 @@ struct FailedURLsEndpoint: Endpoint {
     let url = try query["url"].map { text throws(ImageError) in
       filter.keyURL(of: try SourceURL(parsing: text))
     }
-    return .jsonLater { ["removed": await manager.removeFailedURLs(url)] }
+    return .jsonLater { () async throws(ImageError) in
+      ["removed": try await manager.removeFailedURLs(url)]
+    }
   }
 }
