@@ -84,7 +84,8 @@ public final class ImageManager: ImageProvider {
       policy: passing, files: files, processor: processor, store: store, failures: failures,
       freshness: freshness, validity: validity)
     let sharedStep = SharedStep(
-      lookup: lookup, sources: store, failures: failures, candidates: candidates)
+      lookup: lookup, sources: store, failures: failures, candidates: candidates,
+      avif: avifPolicy)
     let steps: [any MissStep] = [
       // Answers from the tiers.
       MemoryStep(lookup: lookup),

@@ -111,8 +111,10 @@ public final class Fleet: SharedCache {
 
   /// Publishes a purge that this machine has applied. Waits for Redis no longer than its time-out; if Redis is away,
   /// the purge waits on disk and is delivered later.
-  public func publish(_ scope: PurgeScope, number: Int) async throws(ImageError) {
-    try await stream.publish(scope, number: number)
+  public func publish(
+    _ scope: PurgeScope, number: Int, isDurable: Bool
+  ) async throws(ImageError) {
+    try await stream.publish(scope, number: number, isDurable: isDurable)
   }
 
   /// See `SharedCache`.

@@ -17,15 +17,16 @@ struct StaleOnError: Sendable {
   /// A source that the origin reports as gone is invalidated with its variants.
   /// - Parameters:
   ///   - freshness: the freshness of the cached entry.
+  ///   - version: the version of its source.
   ///   - isCurrent: whether the cached entry is still current; another flight or an upload may have
   ///     replaced it.
   func allows(
-    _ freshness: Freshness, insteadOf error: ImageError, to request: ImageRequest,
-    isCurrent: () -> Bool
+    _ freshness: Freshness, version: UInt64, insteadOf error: ImageError,
+    to request: ImageRequest, isCurrent: () -> Bool
   ) async -> Bool {
     guard isCurrent() else { return false }
     if case .sourceNotFound = error.cause {
-      if await sources.invalidate(request.key.source, where: isCurrent) {
+      if await sources.invalidate(request.key.source, version: version, where: isCurrent) {
         staleness.endBackoff(of: request.key.source)
       }
       return false

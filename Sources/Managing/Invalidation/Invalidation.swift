@@ -34,14 +34,16 @@ struct Invalidation: Sendable {
   /// - Throws: as `apply` and `SharedCache.publish`.
   func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
     let number = fleet?.beginPurge(scope) ?? 0
-    let result: Result<PurgeReport, ImageError>
+    let report: PurgeReport
     do throws(ImageError) {
-      result = .success(try await apply(scope))
+      report = try await apply(scope)
     } catch {
-      result = .failure(error)
+      // The first error is the answer.
+      try? await fleet?.publish(scope, number: number, isDurable: false)
+      throw error
     }
-    try await fleet?.publish(scope, number: number)
-    return try result.get()
+    try await fleet?.publish(scope, number: number, isDurable: true)
+    return report
   }
 
   /// Makes purges durable that are in force and could not be recorded.
@@ -57,7 +59,7 @@ struct Invalidation: Sendable {
     guard let fleet, fleet.sharesFailures else { return failures.removeAll(of: url) }
     let number = fleet.beginPurge(.failures(url))
     let count = failures.removeAll(of: url)
-    try await fleet.publish(.failures(url), number: number)
+    try await fleet.publish(.failures(url), number: number, isDurable: true)
     return count
   }
 

@@ -121,7 +121,7 @@ final class SourceService: Sendable {
         error, of: key, since: start.generation, freshness: responseFreshness.withLock { $0 })
       guard let cached,
         await staleOnError.allows(
-          cached.freshness, insteadOf: error, to: request,
+          cached.freshness, version: cached.version, insteadOf: error, to: request,
           isCurrent: { validity.isCurrent(cached) })
       else { throw failure }
       return LoadedSource(

@@ -111,16 +111,20 @@ struct SourceStore: Sendable {
     await disk.remove(source.key)
   }
 
-  private func unshare(_ key: CacheKey, version: UInt64?) {
+  private func unshare(_ key: CacheKey, version: UInt64) {
     guard VariantCache.mayBeShared(key) else { return }
     fleet?.sources?.remove(key, version: version)
   }
 
   /// Invalidates a source that the origin reports as gone, and its variants.
   ///
-  /// - Parameter isCurrent: whether the entry to invalidate is still the cached one.
+  /// - Parameters:
+  ///   - version: the version of the source.
+  ///   - isCurrent: whether the entry to invalidate is still the cached one.
   /// - Returns: whether it was.
-  func invalidate(_ key: CacheKey, where isCurrent: () -> Bool) async -> Bool {
+  func invalidate(
+    _ key: CacheKey, version: UInt64, where isCurrent: () -> Bool
+  ) async -> Bool {
     let isInvalidated = validity.writing(key) {
       guard isCurrent() else { return false }
       // A random version matches no existing variant.
@@ -128,7 +132,7 @@ struct SourceStore: Sendable {
       return true
     }
     guard isInvalidated else { return false }
-    unshare(key, version: nil)
+    unshare(key, version: version)
     await disk.remove(key)
     await variants.removeVariants(of: key)
     return true

@@ -92,9 +92,10 @@ public protocol SharedCache: Sendable {
   func beginPurge(_ scope: PurgeScope) -> Int
   /// Tells other machines of a purge that is applied here.
   ///
+  /// - Parameter isDurable: whether this machine still has the purge after a crash.
   /// - Throws: `internal` if they cannot be told now, nor the purge recorded for later. As long as this process runs, they
   ///   are told later nevertheless.
-  func publish(_ scope: PurgeScope, number: Int) async throws(ImageError)
+  func publish(_ scope: PurgeScope, number: Int, isDurable: Bool) async throws(ImageError)
 }
 
 /// The sources of the shared tier.
@@ -107,8 +108,8 @@ public protocol SharedSources: Sendable {
   /// Removes a source in the background, because it is broken or gone: it must not come back from the shared tier. Never
   /// blocks.
   ///
-  /// - Parameter version: the version that this machine does not take again, nor shares; `nil` if it is unknown.
-  func remove(_ key: CacheKey, version: UInt64?)
+  /// - Parameter version: the version that this machine does not take again, nor shares.
+  func remove(_ key: CacheKey, version: UInt64)
 }
 
 /// The metadata of sources as bytes.

@@ -52,8 +52,8 @@ final class FleetLeases: Sendable {
 
   // MARK: Taking
 
-  /// Takes the lease, or waits for its holder. A wait that ends without a result is followed by none for the same source
-  /// for a while: a request waits for its variant and for its source, together no longer than for one.
+  /// Takes the lease, or waits for its holder. A long wait without a result is followed by none for the same source for
+  /// a while: a request waits for its variant and for its source, together little longer than for one.
   ///
   /// - Parameters:
   ///   - source: the source of the entry.
@@ -95,12 +95,14 @@ final class FleetLeases: Sendable {
       }
       guard let present = waiter, .now < deadline else {
         counters.timedOut.add()
-        state.withLock { $0.givenUp.setNewest(.now, for: source) }
+        giveUp(source)
         return .none
       }
       let pause = min(timing.poll * Double.random(in: 0.75...1.25), deadline - .now)
       switch await present.notice(within: pause)?.end {
-      case .withoutResult: return .none
+      case .withoutResult:
+        if .now > deadline - timing.wait / 2 { giveUp(source) }
+        return .none
       case .shared:
         start = generation()
         if let reply = try? await client.send([look]).first, let found = await read(reply, start) {
@@ -136,6 +138,10 @@ final class FleetLeases: Sendable {
 
   private func newToken() -> String {
     "\(commands.machine)-\(lastToken.wrappingAdd(1, ordering: .relaxed).newValue)"
+  }
+
+  private func giveUp(_ source: CacheKey) {
+    state.withLock { $0.givenUp.setNewest(.now, for: source) }
   }
 
   private func hasGivenUp(_ source: CacheKey) -> Bool {

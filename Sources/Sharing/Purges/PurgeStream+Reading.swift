@@ -32,6 +32,7 @@ extension PurgeStream {
       connections.add()
       signal.yield()
     }
+    for scope in restored { try? await application.apply(scope) }
     // The greeting may have been before.
     signal.yield()
     for await _ in ready {

@@ -34,7 +34,7 @@ final class PurgeStream: Sendable {
   /// Tells this machine's entries from those of others. A new one at each start.
   let machine = String(UInt64.random(in: 0...(.max)), radix: 36)
   let applied: Lock<AppliedPosition?>
-  /// Whether the file has the position, or may have it.
+  /// What the disk has refused.
   let positionFile = Lock(PositionFile())
   let history: Lock<PurgeHistory>
   /// Whether this machine has applied all that the stream had a moment ago.
@@ -44,6 +44,8 @@ final class PurgeStream: Sendable {
   let lastRead = Lock<ContinuousClock.Instant?>(nil)
   /// The connections of the reader so far.
   let connections = Counter()
+  /// Purges of an earlier run that wait for Redis. The crash that ended it may have lost them here.
+  let restored: [PurgeScope]
   private let journal: Lock<Journal>
   private let isRetrying = Atomic<Bool>(false)
   /// The number of this machine's last purge.
@@ -59,6 +61,7 @@ final class PurgeStream: Sendable {
     self.retryInterval = retryInterval
     self.log = log
     let waiting = PurgeOutbox(files.readPurges())
+    restored = waiting.scopes
     var history = PurgeHistory()
     for (scope, number) in waiting.oldest(.max) { history.pending.add(scope, number: number) }
     self.history = Lock(history)
@@ -108,7 +111,11 @@ final class PurgeStream: Sendable {
   /// Publishes a purge that is applied here. If Redis is away, the purge is in the journal when this returns.
   ///
   /// - Throws: `internal` if the journal cannot be written. That is tried again until it can.
-  func publish(_ scope: PurgeScope, number: Int) async throws(ImageError) {
+  func publish(
+    _ scope: PurgeScope, number: Int, isDurable: Bool
+  ) async throws(ImageError) {
+    // Before the reader meets it in the stream: the position in the file must not be after it.
+    if !isDurable { positionFile.withLock { $0.isDurable = false } }
     if client.isReady(), isSynchronised,
       let reply = try? await client.send([commands.add(scope, number: number, from: machine)])
         .first,
@@ -165,7 +172,7 @@ final class PurgeStream: Sendable {
   @discardableResult private func keep(
     isAddition: Bool = false, _ change: @Sendable (inout PurgeOutbox) -> Void
   ) async -> Bool {
-    let (version, collapsed) = journal.withLock { journal in
+    let version = journal.withLock { journal in
       let before = (journal.outbox.scopes.count, journal.outbox.isCollapsed)
       change(&journal.outbox)
       journal.version += 1
@@ -174,11 +181,12 @@ final class PurgeStream: Sendable {
       } else {
         journal.tail = nil
       }
-      return (
-        journal.version, journal.outbox.isCollapsed ? journal.outbox.lastNumber : nil
-      )
+      // Before the reader can deliver it: what is delivered is not pending again.
+      if journal.outbox.isCollapsed {
+        history.withLock { $0.pending.collapse(upTo: journal.outbox.lastNumber) }
+      }
+      return journal.version
     }
-    if let collapsed { history.withLock { $0.pending.collapse(upTo: collapsed) } }
     let isWritten = try? await threads.value { [self] in write(upTo: version) }
     if isWritten == true { return true }
     if !isRetrying.exchange(true, ordering: .relaxed) {
@@ -212,20 +220,20 @@ final class PurgeStream: Sendable {
     let work = journal.withLock {
       journal -> (scopes: [PurgeScope], tail: [PurgeScope]?, version: Int)? in
       guard journal.written < version else { return nil }
-      // A failed write may leave half a line: the next one writes the whole file.
-      defer { journal.tail = nil }
+      // What is added from now on is for the next write.
+      defer { journal.tail = [] }
       return (journal.outbox.scopes, journal.tail, journal.version)
     }
     guard let work else { return true }
     do {
-      if let tail = work.tail { try files.append(tail) } else { try files.write(work.scopes) }
+      // The whole file after a failure, which may have left half a line.
+      let isAppended = work.tail.map { (try? files.append($0)) != nil } ?? false
+      if !isAppended { try files.write(work.scopes) }
     } catch {
+      journal.withLock { $0.tail = nil }
       return false
     }
-    journal.withLock { journal in
-      journal.written = work.version
-      if journal.version == work.version { journal.tail = [] }
-    }
+    journal.withLock { $0.written = work.version }
     return true
   }
 }

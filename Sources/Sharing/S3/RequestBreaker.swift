@@ -1,4 +1,4 @@
-// RequestBreaker: the circuit breaker of a store that is asked by separate requests. Pure.
+// RequestBreaker: the circuit breaker of a bucket that is asked by separate requests. Pure.
 
 /// Whether requests are sent.
 ///
@@ -20,7 +20,7 @@ struct RequestBreaker: Equatable {
     case probe
   }
 
-  /// What a request says about the store.
+  /// What a request says about the bucket.
   enum Verdict: Equatable, Sendable {
     /// It answers.
     case alive

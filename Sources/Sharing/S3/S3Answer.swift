@@ -44,7 +44,7 @@ struct S3Answer: Equatable {
   /// The declared length.
   var expected: Int?
 
-  /// Returns what the response means, what it says about the store, and the reason of a failure.
+  /// Returns what the response means, what it says about the bucket, and the reason of a failure.
   func meaning(for kind: Kind) -> (Meaning, RequestBreaker.Verdict, detail: String?) {
     switch stop {
     case .tooLarge: return (.failed, .alive, nil)

@@ -1,4 +1,4 @@
-// S3Configuration: what the store needs to know, and what it counts.
+// S3Configuration: what the bucket needs to know, and what it counts.
 
 import Model
 import Platform
@@ -55,7 +55,7 @@ public struct S3Configuration: Sendable {
 final class S3Counters: Sendable {
   /// Entries found.
   let hits = Counter()
-  /// Entries that the store does not have.
+  /// Entries that the bucket does not have.
   let misses = Counter()
   /// Those of `hits` that were not used: purged, expired, damaged or of another version.
   let refused = Counter()
@@ -63,7 +63,7 @@ final class S3Counters: Sendable {
   let unavailable = Counter()
   /// Reads and writes without an answer in time.
   let timedOut = Counter()
-  /// Reads and writes that failed: refused connections, errors of the store, time-outs, invalid answers.
+  /// Reads and writes that failed: refused connections, errors of the bucket, time-outs, invalid answers.
   let failures = Counter()
   /// Entries written.
   let stores = Counter()

@@ -1,4 +1,4 @@
-// S3Queue: the requests that wait for the store's thread, and the breaker that admits them. Pure.
+// S3Queue: the requests that wait for the bucket's thread, and the breaker that admits them. Pure.
 
 import Platform
 
@@ -28,7 +28,7 @@ struct S3Queue {
   /// Requests that wait.
   var count: Int { reads.count + writes.count }
 
-  /// Adds a request, or returns `false`: the breaker is open, the queue is full, or the store has ended.
+  /// Adds a request, or returns `false`: the breaker is open, the queue is full, or the bucket has ended.
   mutating func add(_ request: S3Request, now: ContinuousClock.Instant) -> Bool {
     let isFull =
       request.isRead

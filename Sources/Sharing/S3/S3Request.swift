@@ -5,7 +5,7 @@ import Model
 import Platform
 import Signing
 
-/// A request to the store, which ends once.
+/// A request to the bucket, which ends once.
 struct S3Request: Sendable {
   enum Work: Sendable {
     case read

@@ -1,4 +1,4 @@
-// S3Thread: the thread of the store, with all transfers in one multi handle of libcurl.
+// S3Thread: the thread of the bucket, with all transfers in one multi handle of libcurl.
 
 import CCurl
 import Glibc
@@ -154,7 +154,7 @@ final class S3Thread: @unchecked Sendable {
       end(transfer, .timedOut, .failed, "no answer in time")
     }
     for admitted in queue.withLock({ $0.takeExpired(now: now) }) {
-      // It was not sent, so it says nothing about the store.
+      // It was not sent, so it says nothing about the bucket.
       end(admitted, .failed, .unknown, nil)
     }
   }
@@ -183,7 +183,7 @@ final class S3Thread: @unchecked Sendable {
   }
 }
 
-/// Logs that the store is away and back, and the same reason at most once a minute: where only some requests are refused,
+/// Logs that the bucket is away and back, and the same reason at most once a minute: where only some requests are refused,
 /// the breaker opens again and again.
 private struct ProblemLog {
   private static let pause = Duration.seconds(60)

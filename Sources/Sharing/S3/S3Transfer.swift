@@ -6,7 +6,7 @@ import Model
 import Platform
 import Signing
 
-/// A request on its way. Belongs to the store's thread.
+/// A request on its way. Belongs to the bucket's thread.
 final class S3Transfer {
   /// The most bytes of header fields, and of an error's body.
   private static let headLimit = 64 << 10

@@ -30,7 +30,7 @@ final class SourceTier: SharedSources {
   /// The most sources, and their bytes, that wait to be written. They are those of the budget for downloads, or in files.
   private static let queueLimit = 1_024
   private static let queueBytes = 32 << 20
-  /// The longest wait in the queue, as the last write lets expect it, in which a source keeps its lease.
+  /// The longest wait and write, as the last write lets expect them, in which a source keeps its lease.
   private static let leaseBound = Duration.seconds(1)
   /// The most sources that are written at a time.
   private static let concurrentWrites = 4
@@ -172,8 +172,8 @@ final class SourceTier: SharedSources {
 
   // MARK: Removing
 
-  func remove(_ key: CacheKey, version: UInt64?) {
-    if let version { state.withLock { $0.removed.setNewest(version, for: key) } }
+  func remove(_ key: CacheKey, version: UInt64) {
+    state.withLock { $0.removed.setNewest(version, for: key) }
     client.send([delete(key)], on: .commands, within: nil) { _ in }
   }
 
@@ -198,7 +198,7 @@ final class SourceTier: SharedSources {
         state.bytes == 0 || count <= Self.queueBytes - state.bytes
       else { return (false, false) }
       // Others should not wait for a slow store: they would load the source in less time.
-      let wait = state.lastWrite * (state.queue.count / Self.concurrentWrites)
+      let wait = state.lastWrite * (state.queue.count / Self.concurrentWrites + 1)
       let lease = wait <= Self.leaseBound ? leases?.claim(LeaseName(.source, of: source.key)) : nil
       state.queue.append(Item(source: source, mark: mark, lease: lease))
       state.bytes += count

@@ -50,7 +50,9 @@ private final class TestFleet: SharedCache {
 
   func beginPurge(_ scope: PurgeScope) -> Int { 1 }
 
-  func publish(_ scope: PurgeScope, number: Int) async { published.withLock { $0.append(scope) } }
+  func publish(_ scope: PurgeScope, number: Int, isDurable: Bool) async {
+    published.withLock { $0.append(scope) }
+  }
 }
 
 private final class Machine: ManagedTests {

@@ -46,7 +46,7 @@ private final class TestFleet: SharedCache, SharedSources {
   func store(_ variant: Variant, since mark: SharedMark) {}
   func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> { .none }
   func beginPurge(_ scope: PurgeScope) -> Int { 1 }
-  func publish(_ scope: PurgeScope, number: Int) async {}
+  func publish(_ scope: PurgeScope, number: Int, isDurable: Bool) async {}
 
   func source(_ request: SharedSourceRequest) async -> LeaseOutcome<Source> {
     asked.add()
@@ -64,8 +64,8 @@ private final class TestFleet: SharedCache, SharedSources {
 
   func store(_ source: Source, since mark: SharedMark) { stored.withLock { $0.append(source) } }
 
-  let removed = Lock<[UInt64?]>([])
-  func remove(_ key: CacheKey, version: UInt64?) { removed.withLock { $0.append(version) } }
+  let removed = Lock<[UInt64]>([])
+  func remove(_ key: CacheKey, version: UInt64) { removed.withLock { $0.append(version) } }
 }
 
 private final class Machine: ManagedTests {
@@ -151,10 +151,11 @@ private final class Machine: ManagedTests {
 
   @Test func `a source that is gone is removed for all`() async throws {
     _ = try await machine.manager.variant(for: try machine.request(scale: 0.5))
+    let version = await machine.disk.source(for: key)?.version
     machine.loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
     _ = try? await machine.manager.variant(
       for: try machine.request(scale: 0.5) { $0.cache = .refresh })
-    #expect(fleet.removed.withLock { $0 } == [nil])
+    #expect(fleet.removed.withLock { $0 } == [version])
   }
 
   @Test(arguments: [("max-age=60", 0), ("no-cache", 1), ("no-store", 1)])

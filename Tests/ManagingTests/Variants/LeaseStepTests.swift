@@ -54,7 +54,7 @@ private final class TestFleet: SharedCache {
 
   func beginPurge(_ scope: PurgeScope) -> Int { 1 }
 
-  func publish(_ scope: PurgeScope, number: Int) async {}
+  func publish(_ scope: PurgeScope, number: Int, isDurable: Bool) async {}
 }
 
 private final class Machine: ManagedTests {

@@ -258,7 +258,7 @@ extension LeaseOutcome {
     try a.store(key)
     lease.end(admitting: nil)
     #expect(await wait.value.name == "held")
-    try await b.fleet.publish(.url(url), number: number)
+    try await b.fleet.publish(.url(url), number: number, isDurable: true)
   }
 
   @Test func `a machine that has lost its lease overwrites nothing`() async throws {

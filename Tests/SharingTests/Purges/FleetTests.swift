@@ -50,6 +50,8 @@ import Testing
     first = nil
     let again = try PurgingMachine(server, in: folders[0])
     #expect(again.fleet.figures.purgesWaiting == 2)
+    // The crash may have come before they were durable.
+    try await eventually { again.applied == [.tag("a"), .tag("b")] }
     try await again.fleet.purge(.tag("c"))
     try server.start()
     try await eventually { again.fleet.figures.purgesWaiting == 0 }

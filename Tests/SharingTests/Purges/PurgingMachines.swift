@@ -73,7 +73,7 @@ class PurgingMachines {
 
 extension Fleet {
   /// Publishes a purge as the manager does.
-  func purge(_ scope: PurgeScope) async throws(ImageError) {
-    try await publish(scope, number: beginPurge(scope))
+  func purge(_ scope: PurgeScope, isDurable: Bool = true) async throws(ImageError) {
+    try await publish(scope, number: beginPurge(scope), isDurable: isDurable)
   }
 }

@@ -36,6 +36,20 @@ import Testing
     #expect(again.applied == [.tag("a"), .tag("b")])
   }
 
+  @Test func `an own purge that is not durable keeps the file before it`() async throws {
+    let first = try await machine(0)
+    let second = try await machine(1)
+    let files = FleetFiles(folder: folders[0].path)
+    let before = files.readPosition()
+    first.isFull.withLock { $0 = true }
+    try await first.fleet.purge(.tag("a"), isDurable: false)
+    try await second.fleet.purge(.tag("b"))
+    try await eventually { first.applied == [.tag("b")] }
+    #expect(files.readPosition() == before)
+    first.isFull.withLock { $0 = false }
+    try await eventually { files.readPosition() == first.fleet.stream.applied.withLock { $0 } }
+  }
+
   @Test func `once the disk takes them the position is written, and nothing is applied again`()
     async throws
   {

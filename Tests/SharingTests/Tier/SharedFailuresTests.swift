@@ -132,7 +132,8 @@ private final class Machine: Sendable {
       #expect(await b.failure(of: variant) != nil, "\(scope)")
       let before = try #require(a.fleet.mark)
       let purging = number % 2 == 0 ? a : b
-      try await purging.fleet.publish(scope, number: purging.fleet.beginPurge(scope))
+      try await purging.fleet.publish(
+        scope, number: purging.fleet.beginPurge(scope), isDurable: true)
       // The machine that purges knows at once.
       #expect(await purging.failure(of: variant) == nil, "\(scope)")
       let other = number % 2 == 0 ? b : a
@@ -147,7 +148,8 @@ private final class Machine: Sendable {
       try SourceURL(parsing: "http://origin/b.jpg"), try SourceURL(parsing: "http://o/"),
     ]
     for other in others {
-      try await a.fleet.publish(.failures(other), number: a.fleet.beginPurge(.failures(other)))
+      try await a.fleet.publish(
+        .failures(other), number: a.fleet.beginPurge(.failures(other)), isDurable: true)
     }
     try await eventually { b.figures.purgesApplied + a.figures.purgesApplied == 8 }
     try await eventually { a.fleet.mark == b.fleet.mark }
@@ -161,7 +163,8 @@ private final class Machine: Sendable {
   {
     let (a, b) = (try await machine(), try await machine())
     let mark = try #require(a.fleet.mark)
-    try await b.fleet.publish(.failures(nil), number: b.fleet.beginPurge(.failures(nil)))
+    try await b.fleet.publish(
+      .failures(nil), number: b.fleet.beginPurge(.failures(nil)), isDurable: true)
     try await eventually { a.figures.purgesApplied == 1 }
     a.fleet.share(
       SharedFailure(

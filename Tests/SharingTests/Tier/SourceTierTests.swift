@@ -91,7 +91,7 @@ import Testing
     let (a, b) = (try await machine(), try await machine())
     try await share(a, try source())
     let url = try SourceURL(parsing: "http://origin/a.jpg")
-    try await b.fleet.publish(.url(url), number: b.fleet.beginPurge(.url(url)))
+    try await b.fleet.publish(.url(url), number: b.fleet.beginPurge(.url(url)), isDurable: true)
     try await eventually("a has read it") { a.fleet.figures.purgesApplied == 1 }
     for machine in [a, b] {
       let outcome = await machine.find(key)

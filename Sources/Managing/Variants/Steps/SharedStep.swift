@@ -11,11 +11,13 @@ struct SharedStep: MissStep {
   private let sources: SourceStore
   private let failures: NegativeCache
   private let candidates: Lock<DerivationCandidates>
+  private let avif: AVIFPolicy
 
   init(
     lookup: VariantLookup, sources: SourceStore, failures: NegativeCache,
-    candidates: Lock<DerivationCandidates>
+    candidates: Lock<DerivationCandidates>, avif: AVIFPolicy
   ) {
+    self.avif = avif
     self.lookup = lookup
     self.sources = sources
     self.failures = failures
@@ -43,7 +45,9 @@ struct SharedStep: MissStep {
     let request = miss.request
     guard lookup.shares, miss.heldSource == nil, applies(to: request) else { return .next }
     let moment = failures.moment
-    let found = await find(request, takingLease: mayLease(request))
+    // A faster format is made in place of an AVIF (`FallbackFormatStep`).
+    let isReplaced = !miss.hasEntry && avif.fallback(for: request) != nil
+    let found = await find(request, takingLease: mayLease(request) && !isReplaced)
     // `VariantService` ends it, whatever follows.
     miss.fleetLease = found.lease
     if let variant = found.variant,

@@ -38,7 +38,8 @@ struct SourceStep: MissStep {
     } catch {
       guard let cached = miss.onDisk ?? miss.inMemory,
         await staleOnError.allows(
-          cached.info.freshness, insteadOf: error, to: miss.request,
+          cached.info.freshness, version: cached.info.sourceVersion, insteadOf: error,
+          to: miss.request,
           isCurrent: { validity.isCurrent(cached) })
       else { throw error }
       return .response(
