@@ -20,7 +20,8 @@ struct SharedSourceStep: Sendable {
     self.validity = validity
   }
 
-  /// Whether another machine's source may answer a request. A retry asks the origin: the shared source may be what failed.
+  /// Whether another machine's source may answer a request. A retry asks the origin, since the shared source may be what
+  /// failed.
   func applies(to request: ImageRequest) -> Bool {
     shared != nil && request.options.cache.readsCache && request.options.cache != .only
       && !request.options.retriesFailed

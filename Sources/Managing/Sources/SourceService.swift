@@ -112,8 +112,10 @@ final class SourceService: Sendable {
           // Closes the flight before the first byte of a body that must not be shared.
           if !freshness.isStorable { participant.close() }
           // Other machines take fresh sources only.
-          if !freshness.isStorable || staleness.use(of: freshness, by: request) != .fresh {
-            lease?.end(admitting: nil)
+          if let lease,
+            !freshness.isStorable || staleness.use(of: freshness, by: request) != .fresh
+          {
+            lease.end(admitting: nil)
           }
         })
     } catch {

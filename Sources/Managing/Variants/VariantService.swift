@@ -132,7 +132,7 @@ final class VariantService: Sendable {
     for step in steps {
       switch try await step.run(&miss) {
       case .next:
-        if isForThisMachine(miss) { miss.fleetLease?.end(admitting: nil) }
+        if let lease = miss.fleetLease, isForThisMachine(miss) { lease.end(admitting: nil) }
       case .response(let result):
         endLease(of: miss, with: result.variant)
         revalidate(miss.request, after: result.status)

@@ -72,7 +72,7 @@ struct LeaseCommands: Sendable {
   /// Takes a free lease, or adds the machine to those that wait. A retry with the same token takes it again. Returns 1 if
   /// the machine has it. If one of the further keys exists it does nothing, and returns 2.
   private static let take = """
-    for i=3,#KEYS do if redis.call('EXISTS',KEYS[i])==1 then return 2 end end
+    for i=3,#KEYS do if redis.call('PTTL',KEYS[i])~=-2 then return 2 end end
     local v=redis.call('GET',KEYS[1])
     if not v or v==ARGV[1] then
       redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2])

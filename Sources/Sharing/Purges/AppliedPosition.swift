@@ -47,16 +47,3 @@ struct AppliedPosition: Hashable, Sendable {
     self.left = left.map { String($0) }
   }
 }
-
-/// What the file of the position has. It never has more than what is durable: a crash applies the rest again.
-struct PositionFile {
-  /// Whether all applied purges are durable.
-  var isDurable = true
-  /// Whether it has the position of the last attempt.
-  var isWritten = true
-  /// When a failed attempt is repeated.
-  var retry = ContinuousClock.now
-
-  /// Whether there is something to do.
-  func isDue(now: ContinuousClock.Instant) -> Bool { !(isDurable && isWritten) && now >= retry }
-}

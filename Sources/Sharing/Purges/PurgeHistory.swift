@@ -9,7 +9,8 @@ import Model
 struct PurgeHistory {
   /// The most purges. A full stream fits. Beyond it the history begins anew, and older entries are refused.
   static let limit = 2 * PurgeCommands.length
-  /// The most prefixes, hosts, tags and removals of failures: each look-up compares its key with all of them. Beyond it as beyond `limit`.
+  /// The most prefixes, hosts, tags and removals of failures: each look-up compares its key with all of them. Beyond it
+  /// as beyond `limit`.
   static let scanLimit = 1_000
 
   /// The epoch; empty before the first.

@@ -32,7 +32,7 @@ extension PurgeStream {
       connections.add()
       signal.yield()
     }
-    for scope in restored { try? await application.apply(scope) }
+    for scope in restored { await enforce(scope, application) }
     // The greeting may have been before.
     signal.yield()
     for await _ in ready {
@@ -178,14 +178,19 @@ extension PurgeStream {
     await move(to: max(position, before ?? .start), epoch: epoch)
   }
 
-  /// Applies a purge. One that is not durable is in force: reading continues, and the file keeps the position before it.
   private func apply(_ scope: PurgeScope, _ application: Application) async {
     counters.applied.add()
+    await enforce(scope, application)
+  }
+
+  /// Applies a purge. One that is not durable is in force: reading continues, and the file keeps the position before
+  /// it.
+  private func enforce(_ scope: PurgeScope, _ application: Application) async {
     do throws(ImageError) {
       try await application.apply(scope)
     } catch {
       let isNew = positionFile.withLock { file in
-        defer { file.isDurable = false }
+        defer { file.refuse() }
         return file.isDurable
       }
       guard isNew else { return }
@@ -227,17 +232,18 @@ extension PurgeStream {
   /// Tries again what the disk has refused.
   private func repair(_ application: Application) async {
     guard positionFile.withLock({ $0.isDue(now: .now) }) else { return }
-    if positionFile.withLock({ !$0.isDurable }) {
+    let (isDurable, refused) = positionFile.withLock { ($0.isDurable, $0.refused) }
+    if !isDurable {
       do throws(ImageError) {
         try await application.record()
       } catch {
         positionFile.withLock { $0.retry = .now + Self.pause }
         return
       }
-      positionFile.withLock { $0.isDurable = true }
+      positionFile.withLock { $0.record(upTo: refused) }
       log.info("purges of the fleet are durable again")
     }
-    await writePosition()
+    if positionFile.withLock({ $0.isDurable }) { await writePosition() }
   }
 
   private func send(_ commands: [RedisCommand]) async throws(Interruption) -> [RedisReply] {

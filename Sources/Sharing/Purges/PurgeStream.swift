@@ -115,7 +115,7 @@ final class PurgeStream: Sendable {
     _ scope: PurgeScope, number: Int, isDurable: Bool
   ) async throws(ImageError) {
     // Before the reader meets it in the stream: the position in the file must not be after it.
-    if !isDurable { positionFile.withLock { $0.isDurable = false } }
+    if !isDurable { positionFile.withLock { $0.refuse() } }
     if client.isReady(), isSynchronised,
       let reply = try? await client.send([commands.add(scope, number: number, from: machine)])
         .first,
@@ -214,8 +214,8 @@ final class PurgeStream: Sendable {
     }
   }
 
-  /// Writes the journal, unless a later state than `version` is on disk: so many changes at a time are one write. Called
-  /// on one thread, so a later file has later purges.
+  /// Writes the journal, unless a later state than `version` is on disk: changes at one time are one write. Called on one
+  /// thread, so a later file has later purges.
   private func write(upTo version: Int) -> Bool {
     let work = journal.withLock {
       journal -> (scopes: [PurgeScope], tail: [PurgeScope]?, version: Int)? in

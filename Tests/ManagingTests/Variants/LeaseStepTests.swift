@@ -89,7 +89,7 @@ private final class Machine: ManagedTests {
     #expect(fleet.lease.ends.value >= 1)
   }
 
-  @Test func `a lease that the look-up has taken ends, whatever answers`() async throws {
+  @Test func `a lease that the look-up has taken ends with each kind of answer`() async throws {
     machine.openAll()
     fleet.isFree.withLock { $0 = true }
     // A failure of another machine.

@@ -14,13 +14,13 @@ private final class Machine: Sendable {
   let fleet: Fleet
 
   init(
-    _ server: RedisServer, life: Duration, renewal: Duration, wait: Duration, poll: Duration
+    _ server: String, life: Duration, renewal: Duration, wait: Duration, poll: Duration
   ) throws {
     var settings = FleetSettings()
     settings.timeout = .seconds(10)
     settings.retryInterval = .milliseconds(20)
     settings.leaseWait = wait
-    let address = try #require(RedisAddress(server.address))
+    let address = try #require(RedisAddress(server))
     var configuration = FleetConfiguration(address: address, settings: settings, folder: nil)
     configuration.leaseTiming.life = life
     configuration.leaseTiming.renewal = renewal
@@ -88,7 +88,7 @@ extension LeaseOutcome {
     wait: Duration = .seconds(60), poll: Duration = .seconds(60)
   ) async throws -> Machine {
     let machine = try Machine(
-      server, life: life, renewal: renewal, wait: wait, poll: poll)
+      server.address, life: life, renewal: renewal, wait: wait, poll: poll)
     try await eventually("the machine has read the stream") {
       machine.fleet.isSynchronised && machine.figures.isConnected
         && machine.fleet.client.isReady(.notices)
@@ -137,6 +137,24 @@ extension LeaseOutcome {
     let found = await b.look(key)
     #expect(found.variant != nil && found.lease == nil && b.figures.leasesHeld == 0)
     try await eventually { try server.command("KEYS", "pictor:[lwn]:*") == "*0\r\n" }
+  }
+
+  @Test func `the rights in the documentation suffice for a look-up and its lease`() async throws {
+    let rights =
+      "on >secret ~pictor:* -@all +auth +select +ping +eval +get +set +del +pttl +xlen +xadd +xrange +xrevrange +xread "
+      + "+sadd +scard +smembers +pexpire +rpush +ltrim +lpop +blpop +config|get"
+    try server.command(
+      ["ACL", "SETUSER", "pictor"] + rights.split(separator: " ").map(String.init))
+    let machine = try Machine(
+      "redis://pictor:secret@127.0.0.1:\(try server.listen())", life: .seconds(60),
+      renewal: .seconds(60), wait: .seconds(60), poll: .seconds(60))
+    try await eventually { machine.fleet.isSynchronised && machine.figures.isConnected }
+    let lease = try #require(await machine.look(key).lease)
+    try machine.store(key)
+    lease.end(admitting: nil)
+    try await eventually { machine.figures.stores == 1 && machine.figures.leasesHeld == 0 }
+    let found = await machine.look(key)
+    #expect(found.variant != nil && found.lease == nil && machine.figures.errors == 0)
   }
 
   @Test func `a look-up that is cancelled leaves no lease`() async throws {

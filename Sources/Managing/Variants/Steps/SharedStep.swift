@@ -3,9 +3,10 @@
 import Model
 import Platform
 
-/// Answers a miss with a fresh variant that another machine has rendered, and stores it in this
-/// machine's tiers. Without one it takes the lease, if that is free, in the same round trip (`LeaseStep`), and lists another machine's failure to load or to decode the source as if it were
-/// this machine's: the steps that follow answer with it.
+/// Answers a miss with a fresh variant that another machine has rendered, and stores it in this machine's tiers.
+///
+/// Without one it takes the lease, if that is free, in the same round trip (`LeaseStep`). It lists another machine's
+/// failure to load or to decode the source as if it were this machine's: the steps that follow answer with it.
 struct SharedStep: MissStep {
   private let lookup: VariantLookup
   private let sources: SourceStore
@@ -48,7 +49,7 @@ struct SharedStep: MissStep {
     // A faster format is made in place of an AVIF (`FallbackFormatStep`).
     let isReplaced = !miss.hasEntry && avif.fallback(for: request) != nil
     let found = await find(request, takingLease: mayLease(request) && !isReplaced)
-    // `VariantService` ends it, whatever follows.
+    // `VariantService` ends it in each case.
     miss.fleetLease = found.lease
     if let variant = found.variant,
       let response = lookup.response(with: variant, timings: miss.timings)

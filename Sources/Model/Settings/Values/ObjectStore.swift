@@ -1,4 +1,4 @@
-// ObjectStore: where the objects of a bucket are, and who asks for them: the member `s3` of a host rule, and the keys `fleet.s3`.
+// ObjectStore: where the objects of a bucket are, and who asks for them: `s3` of a host rule, and `fleet.s3`.
 
 import Platform
 
