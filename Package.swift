@@ -70,7 +70,7 @@ let package = Package(
     .target(
       name: "Sandboxing", dependencies: ["Model", "Platform", "CSandbox", "CLinux"],
       swiftSettings: isSanitized ? [.define("SANITIZED")] : optimized),
-    .target(name: "FastJPEG", dependencies: ["Model"], swiftSettings: always),
+    .target(name: "FastJPEG", dependencies: ["Model", "Platform"], swiftSettings: always),
     .target(
       name: "ImagingPipeline",
       dependencies: [

@@ -308,6 +308,7 @@ static inline int pictor_vips_zoom(VipsImage *in, VipsImage **out, int across, i
 
 // Macros.
 
+static inline void pictor_g_object_ref(void *object) { g_object_ref(object); }
 static inline void pictor_g_object_unref(void *object) { g_object_unref(object); }
 
 static inline VipsArea *pictor_vips_area_of_array(VipsArrayDouble *array) {

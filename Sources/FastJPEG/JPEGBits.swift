@@ -73,6 +73,21 @@ struct JPEGBits {
     window.count &-= bits
   }
 
+  /// Whether all bytes before an offset in the file have been read ahead.
+  func isAtLeast(_ offset: Int) -> Bool { position >= offset }
+
+  /// Where the next bit is in the file, counted in bits; equal for all that read the same bits.
+  var place: Int {
+    var byte = position
+    var left = window.count - missing
+    while left > 0 {
+      // The zero after a byte of ones is no byte of the codes (T.81, F.1.2.3).
+      byte -= byte > 1 && bytes[byte - 1] == 0 && bytes[byte - 2] == 0xff ? 2 : 1
+      left -= 8
+    }
+    return 8 * byte - left
+  }
+
   /// Whether more bits were read than the data has.
   var isPastEnd: Bool { missing > window.count }
 

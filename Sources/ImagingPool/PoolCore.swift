@@ -242,6 +242,14 @@ final class PoolCore: Sendable {
   /// The memory that an expensive job with a slot was admitted with, in bytes, 0 if it is unknown; `nil` for any other job.
   func bytesOfLong(_ id: UInt64) -> Int? { board.withLock { $0.bytesOfLong(id) } }
 
+  /// The threads that a job with a slot may use.
+  func threads(of job: ImageJob) -> Int {
+    // Others wait for the end of a background job, not for its threads.
+    guard !job.isBackground else { return 1 }
+    let cores = reserve?.share().cores.numbers.count ?? WorkerSlot.cores
+    return board.withLock { $0.threads(onCores: cores) }
+  }
+
   /// Returns whether a slot continues an expensive job; otherwise the job is queued again.
   func takesLong(_ id: UInt64, bytes: Int) -> Bool {
     let (continues, other, inTheWay) = board.withLock {

@@ -19,6 +19,8 @@ public struct ImagingLimits: Hashable, Sendable {
   public var maximumBytes = Int.max
   /// A job that is estimated above these bytes of memory is expensive.
   public var maximumQuickBytes = Int.max
+  /// The most threads that a job may use at a time, at least 1. The result does not depend on it.
+  public var maximumThreads = 1
   /// The mildest damage for which a source is refused.
   public var failOn: FailOn
   /// The efforts of the encoders.

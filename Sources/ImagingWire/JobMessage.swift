@@ -101,6 +101,7 @@ extension WireWriter {
     put(limits.maximumSeconds)
     put(Int64(limits.maximumBytes))
     put(Int64(limits.maximumQuickBytes))
+    put(UInt8(clamping: limits.maximumThreads))
   }
 }
 
@@ -122,23 +123,26 @@ extension WireReader {
     limits.maximumSeconds = try double("maximumSeconds", in: 0...1e9)
     limits.maximumBytes = try integer("maximumBytes", in: 0...Int.max)
     limits.maximumQuickBytes = try integer("maximumQuickBytes", in: 0...Int.max)
+    limits.maximumThreads = try small("maximumThreads", in: 1...Int(UInt8.max))
     return limits
   }
 
   private mutating func efforts() throws(WireError) -> EncoderEfforts {
-    func effort(
-      _ name: String, in range: ClosedRange<Int>, from reader: inout WireReader
-    ) throws(WireError) -> Int {
-      let value = Int(try reader.number(UInt8.self))
-      guard range.contains(value) else { throw .malformed("\(name) is \(value)") }
-      return value
-    }
     var efforts = EncoderEfforts()
-    efforts.png = try effort("png", in: EncoderEfforts.pngRange, from: &self)
-    efforts.gif = try effort("gif", in: EncoderEfforts.gifRange, from: &self)
-    efforts.webp = try effort("webp", in: EncoderEfforts.webpRange, from: &self)
-    efforts.avif = try effort("avif", in: EncoderEfforts.avifRange, from: &self)
-    efforts.jxl = try effort("jxl", in: EncoderEfforts.jxlRange, from: &self)
+    efforts.png = try small("png", in: EncoderEfforts.pngRange)
+    efforts.gif = try small("gif", in: EncoderEfforts.gifRange)
+    efforts.webp = try small("webp", in: EncoderEfforts.webpRange)
+    efforts.avif = try small("avif", in: EncoderEfforts.avifRange)
+    efforts.jxl = try small("jxl", in: EncoderEfforts.jxlRange)
     return efforts
+  }
+
+  /// Reads a number of one byte.
+  private mutating func small(
+    _ name: String, in range: ClosedRange<Int>
+  ) throws(WireError) -> Int {
+    let value = Int(try number(UInt8.self))
+    guard range.contains(value) else { throw .malformed("\(name) is \(value)") }
+    return value
   }
 }

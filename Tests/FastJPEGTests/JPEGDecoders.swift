@@ -2,6 +2,7 @@
 
 import Model
 import TestSupport
+import Testing
 
 @testable import FastJPEG
 
@@ -15,7 +16,7 @@ enum JPEGDecoders {
     try reduced(bytes, toEighths: 8 / shrink)
   }
 
-  /// Decodes with the scaled decoder; `nil` if it leaves the JPEG to libjpeg.
+  /// Decodes with the scaled decoder; `nil` if it leaves the JPEG to libjpeg. Several threads must find the same.
   static func reduced(_ bytes: [UInt8], toEighths eighths: Int) throws -> Pixels? {
     try GuardedBytes(bytes).withBytes { buffer in
       guard let decoder = ScaledJPEGDecoder(buffer, eighths: eighths),
@@ -28,6 +29,15 @@ enum JPEGDecoders {
       let isWhole = try decoder.run(buffer) { y, row in
         pixels.values.replaceSubrange(
           y * count..<(y + 1) * count, with: UnsafeBufferPointer(start: row, count: count))
+      }
+      for threads in 2...4 {
+        var others = [UInt8](repeating: 0, count: pixels.values.count)
+        let isAlsoWhole = others.withUnsafeMutableBufferPointer { all in
+          all.baseAddress.map {
+            decoder.run(buffer, threads: threads, leastPart: 5, into: $0)
+          }
+        }
+        #expect(isAlsoWhole == isWhole && (!isWhole || others == pixels.values), "\(threads)")
       }
       return isWhole ? pixels : nil
     }

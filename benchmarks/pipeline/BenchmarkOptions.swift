@@ -14,13 +14,15 @@ struct BenchmarkOptions {
   private(set) var format: ImageFormat?
   /// Where the result is written, once; `nil`: nowhere.
   private(set) var out: String?
+  /// The most threads of a job.
+  private(set) var threads = 1
   /// What is done to the pixels.
   private(set) var effects = Effects()
   /// Whether `vips_thumbnail_buffer` and a save take the pipeline's place.
   private(set) var isPlain = false
 
   static let usage =
-    "benchmark-pipeline FILE WIDTH SECONDS [--format jpeg|png|webp|gif] [--out FILE] [--plain] "
+    "benchmark-pipeline FILE WIDTH SECONDS [--format jpeg|png|webp|gif] [--out FILE] [--plain] [--threads N] "
     + "[--effect blur|sharpen|saturation=NUMBER] [--effect radius|tint|grayscale]"
 
   /// Reads the arguments after the program's name; `nil` where they make no sense.
@@ -38,6 +40,9 @@ struct BenchmarkOptions {
       case "--format":
         guard let format = rest.popFirst().flatMap(ImageFormat.init) else { return nil }
         self.format = format
+      case "--threads":
+        guard let count = rest.popFirst().flatMap({ Int($0) }), 1...64 ~= count else { return nil }
+        threads = count
       case "--effect":
         guard let effect = rest.popFirst(), add(effect) else { return nil }
       case "--out":

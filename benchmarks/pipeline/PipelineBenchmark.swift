@@ -53,6 +53,7 @@ enum PipelineBenchmark {
 private struct Job {
   private let pipeline: Pipeline
   private let transform: Transform
+  private var limits = ImagingLimits()
   private let plain: PlainThumbnail?
 
   init(_ options: BenchmarkOptions) throws(ImageError) {
@@ -63,6 +64,7 @@ private struct Job {
     transform.output.format = options.format
     transform.effects = options.effects
     self.transform = transform
+    limits.maximumThreads = options.threads
     plain = options.isPlain ? PlainThumbnail(width: options.width, format: options.format) : nil
   }
 
@@ -70,7 +72,7 @@ private struct Job {
   func run(_ source: UnsafeRawBufferPointer) throws(ImageError) -> [UInt8] {
     if let plain { return try plain.make(from: source) }
     let image = try pipeline.process(
-      source, transform: transform, density: 1, limits: ImagingLimits())
+      source, transform: transform, density: 1, limits: limits)
     return image.withUnsafeBytes { Array($0) }
   }
 }

@@ -9,6 +9,8 @@ struct JPEGComponentDecoder: ~Copyable {
   private let blocks: (across: Int, down: Int)
   private let dc: JPEGHuffmanTable
   private let ac: JPEGHuffmanTable
+  /// The highest mean, without its sign.
+  private let highest: Int
   /// The pixels that a block is reduced to.
   private let across: Int
   private let down: Int
@@ -26,13 +28,19 @@ struct JPEGComponentDecoder: ~Copyable {
   private let patterns: UnsafeMutablePointer<Float>
   /// The pixels of a block. Owned; freed by `deinit`.
   private let block: UnsafeMutablePointer<Float>
-  /// The positions and values of a block's nonzero coefficients. Owned; freed by `deinit`.
-  private let places: UnsafeMutablePointer<UInt8>
-  private let numbers: UnsafeMutablePointer<Float>
+  /// A block's coefficients other than zero, as `JPEGCoefficient` packs them. Owned; freed by `deinit`.
+  private let found: UnsafeMutablePointer<UInt32>
+
+  /// Valid differences and sums have 11 bits and a sign (T.81, F.1.2); one more bit tolerates encoders that round up.
+  static let highestMean = 1 << 12
 
   private static let quickCount = 1 << JPEGHuffmanTable.quickBits
 
-  init(_ component: JPEGFrame.Component, basis: JPEGBasis) {
+  /// - Parameter highestMean: The highest mean, without its sign.
+  init(
+    _ component: JPEGFrame.Component, basis: JPEGBasis, highestMean: Int = Self.highestMean
+  ) {
+    highest = highestMean
     blocks = component.blocks
     dc = component.dc
     ac = component.ac
@@ -50,10 +58,8 @@ struct JPEGComponentDecoder: ~Copyable {
     patterns.initialize(from: basis.patterns, count: basis.patterns.count)
     block = .allocate(capacity: 64)
     block.initialize(repeating: 0, count: 64)
-    places = .allocate(capacity: 64)
-    places.initialize(repeating: 0, count: 64)
-    numbers = .allocate(capacity: 64)
-    numbers.initialize(repeating: 0, count: 64)
+    found = .allocate(capacity: 64)
+    found.initialize(repeating: 0, count: 64)
   }
 
   deinit {
@@ -61,8 +67,7 @@ struct JPEGComponentDecoder: ~Copyable {
     runs.deallocate()
     patterns.deallocate()
     block.deallocate()
-    places.deallocate()
-    numbers.deallocate()
+    found.deallocate()
   }
 
   /// Decodes this component's blocks of one unit.
@@ -77,35 +82,79 @@ struct JPEGComponentDecoder: ~Copyable {
     for row in 0..<blocks.down {
       for column in 0..<blocks.across {
         let corner = target + row * down * stride + column * across
-        let found = readBlock(&bits)
-        guard found >= 0 else { return false }
-        switch count {
-        case 1: corner[0] = patterns[0] * Float(mean) + 128
-        case 4: addUp(SIMD4<Float>.self, found: found, to: corner, stride: stride)
-        case 16: addUp(SIMD16<Float>.self, found: found, to: corner, stride: stride)
-        default: addUp(found, to: corner, stride: stride)
-        }
+        let count = readBlock(&bits, to: found)
+        guard count >= 0 else { return false }
+        addUp(found, count, to: corner, stride: stride)
       }
     }
     return true
+  }
+
+  /// Reads this component's blocks of one unit, without computing pixels.
+  ///
+  /// - Returns: Whether the codes are valid.
+  mutating func readUnit(_ bits: inout JPEGBits, into units: inout JPEGUnitList) -> Bool {
+    for _ in 0..<blocks.across * blocks.down {
+      let count = readBlock(&bits, to: units.coefficients)
+      guard count >= 0 else { return false }
+      units.append(mean: mean, coefficients: count)
+    }
+    return true
+  }
+
+  /// Computes the pixels of this component's blocks of one unit that was read.
+  ///
+  /// - Parameters:
+  ///   - words: The component's first word; moved past its last one.
+  ///   - base: What the means are relative to.
+  /// - Returns: Whether the means are valid.
+  mutating func paintUnit(
+    _ words: inout UnsafePointer<UInt32>, relativeTo base: Int,
+    to target: UnsafeMutablePointer<Float>, stride: Int
+  ) -> Bool {
+    for row in 0..<blocks.down {
+      for column in 0..<blocks.across {
+        let block = JPEGUnitList.block(words[0])
+        mean = base &+ block.mean
+        guard abs(mean) <= highest else { return false }
+        let corner = target + row * down * stride + column * across
+        addUp(words + 1, block.coefficients, to: corner, stride: stride)
+        words += 1 + block.coefficients
+      }
+    }
+    return true
+  }
+
+  /// Computes the pixels of a block from its mean and its other coefficients.
+  @inline(__always)
+  private func addUp(
+    _ coefficients: UnsafePointer<UInt32>, _ found: Int, to corner: UnsafeMutablePointer<Float>,
+    stride: Int
+  ) {
+    switch count {
+    case 1: corner[0] = patterns[0] * Float(mean) + 128
+    case 4: addUp(SIMD4<Float>.self, coefficients, found, to: corner, stride: stride)
+    case 16: addUp(SIMD16<Float>.self, coefficients, found, to: corner, stride: stride)
+    default: addUpAny(coefficients, found, to: corner, stride: stride)
+    }
   }
 
   /// Reads the DC value of a block.
   private mutating func readMean(_ bits: inout JPEGBits) -> Bool {
     bits.refill()
     let difference = Self.next(&bits, quick: quick, table: dc)
-    // Valid differences and sums have 11 bits and a sign; one more bit tolerates encoders that
-    // round up.
-    guard difference.advance >= 0, abs(mean &+ difference.number) <= 1 << 12 else { return false }
+    guard difference.advance >= 0, abs(mean &+ difference.number) <= highest else { return false }
     mean &+= difference.number
     return true
   }
 
-  /// Reads a block: its DC value, and the nonzero coefficients up to `last` into `places` and
-  /// `numbers`.
+  /// Reads a block: its DC value, and the nonzero coefficients up to `last`.
   ///
+  /// - Parameter words: Receives the coefficients, at most `last`.
   /// - Returns: The number of those coefficients; -1 for invalid codes.
-  private mutating func readBlock(_ bits: inout JPEGBits) -> Int {
+  private mutating func readBlock(
+    _ bits: inout JPEGBits, to words: UnsafeMutablePointer<UInt32>
+  ) -> Int {
     guard readMean(&bits) else { return -1 }
     let table = quick + Self.quickCount
     // Copies that stay in registers between the few calls that need `bits` itself.
@@ -137,8 +186,7 @@ struct JPEGComponentDecoder: ~Copyable {
         bits.window = window
         return found
       }
-      places[found] = UInt8(truncatingIfNeeded: place)
-      numbers[found] = Float(number)
+      words[found] = JPEGCoefficient.packed(number, at: place)
       found &+= 1
     }
     bits.window = window
@@ -182,26 +230,31 @@ struct JPEGComponentDecoder: ~Copyable {
   /// Sums up the coefficients' patterns and writes the pixels.
   @inline(__always)
   private func addUp<Pixels: SIMD>(
-    _: Pixels.Type, found: Int, to corner: UnsafeMutablePointer<Float>, stride: Int
+    _: Pixels.Type, _ coefficients: UnsafePointer<UInt32>, _ found: Int,
+    to corner: UnsafeMutablePointer<Float>, stride: Int
   ) where Pixels.Scalar == Float {
     let count = Pixels.scalarCount
     let patterns = UnsafeRawPointer(patterns)
     // Samples are stored with 128 subtracted (T.81, A.3.1).
     var pixels = Pixels(repeating: self.patterns[0] * Float(mean) + 128)
     for index in 0..<found {
-      let offset = Int(places[index]) &* count &* 4
-      pixels += patterns.loadUnaligned(fromByteOffset: offset, as: Pixels.self) * numbers[index]
+      let (number, place) = JPEGCoefficient.unpacked(coefficients[index])
+      let offset = place &* count &* 4
+      pixels += patterns.loadUnaligned(fromByteOffset: offset, as: Pixels.self) * number
     }
     UnsafeMutableRawPointer(block).storeBytes(of: pixels, as: Pixels.self)
     put(to: corner, stride: stride)
   }
 
   /// Sums up other numbers of pixels, up to 64, which exceed the registers.
-  private func addUp(_ found: Int, to corner: UnsafeMutablePointer<Float>, stride: Int) {
+  private func addUpAny(
+    _ coefficients: UnsafePointer<UInt32>, _ found: Int, to corner: UnsafeMutablePointer<Float>,
+    stride: Int
+  ) {
     block.update(repeating: patterns[0] * Float(mean) + 128, count: count)
     for index in 0..<found {
-      let pattern = patterns + Int(places[index]) &* count
-      let number = numbers[index]
+      let (number, place) = JPEGCoefficient.unpacked(coefficients[index])
+      let pattern = patterns + place &* count
       for pixel in 0..<count { block[pixel] += pattern[pixel] * number }
     }
     put(to: corner, stride: stride)
@@ -231,5 +284,21 @@ struct JPEGComponentDecoder: ~Copyable {
     let raw = bits.peek(entry.more)
     bits.skip(entry.more)
     return (entry.advance, JPEGHuffmanTable.number(raw, bits: entry.more))
+  }
+}
+
+/// A coefficient with its place in the block, in one word.
+enum JPEGCoefficient {
+  /// - Parameters:
+  ///   - number: The coefficient: 16 bits with its sign.
+  ///   - place: Its place in file order.
+  @inline(__always)
+  static func packed(_ number: Int, at place: Int) -> UInt32 {
+    UInt32(truncatingIfNeeded: place) &<< 16 | UInt32(UInt16(truncatingIfNeeded: number))
+  }
+
+  @inline(__always)
+  static func unpacked(_ word: UInt32) -> (number: Float, place: Int) {
+    (Float(Int16(truncatingIfNeeded: word)), Int(word &>> 16))
   }
 }

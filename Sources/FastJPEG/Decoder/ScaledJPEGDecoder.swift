@@ -18,14 +18,16 @@ public struct ScaledJPEGDecoder: ~Copyable {
   /// The bands of the reduced image: 1 for grey or 3 for RGB.
   public var bands: Int { frame.components.count }
 
-  private let frame: JPEGFrame
+  let frame: JPEGFrame
+  /// The basis of each component.
+  let bases: [JPEGBasis]
   /// One decoder for each component. Owned; freed by `deinit`.
   private let decoders: UnsafeMutablePointer<JPEGComponentDecoder>
   /// The number of units across and down; a unit has `frame.blocks` blocks of the largest
   /// component.
-  private let units: (across: Int, down: Int)
+  let units: (across: Int, down: Int)
   /// The size of a unit in reduced pixels.
-  private let unit: (width: Int, height: Int)
+  let unit: (width: Int, height: Int)
   /// A row of units of each component, at the reduced image's resolution. Owned; freed by `deinit`.
   private let planes: UnsafeMutablePointer<Float>
 
@@ -51,6 +53,7 @@ public struct ScaledJPEGDecoder: ~Copyable {
     }
     func divided(_ side: Int, by divisor: Int) -> Int { (side + divisor - 1) / divisor }
     self.frame = frame
+    self.bases = bases
     decoders = .allocate(capacity: bases.count)
     for (index, basis) in bases.enumerated() {
       (decoders + index).initialize(to: JPEGComponentDecoder(frame.components[index], basis: basis))
@@ -79,10 +82,10 @@ public struct ScaledJPEGDecoder: ~Copyable {
   /// - Parameter write: Receives each row, `size.width × bands` bytes, from top to bottom; valid
   ///   during the call.
   /// - Returns: Whether the data is complete and valid. If not, discard the rows written.
-  public func run(
+  public func run<Failure: Error>(
     _ source: UnsafeRawBufferPointer,
-    write: (_ y: Int, UnsafePointer<UInt8>) throws(ImageError) -> Void
-  ) throws(ImageError) -> Bool {
+    write: (_ y: Int, UnsafePointer<UInt8>) throws(Failure) -> Void
+  ) throws(Failure) -> Bool {
     guard var bits = JPEGBits(source, at: frame.start) else { return false }
     // Each pixel is written as 4 bytes; the next pixel overwrites the excess.
     let row = UnsafeMutablePointer<UInt8>.allocate(capacity: size.width * bands + 4)

@@ -104,14 +104,16 @@ final class Overlay {
       density: source.density,
       frames: 1, limits: Geometry.Limits(limits, for: .image))
     let loader = Loader(
-      source: source.bytes, header: header, part: part, maximumPixels: limits.maximumPixels)
+      source: source.bytes, header: header, part: part, maximumPixels: limits.maximumPixels,
+      threads: limits.maximumThreads)
     _ = try loader.secondsOfVector(for: own)
     let loaded = try loader.load(for: own, frames: 1)
     var steps = FrameSteps(
       header: header, part: part, window: loaded.window, geometry: own,
       transform: transform,
       output: try Output(
-        for: transform, header: header, frames: 1, geometry: own, efforts: limits.efforts))
+        for: transform, header: header, frames: 1, geometry: own, efforts: limits.efforts),
+      threads: limits.maximumThreads)
     var image = try steps.apply(to: loaded.image)
     if !image.hasAlpha { image = try image.withOpaqueAlpha() }
     if source.placement.opacity < 1 { image = try image.faded(to: source.placement.opacity) }

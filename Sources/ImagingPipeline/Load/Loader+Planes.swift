@@ -20,14 +20,17 @@ extension Loader {
     let window = Window(part.stored, times: (1, 1))
     switch header.format {
     case .avif where !needsAllBits:
-      guard let planes = AV1Planes(source, size: header.size) else { return nil }
-      return try planes.image.reduced(to: target, showing: window, profile: header.profile)
+      guard let planes = AV1Planes(source, size: header.size, threads: threads) else { return nil }
+      return try planes.image.reduced(
+        to: target, showing: window, profile: header.profile, threads: threads)
     case .webp where !header.isAnimation:
       let isSmoothed = factor(for: geometry) < Self.leastUnsmoothed
-      guard let planes = WebPPlanes(source, size: header.size, isSmoothed: isSmoothed) else {
-        return nil
-      }
-      return try planes.image.reduced(to: target, showing: window, profile: header.profile)
+      guard
+        let planes = WebPPlanes(
+          source, size: header.size, isSmoothed: isSmoothed, isThreaded: threads > 1)
+      else { return nil }
+      return try planes.image.reduced(
+        to: target, showing: window, profile: header.profile, threads: threads)
     default: return nil
     }
   }

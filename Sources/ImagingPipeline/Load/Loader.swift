@@ -22,6 +22,8 @@ struct Loader {
   let part: SourceRegion
   /// The maximum pixels of a source, which also limit how large a vector is drawn.
   let maximumPixels: Int
+  /// The most threads that decode.
+  let threads: Int
 
   /// The minimum factor left for the resize after a JPEG was shrunk while decoding. A larger one costs more time and
   /// gains quality only for lossless outputs (docs/decisions/029-vectors-and-decoded-sizes.md).
@@ -168,9 +170,7 @@ struct Loader {
     {
       let image = try Image(
         blank: decoder.size, bands: decoder.bands, profile: header.profile)
-      let isWhole = try decoder.run(source) { y, bytes throws(ImageError) in
-        try image.write(bytes, row: y)
-      }
+      let isWhole = try run(decoder, into: image)
       // The decoder succeeds only for a JPEG that is complete up to its end marker and undamaged.
       if isWhole { return image }
     } else if isScaled, let decoder = ScaledProgressiveDecoder(source, eighths: eighths),
@@ -184,6 +184,20 @@ struct Loader {
     let shrink = 8 / (eighths == 3 ? 4 : eighths)
     let failOn = try Self.decoderFailOn(source, header: header)
     return try Self.open(source, as: .jpeg, pages: .first, shrink: shrink, failOn: failOn)
+  }
+
+  /// Decodes into an image; on several threads if there is memory for the coefficients.
+  private func run(
+    _ decoder: borrowing ScaledJPEGDecoder, into image: borrowing Image
+  ) throws(ImageError) -> Bool {
+    if threads > 1, let pixels = image.pixels,
+      MemoryLeft.isEnough(for: decoder.bytesOfParts(source))
+    {
+      return decoder.run(source, threads: threads, into: pixels)
+    }
+    return try decoder.run(source) { y, bytes throws(ImageError) in
+      try image.write(bytes, row: y)
+    }
   }
 
   /// Returns the damage that makes the pixel decoder fail, after Pictor's own check has accepted

@@ -16,13 +16,15 @@ struct FrameSteps {
   let geometry: Geometry
   let transform: Transform
   let output: Output
+  /// The most threads that resize.
+  let threads: Int
   /// The smart crop's position, once computed. The position found in the first frame of an
   /// animation applies to all frames, so that the crop does not jump.
   private var place: (x: Int, y: Int)?
 
   init(
     header: SourceHeader, part: SourceRegion, window: Window, geometry: Geometry,
-    transform: Transform, output: Output
+    transform: Transform, output: Output, threads: Int
   ) {
     self.header = header
     self.part = part
@@ -30,6 +32,7 @@ struct FrameSteps {
     self.geometry = geometry
     self.transform = transform
     self.output = output
+    self.threads = threads
   }
 
   /// Applies all steps to one frame.
@@ -46,7 +49,9 @@ struct FrameSteps {
   /// Crops the frame to the source region and resizes it to its final size.
   private func resized(_ image: consuming Image) throws(ImageError) -> Image {
     let stored = part.orientation.swapsSides ? geometry.image.turned : geometry.image
-    guard header.format == .svg else { return try image.resized(to: stored, showing: window) }
+    guard header.format == .svg else {
+      return try image.resized(to: stored, showing: window, threads: threads)
+    }
     let area = window.rounded(of: image.size)
     if area.size != image.size { image = try image.cut(x: area.x, y: area.y, area.size) }
     return try image.trimmed(to: stored).resized(to: stored)

@@ -4,7 +4,7 @@ import CVips
 import ImagingWire
 import Model
 
-/// The imaging work of an imaging worker, stateless between jobs and on one thread.
+/// The imaging work of an imaging worker, stateless between jobs. Its threads end with the job.
 ///
 /// Equal bytes and an equal transform always give equal output: nothing depends on time, on the
 /// machine's load, or on earlier jobs.
@@ -165,7 +165,8 @@ public struct Pipeline: Sendable {
       for: transform, header: header, frames: frames, geometry: geometry,
       efforts: job.limits.efforts)
     let loader = Loader(
-      source: job.source, header: header, part: part, maximumPixels: job.limits.maximumPixels)
+      source: job.source, header: header, part: part, maximumPixels: job.limits.maximumPixels,
+      threads: job.limits.maximumThreads)
     var cost = cost
     cost.add(
       decoding: job.source, header, shrunkBy: loader.shrinkOfWebP(for: geometry, frames: frames))
@@ -188,7 +189,8 @@ public struct Pipeline: Sendable {
 
     var steps = FrameSteps(
       header: header, part: part,
-      window: loaded.window, geometry: geometry, transform: transform, output: output)
+      window: loaded.window, geometry: geometry, transform: transform, output: output,
+      threads: job.limits.maximumThreads)
     var image = try Animation.map(loaded.image, frames: frames, size: header.size) {
       frame throws(ImageError) in
       let made = try steps.apply(to: frame)

@@ -13,14 +13,16 @@ struct AV1Planes: ~Copyable {
 
   /// Decodes the primary image.
   ///
-  /// - Parameter size: The size that the header gives.
+  /// - Parameters:
+  ///   - size: The size that the header gives.
+  ///   - threads: The most threads that decode.
   /// - Returns: `nil` for what libvips has to decode (`AVIFItem`, `ColourMatrix`); and for damage, which libvips reports.
-  init?(_ source: UnsafeRawBufferPointer, size: PixelSize) {
+  init?(_ source: UnsafeRawBufferPointer, size: PixelSize, threads: Int = 1) {
     guard let item = AVIFItem(of: source) else { return nil }
     if let model = item.model, !ColourMatrix.exists(for: model.coefficients) { return nil }
     let picture = UnsafeMutablePointer<Dav1dPicture>.allocate(capacity: 1)
     picture.initialize(to: Dav1dPicture())
-    guard Self.decode(item.data, size: size, to: picture),
+    guard Self.decode(item.data, size: size, threads: threads, to: picture),
       let image = Self.planes(of: picture.pointee, model: item.model), image.luma.size == size
     else {
       Self.free(picture)
@@ -38,14 +40,15 @@ struct AV1Planes: ~Copyable {
     picture.deallocate()
   }
 
-  /// Decodes one picture, on this thread.
+  /// Decodes one picture.
   private static func decode(
-    _ item: UnsafeRawBufferPointer, size: PixelSize, to picture: UnsafeMutablePointer<Dav1dPicture>
+    _ item: UnsafeRawBufferPointer, size: PixelSize, threads: Int,
+    to picture: UnsafeMutablePointer<Dav1dPicture>
   ) -> Bool {
     var settings = Dav1dSettings()
     dav1d_default_settings(&settings)
     pictor_dav1d_silence(&settings)
-    settings.n_threads = 1
+    settings.n_threads = CInt(threads)
     settings.max_frame_delay = 1
     settings.all_layers = 0
     settings.frame_size_limit = CUnsignedInt(clamping: size.pixels)

@@ -16,8 +16,8 @@ struct PlaneReducer: ~Copyable {
   private let rows: UnsafeMutablePointer<Int16>
   /// The vertically reduced row, in the format of `rows`. Owned; freed by `deinit`.
   private let line: UnsafeMutablePointer<Int16>
-  /// The rows read so far.
-  private var next = 0
+  /// The next row to read.
+  private var next: Int
 
   /// The values that are summed up horizontally at a time.
   private static let step = 8
@@ -28,7 +28,8 @@ struct PlaneReducer: ~Copyable {
   ///   - plane: The samples.
   ///   - window: The visible part, in samples.
   ///   - target: The size of the result.
-  init(of plane: Plane, showing window: Window, to target: PixelSize) {
+  ///   - first: The first row of the result that is read.
+  init(of plane: Plane, showing window: Window, to target: PixelSize, from first: Int = 0) {
     let covered = window.covered(of: plane.size)
     let window = window.within(covered)
     input = PlaneRows(of: plane.cut(covered), for: target)
@@ -48,6 +49,7 @@ struct PlaneReducer: ~Copyable {
     rows.initialize(repeating: 0, count: stride * down.taps)
     line = .allocate(capacity: stride)
     line.initialize(repeating: 0, count: stride)
+    next = first < target.height ? down.first[first] : 0
   }
 
   deinit {
@@ -57,7 +59,7 @@ struct PlaneReducer: ~Copyable {
 
   /// Writes a row of the result, `target.width` values with 14 bits, which may be below 0 or above the highest.
   ///
-  /// - Parameter y: The row: 0 at the first call, then one more at each call.
+  /// - Parameter y: The first row at the first call, then one more at each call.
   mutating func read(_ y: Int, into result: UnsafeMutablePointer<Int16>) {
     while next < down.first[y] + down.counts[y] {
       input.read(next, into: rows + next % down.taps * stride)

@@ -11,13 +11,16 @@ struct WebPPlanes: ~Copyable {
   /// Owned; freed by `deinit`.
   private let config: WebPDecoderConfig
 
-  /// Decodes the image, on this thread.
+  /// Decodes the image.
   ///
   /// - Parameters:
   ///   - size: The size that the header gives.
   ///   - isSmoothed: Whether the edges of blocks are filtered.
+  ///   - isThreaded: Whether a second thread filters and writes the rows that this one has parsed.
   /// - Returns: `nil` for what libvips has to decode: alpha, frames, lossless images; and for damage, which libvips reports.
-  init?(_ source: UnsafeRawBufferPointer, size: PixelSize, isSmoothed: Bool) {
+  init?(
+    _ source: UnsafeRawBufferPointer, size: PixelSize, isSmoothed: Bool, isThreaded: Bool = false
+  ) {
     let bytes = source.assumingMemoryBound(to: UInt8.self)
     var config = WebPDecoderConfig()
     // 1: lossy; 2 would be lossless, which has no planes.
@@ -29,6 +32,7 @@ struct WebPPlanes: ~Copyable {
     else { return nil }
     config.output.colorspace = MODE_YUV
     config.options.bypass_filtering = isSmoothed ? 0 : 1
+    config.options.use_threads = isThreaded ? 1 : 0
     guard WebPDecode(bytes.baseAddress, bytes.count, &config) == VP8_STATUS_OK,
       let image = Self.planes(of: config.output.u.YUVA, size: size, matrix: matrix)
     else {

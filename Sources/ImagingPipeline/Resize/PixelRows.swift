@@ -8,7 +8,13 @@ import Model
 /// libvips's own sinks compute on a thread pool and hand each strip over. For small images, which
 /// are the majority, those threads cost more than the pixels.
 struct PixelRows: ~Copyable {
-  private let region: UnsafeMutablePointer<VipsRegion>
+  /// Owned; freed by `deinit`.
+  private let image: UnsafeMutablePointer<VipsImage>
+  /// The pixels of an image in memory.
+  private let pixels: UnsafeMutablePointer<UInt8>?
+  /// Computes the pixels of any other image.
+  private let region: UnsafeMutablePointer<VipsRegion>?
+  private let rowBytes: Int
   private let size: PixelSize
   /// The number of rows computed at a time.
   private let strip: Int
@@ -22,19 +28,27 @@ struct PixelRows: ~Copyable {
   /// - Parameter image: An image with 8 bits per band; this value keeps a reference to it.
   init(of image: borrowing Image) throws(ImageError) {
     size = image.size
+    rowBytes = image.size.width * image.bands
+    pixels = image.pixels
     strip = max(8, min(64, Self.stripBytes / (image.size.width * image.bands)))
-    let region = image.withVipsImage { vips_region_new($0) }
-    guard let region else { throw VipsLibrary.failure(in: "pixels") }
-    self.region = region
+    self.image = image.withVipsImage { $0 }
+    pictor_g_object_ref(self.image)
+    region = pixels == nil ? vips_region_new(self.image) : nil
+    guard pixels != nil || region != nil else { throw VipsLibrary.failure(in: "pixels") }
   }
 
-  deinit { pictor_g_object_unref(region) }
+  deinit {
+    if let region { pictor_g_object_unref(region) }
+    pictor_g_object_unref(image)
+  }
 
   /// Returns the bytes of a row, with interleaved bands.
   ///
   /// - Parameter y: The row; not above the row of the previous call.
   /// - Returns: A pointer that is valid until the next call.
   func row(_ y: Int) throws(ImageError) -> UnsafePointer<UInt8> {
+    if let pixels { return UnsafePointer(pixels + y * rowBytes) }
+    guard let region else { throw VipsLibrary.failure(in: "pixels") }
     var valid = region.pointee.valid
     if y < Int(valid.top) || y >= Int(valid.top + valid.height) {
       valid = VipsRect(

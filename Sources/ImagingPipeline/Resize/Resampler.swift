@@ -58,18 +58,21 @@ struct Resampler: ~Copyable {
     line.deallocate()
   }
 
-  /// Reads all source rows and writes all result rows, from top to bottom.
+  /// Writes rows of the result, from top to bottom.
   ///
-  /// - Parameter write: Receives each row of the result, `target.width × bands` bytes; valid during
-  ///   the call.
-  func run(_ write: (_ y: Int, UnsafePointer<UInt8>) throws(ImageError) -> Void)
-    throws(ImageError)
-  {
+  /// - Parameters:
+  ///   - lines: The rows; `nil`: all.
+  ///   - write: Receives each row of the result, `target.width × bands` bytes; valid during the call.
+  func run(
+    _ lines: Range<Int>? = nil,
+    _ write: (_ y: Int, UnsafePointer<UInt8>) throws(ImageError) -> Void
+  ) throws(ImageError) {
     // Each pixel is written as 4 bytes; the next pixel overwrites the excess.
     let result = UnsafeMutablePointer<UInt8>.allocate(capacity: target.width * bands + 4)
     defer { result.deallocate() }
-    var next = 0
-    for y in 0..<target.height {
+    let lines = lines ?? 0..<target.height
+    var next = lines.isEmpty ? 0 : down.first[lines.lowerBound]
+    for y in lines {
       while next < down.first[y] + down.counts[y] {
         try input.read(next, into: rows + next % down.taps * stride)
         next += 1

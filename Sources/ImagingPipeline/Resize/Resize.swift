@@ -2,13 +2,18 @@
 
 import CVips
 import Model
+import Platform
 
 extension Image {
   /// Returns a part of the image, resized to exactly `target`.
   ///
   /// When reducing, a window with fractional edges is shown exactly, to a hundredth of a pixel. In
   /// all other cases the window is rounded to whole pixels.
-  consuming func resized(to target: PixelSize, showing window: Window) throws(ImageError) -> Image {
+  ///
+  /// - Parameter threads: The most threads that reduce an image in memory.
+  consuming func resized(
+    to target: PixelSize, showing window: Window, threads: Int = 1
+  ) throws(ImageError) -> Image {
     let covered = window.covered(of: size)
     let isExact = Window(covered.size).isClose(to: window.within(covered))
     let canBeExact =
@@ -16,24 +21,24 @@ extension Image {
       && Double(target.width) <= window.width && Double(target.height) <= window.height
     guard !isExact && canBeExact else {
       let area = isExact ? covered : window.rounded(of: size)
-      if area.size == size { return try resized(to: target) }
+      if area.size == size { return try resized(to: target, threads: threads) }
       return try cut(x: area.x, y: area.y, area.size).resized(to: target)
     }
     let part = try cut(x: covered.x, y: covered.y, covered.size)
-    return try part.reduced(to: target, showing: window.within(covered))
+    return try part.reduced(to: target, showing: window.within(covered), threads: threads)
   }
 
   /// Returns the image resized to exactly `target`, with Lanczos3.
   ///
   /// Colours are premultiplied by alpha during the resize, so that transparent pixels do not bleed
   /// into edges.
-  consuming func resized(to target: PixelSize) throws(ImageError) -> Image {
+  consuming func resized(to target: PixelSize, threads: Int = 1) throws(ImageError) -> Image {
     let size = self.size
     if size == target { return self }
     if isReducible && target.width <= size.width && target.height <= size.height
       && target.pixels <= Self.maximumReducedPixels
     {
-      return try reduced(to: target, showing: Window(size))
+      return try reduced(to: target, showing: Window(size), threads: threads)
     }
     guard hasAlpha else { return try resample(from: size, to: target) }
     let format = self.format
@@ -62,14 +67,24 @@ extension Image {
   /// Returns a reduced part of the image, in memory; of the metadata only the colour profile
   /// remains.
   private consuming func reduced(
-    to target: PixelSize, showing window: Window
+    to target: PixelSize, showing window: Window, threads: Int
   ) throws(ImageError) -> Image {
     let result = try Image(blank: target, bands: bands, profile: foreignProfile)
-    try Resampler(of: self, to: target, showing: window).run { y, bytes throws(ImageError) in
-      try result.write(bytes, row: y)
+    // libvips computes on one thread only.
+    let parts = pixels == nil ? 1 : Parallel.count(target.height, atLeast: Self.leastRows, threads)
+    let source = self
+    try Parallel.run(parts) { part throws(ImageError) in
+      let rows = Parallel.part(part, of: parts, in: 0..<target.height)
+      try Resampler(of: source, to: target, showing: window).run(rows) {
+        y, bytes throws(ImageError) in
+        try result.write(bytes, row: y)
+      }
     }
     return result
   }
+
+  /// The rows of a result that are worth a thread.
+  static let leastRows = 32
 
   /// Cuts or repeats the last row or column of a vector rendered within one pixel of the target.
   /// Sizes differ because libvips scales both sides by one factor; resampling would blur the image.

@@ -58,7 +58,7 @@ struct WeightedRows: ~Copyable {
 
   /// Writes a row, `size.width × bands` values.
   ///
-  /// - Parameter y: The row: 0 at the first call, then one more at each call.
+  /// - Parameter y: Any row at the first call, then the next at each call.
   func read(_ y: Int, into row: UnsafeMutablePointer<Int16>) throws(ImageError) {
     guard box.width > 1 || box.height > 1 else { return weigh(try pixels.row(y), into: row) }
     let lines = y * box.height..<min((y + 1) * box.height, source.height)

@@ -117,6 +117,15 @@ struct Image: ~Copyable {
     return Array(UnsafeBufferPointer(start: values, count: Int(count)))
   }
 
+  /// The bytes of all pixels, row by row without gaps; `nil` if they are not in memory. Only those of an image created by
+  /// `init(blank:bands:profile:)` may be written.
+  var pixels: UnsafeMutablePointer<UInt8>? {
+    guard image.pointee.dtype == VIPS_IMAGE_SETBUF else { return nil }
+    return image.pointee.data.map {
+      UnsafeMutableRawPointer($0).assumingMemoryBound(to: UInt8.self)
+    }
+  }
+
   // MARK: Operations
 
   /// Computes all pixels into memory, so that they can be read repeatedly and in any order.

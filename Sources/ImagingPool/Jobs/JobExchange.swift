@@ -7,7 +7,7 @@ import Platform
 import Telemetry
 
 extension WorkerSlot {
-  private static let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
+  static let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
 
   /// The outcome of one attempt.
   private enum Outcome {
@@ -219,9 +219,10 @@ extension WorkerSlot {
     // Also if only the memory is unknown.
     let isQuickOnly = (admitted ?? 0) == 0
     var mayOverrun = admitted == nil && !job.isBackground
+    var limits = job.hasMoreEffort ? configuration.limits.withMoreEffort : configuration.limits
+    limits.maximumThreads = core.threads(of: job)
     let message = JobMessage(
-      id: id, transform: job.transform, density: job.density,
-      limits: job.hasMoreEffort ? configuration.limits.withMoreEffort : configuration.limits,
+      id: id, transform: job.transform, density: job.density, limits: limits,
       offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job),
       verifies: job.verifies, isRecompression: job.isRecompression, isQuickOnly: isQuickOnly)
     confine(worker)

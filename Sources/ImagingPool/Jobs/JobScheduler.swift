@@ -23,6 +23,8 @@ struct JobScheduler<Job> {
     var hasOverrun = false
   }
 
+  /// The most threads of a job. A job has few steps that gain from more.
+  private static var maximumThreads: Int { 4 }
   /// The number of other jobs that may overtake an expensive one. Without a limit it could wait forever.
   private static var maximumPassed: Int { 8 }
 
@@ -162,6 +164,14 @@ struct JobScheduler<Job> {
     let others = running.filter { $0.key != id }.values.compactMap(\.bytes)
     guard !others.isEmpty else { return true }
     return others.count < maximumLong && bytes <= memory - others.reduce(0, +)
+  }
+
+  /// The threads that a job with a slot may use: one, and one for each core on which no other job runs or is about to.
+  ///
+  /// - Parameter cores: The cores that workers have.
+  func threads(onCores cores: Int) -> Int {
+    let free = min(width, cores) - (running.count - 1) - waiting.count
+    return min(max(free, 1), Self.maximumThreads)
   }
 
   /// The slots that expensive jobs may have.

@@ -8,10 +8,10 @@ import Glibc
 public final class OwnThread: Sendable {
   private final class Start: Sendable {
     let name: String
-    let rank: ThreadRank
+    let rank: ThreadRank?
     let run: @Sendable () -> Void
 
-    init(name: String, rank: ThreadRank, run: @escaping @Sendable () -> Void) {
+    init(name: String, rank: ThreadRank?, run: @escaping @Sendable () -> Void) {
       self.name = name
       self.rank = rank
       self.run = run
@@ -25,16 +25,21 @@ public final class OwnThread: Sendable {
   ///
   /// - Parameters:
   ///   - name: up to 15 bytes, as `top -H` shows it.
-  ///   - rank: who goes before it where all cores are busy.
+  ///   - rank: who goes before it where all cores are busy; `nil`: as the calling thread.
+  ///   - stackBytes: the size of its stack; `nil`: the system's, which is 8 MiB (setrlimit(2), `RLIMIT_STACK`).
   ///   - run: what it does; the thread ends with it.
   public init(
-    name: String, rank: ThreadRank, _ run: @escaping @Sendable () -> Void
+    name: String, rank: ThreadRank?, stackBytes: Int? = nil, _ run: @escaping @Sendable () -> Void
   ) throws(SystemError) {
     // Released by the thread as its first act, or below when there is none.
     let start = Unmanaged.passRetained(Start(name: name, rank: rank, run: run))
     var thread = pthread_t()
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    defer { pthread_attr_destroy(&attributes) }
+    if let stackBytes { pthread_attr_setstacksize(&attributes, stackBytes) }
     let status = pthread_create(
-      &thread, nil,
+      &thread, &attributes,
       { argument in
         guard let argument else { return nil }
         let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
@@ -43,7 +48,7 @@ public final class OwnThread: Sendable {
         pthread_sigmask(SIG_SETMASK, &all, nil)
         // A neutral name first: a thread with the name of its creator, or with its own, has its rank.
         _ = pictor_linux_set_thread_name("pictor-new")
-        start.rank.take()
+        start.rank?.take()
         _ = pictor_linux_set_thread_name(start.name)
         start.run()
         return nil
@@ -57,9 +62,9 @@ public final class OwnThread: Sendable {
 
   /// Starts a detached thread. The parameters are those of `init`.
   public static func start(
-    name: String, rank: ThreadRank, _ run: @escaping @Sendable () -> Void
+    name: String, rank: ThreadRank?, stackBytes: Int? = nil, _ run: @escaping @Sendable () -> Void
   ) throws(SystemError) {
-    try OwnThread(name: name, rank: rank, run).detach()
+    try OwnThread(name: name, rank: rank, stackBytes: stackBytes, run).detach()
   }
 
   /// The processor time of the thread; `nil` after it was joined or detached, or has ended.

@@ -1,0 +1,115 @@
+// ScaledJPEGDecoder+Parts: decodes a JPEG on several threads.
+
+import Platform
+import Synchronization
+
+extension ScaledJPEGDecoder {
+  /// The bytes of codes that are worth a thread. Twice as many take about 2 ms on one.
+  public static let leastPart = 48 << 10
+
+  /// The maximum memory in bytes that `run(_:threads:into:)` needs for coefficients.
+  public func bytesOfParts(_ source: UnsafeRawBufferPointer) -> Int {
+    let words = frame.words(bases)
+    let count = units.across * units.down
+    // At most ten blocks a unit. Another coefficient takes two bits of the file at least. Where a unit begins: 8 bytes, in
+    // a list that doubles.
+    return count * 24 + 4 * min(count * words, count * 10 + 4 * source.count)
+  }
+
+  /// Decodes the image on several threads. The pixels are those of `run(_:write:)`.
+  ///
+  /// - Parameters:
+  ///   - threads: The most threads, with the calling one; at least 1.
+  ///   - leastPart: The least bytes of codes of a thread.
+  ///   - pixels: Where the pixels are written: `size.height` rows of `size.width × bands` bytes.
+  /// - Returns: Whether the data is complete and valid. If not, discard the pixels.
+  public func run(
+    _ source: UnsafeRawBufferPointer, threads: Int, leastPart: Int = Self.leastPart,
+    into pixels: UnsafeMutablePointer<UInt8>
+  ) -> Bool {
+    let rowBytes = size.width * bands
+    let count = Parallel.count(source.count - frame.start, atLeast: leastPart, threads)
+    guard count > 1 else {
+      return run(source) { y, row in
+        (pixels + y * rowBytes).update(from: row, count: rowBytes)
+      }
+    }
+    guard let runs = runs(of: source, parts: count) else { return false }
+    let isValid = Atomic<Bool>(true)
+    Parallel.run(threads) { index in
+      let rows = Parallel.part(index, of: threads, in: 0..<units.down)
+      if !paint(rows, of: runs, into: pixels) { isValid.store(false, ordering: .relaxed) }
+    }
+    return isValid.load(ordering: .relaxed)
+  }
+
+  /// Reads all units, in parts.
+  ///
+  /// - Returns: `nil` if the data is damaged or incomplete.
+  func runs(of source: UnsafeRawBufferPointer, parts count: Int) -> [JPEGRun]? {
+    let parts = parts(of: source, count: count)
+    Parallel.run(parts.count) { index in
+      parts[index].read(
+        limit: units.across * units.down, next: index + 1 < parts.count ? parts[index + 1] : nil)
+    }
+    return JPEGRun.joined(parts, units: units.across * units.down)
+  }
+
+  /// Divides the codes. With restarts, the parts begin after restart markers.
+  private func parts(of source: UnsafeRawBufferPointer, count: Int) -> [JPEGPart] {
+    var parts: [JPEGPart] = []
+    func add(at start: Int, restart: UInt8) {
+      let part = JPEGPart(
+        source, at: start, frame: frame, bases: bases, restart: restart, isFirst: parts.isEmpty)
+      if let part { parts.append(part) }
+    }
+    add(at: frame.start, restart: 0)
+    for index in 0..<count where index > 0 {
+      let place = Parallel.part(index, of: count, in: frame.start..<source.count)
+      if frame.restartInterval == 0 {
+        // The zero after a byte of ones is no byte of the codes (T.81, F.1.2.3).
+        add(at: place.lowerBound + (source[place.lowerBound - 1] == 0xff ? 1 : 0), restart: 0)
+      } else if let marker = place.dropLast().first(where: {
+        source[$0] == 0xff && 0xd0...0xd7 ~= source[$0 + 1]
+      }) {
+        add(at: marker + 2, restart: (source[marker + 1] - 0xd0 + 1) % 8)
+      }
+    }
+    return parts
+  }
+
+  /// Computes the pixels of rows of units.
+  private func paint(
+    _ unitRows: Range<Int>, of runs: [JPEGRun], into pixels: UnsafeMutablePointer<UInt8>
+  ) -> Bool {
+    let painter = JPEGUnitPainter(frame, bases: bases)
+    let stride = units.across * unit.width
+    let plane = stride * unit.height
+    let planes = UnsafeMutablePointer<Float>.allocate(capacity: plane * bands)
+    planes.initialize(repeating: 0, count: plane * bands)
+    // Each pixel is written as 4 bytes; the next pixel overwrites the excess.
+    let row = UnsafeMutablePointer<UInt8>.allocate(capacity: size.width * bands + 4)
+    defer {
+      planes.deallocate()
+      row.deallocate()
+    }
+    var place = JPEGRun.Place(of: unitRows.lowerBound * units.across, in: runs)
+    for unitRow in unitRows {
+      for column in 0..<units.across {
+        guard
+          painter.paint(
+            place.next(in: runs), to: planes + column * unit.width, stride: stride, plane: plane)
+        else { return false }
+      }
+      let top = unitRow * unit.height
+      for y in top..<min(top + unit.height, size.height) {
+        let light = UnsafePointer(planes + (y - top) * stride)
+        JPEGRow.paint(
+          light, colours: bands == 3 ? (light + plane, light + 2 * plane) : nil, width: size.width,
+          into: row)
+        (pixels + y * size.width * bands).update(from: row, count: size.width * bands)
+      }
+    }
+    return true
+  }
+}
