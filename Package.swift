@@ -11,7 +11,7 @@ func library(_ name: String, pkgConfig: String, package: String) -> Target {
 /// The thread sanitizer's build. It is not optimized: inlined parts of the standard library's arrays would be
 /// checked, and the counted references that order their use would not, so copies under a lock look like races.
 let isSanitized = Context.environment["PICTOR_SANITIZED"] != nil
-/// What has no threads, and takes too long without, under the sanitizer as well.
+/// What takes too long without, under the sanitizer as well: its threads share no arrays that change.
 let always: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))]
 /// Settings of targets whose code takes most of the tests' time. Without optimization, loops over pixels take 50 times as
 /// long, and all tests together twice as long: tests would measure nothing else. The target keeps its internal names for
@@ -193,7 +193,7 @@ let package = Package(
         "ImagingPool", "ImagingWire", "TestSupport", "CAttacks", "pictor-imager", "attacker",
       ]),
     .testTarget(
-      name: "FastJPEGTests", dependencies: ["Model", "FastJPEG", "TestSupport"],
+      name: "FastJPEGTests", dependencies: ["Model", "Platform", "FastJPEG", "TestSupport"],
       swiftSettings: optimized),
     .testTarget(
       name: "ImagingPipelineTests",
@@ -218,11 +218,11 @@ let package = Package(
 )
 
 // `make test-sanitized`: the thread sanitizer has a build of its own, without targets that have no thread, task or lock.
-// A worker runs the pipeline on one thread, and IntegrationTests start sanitized workers.
+// Of the pipeline's tests it has those with threads, and IntegrationTests start sanitized workers.
 if isSanitized {
-  let singleThreaded = [
-    "ModelTests", "SigningTests", "ConfiguringTests", "FastJPEGTests", "ImagingPipelineTests",
-    "FuzzTests",
+  let singleThreaded = ["ModelTests", "SigningTests", "ConfiguringTests", "FuzzTests"]
+  package.targets.first { $0.name == "ImagingPipelineTests" }?.sources = [
+    "Support", "Pipeline/ThreadsTests.swift",
   ]
   package.targets.removeAll {
     singleThreaded.contains($0.name) || $0.name.hasPrefix("benchmark-")

@@ -1,10 +1,26 @@
 // JPEGDecoders: runs the scaled decoder and libjpeg on the same bytes.
 
 import Model
+import Platform
 import TestSupport
 import Testing
 
 @testable import FastJPEG
+
+/// The order in which the parts of a JPEG are read.
+enum Order {
+  /// The last one first: each part finds all others read.
+  case last
+  /// At the same time. Small parts are read before another thread has started.
+  case threads
+
+  func run(_ count: Int, _ part: (Int) -> Void) {
+    switch self {
+    case .last: for index in (0..<count).reversed() { part(index) }
+    case .threads: Parallel.run(count, part)
+    }
+  }
+}
 
 enum JPEGDecoders {
   /// The maximum pixels of a full image that these functions decode: a damaged header may state any
@@ -30,14 +46,15 @@ enum JPEGDecoders {
         pixels.values.replaceSubrange(
           y * count..<(y + 1) * count, with: UnsafeBufferPointer(start: row, count: count))
       }
-      for threads in 2...4 {
+      for (threads, order) in [(2, Order.last), (3, .last), (4, .last), (4, .threads)] {
         var others = [UInt8](repeating: 0, count: pixels.values.count)
         let isAlsoWhole = others.withUnsafeMutableBufferPointer { all in
           all.baseAddress.map {
-            decoder.run(buffer, threads: threads, leastPart: 5, into: $0)
+            decoder.run(buffer, threads: threads, leastPart: 5, into: $0, by: order.run)
           }
         }
-        #expect(isAlsoWhole == isWhole && (!isWhole || others == pixels.values), "\(threads)")
+        #expect(
+          isAlsoWhole == isWhole && (!isWhole || others == pixels.values), "\(threads) \(order)")
       }
       return isWhole ? pixels : nil
     }

@@ -22,7 +22,10 @@ import Testing
   private func found(_ bytes: [UInt8], parts: Int) throws -> [(part: Int, units: Range<Int>)]? {
     try GuardedBytes(bytes).withBytes { buffer in
       guard let decoder = ScaledJPEGDecoder(buffer, eighths: 3) else { return nil }
-      return decoder.runs(of: buffer, parts: parts)?.map { ($0.part.start, $0.units) }
+      let codes = decoder.frame.start..<decoder.endOfCodes(of: buffer)
+      return decoder.runs(of: buffer, codes: codes, parts: parts, by: Order.last.run)?.map {
+        ($0.part.start, $0.units)
+      }
     }
   }
 
@@ -35,8 +38,7 @@ import Testing
       let jpeg = try TestImages.encode(pixels, as: ".jpg[\(options)]")
       for parts in 2...4 {
         let runs = try #require(try found(jpeg, parts: parts))
-        // A part ahead may be too late to be compared with; the part before then reads its units as well.
-        #expect((1...parts).contains(runs.count))
+        #expect(runs.count == parts)
         let units = runs.reduce(0) { $0 + $1.units.count }
         #expect(units == (options.contains("off") ? 151 * 101 : 76 * 51))
       }
@@ -61,7 +63,7 @@ import Testing
             buffer, at: start, frame: frame, bases: decoder.bases, restart: 0, isFirst: isFirst)
         }
         let second = try #require(
-          part(at: buffer[start - 1] == 0xff ? start + 1 : start, isFirst: false))
+          part(at: JPEGPart.firstByte(from: start, in: buffer), isFirst: false))
         second.read(limit: units, next: nil)
         // When
         let first = try #require(part(at: frame.start, isFirst: true))
@@ -84,6 +86,81 @@ import Testing
     for tail in [[UInt8](repeating: 0, count: 50_000), jpeg, [0xff]] {
       let pixels = try JPEGDecoders.reduced(jpeg + tail, toEighths: 2)
       #expect(try pixels?.values == JPEGDecoders.reduced(jpeg, toEighths: 2)?.values)
+    }
+  }
+
+  /// A grey JPEG whose blocks are all of one colour each, with codes of 1 to 7 bits for their means and of one bit for the
+  /// rest: many bytes of ones, and many units in a byte.
+  private static func flat(units: Int, using generator: inout SeededGenerator) -> [UInt8] {
+    var bits: [Int] = []
+    func put(_ number: Int, _ count: Int) {
+      for place in (0..<count).reversed() { bits.append(number >> place & 1) }
+    }
+    var mean = 0
+    for _ in 0..<units {
+      // The category: so many ones, then a zero, then so many bits of the difference (T.81, table F.1).
+      var category = Bool.random(using: &generator) ? 0 : Int.random(in: 0...6, using: &generator)
+      var raw = category == 0 ? 0 : Int.random(in: 0..<1 << category, using: &generator)
+      let difference =
+        category == 0 ? 0 : raw < 1 << (category - 1) ? raw - (1 << category) + 1 : raw
+      if abs(mean + difference) > 1_000 { (category, raw) = (0, 0) } else { mean += difference }
+      for _ in 0..<category { bits.append(1) }
+      bits.append(0)
+      put(raw, category)
+      // The end of the block
+      bits.append(0)
+    }
+    while !bits.count.isMultiple(of: 8) { bits.append(1) }
+    let codes = stride(from: 0, to: bits.count, by: 8).flatMap { start -> [UInt8] in
+      let byte = bits[start..<start + 8].reduce(0) { $0 << 1 | UInt8($1) }
+      return byte == 0xff ? [0xff, 0] : [byte]
+    }
+    let (width, height) = (8 * units, 8)
+    func big(_ number: Int) -> [UInt8] { [UInt8(number >> 8), UInt8(number & 255)] }
+    return [0xff, 0xd8]
+      + CodedJPEG.segment(0xdb, content: [0] + [UInt8](repeating: 1, count: 64))
+      + CodedJPEG.segment(0xc0, content: [8] + big(height) + big(width) + [1, 1, 0x11, 0])
+      + CodedJPEG.segment(
+        0xc4,
+        content: [0] + [1, 1, 1, 1, 1, 1, 1] + [UInt8](repeating: 0, count: 9)
+          + [0, 1, 2, 3, 4, 5, 6])
+      + CodedJPEG.segment(0xc4, content: [0x10, 1] + [UInt8](repeating: 0, count: 15) + [0])
+      + CodedJPEG.segment(0xda, content: [1, 1, 0, 0, 63, 0]) + codes + [0xff, 0xd9]
+  }
+
+  @Test func `the zero after a byte of ones is no code`() throws {
+    var generator = SeededGenerator(seed: 11)
+    for _ in 0..<300 {
+      let units = Int.random(in: 40...400, using: &generator)
+      let jpeg = Self.flat(units: units, using: &generator)
+      #expect(try JPEGDecoders.reduced(jpeg, toEighths: 1) != nil)
+    }
+  }
+
+  @Test func `codes without an error that are not in step end with those in front of them`() throws
+  {
+    // Given: codes of one bit, and bytes of ones between them
+    var generator = SeededGenerator(seed: 12)
+    for _ in 0..<300 {
+      var jpeg = Self.flat(units: 200, using: &generator)
+      let place = Int.random(in: 180..<jpeg.count - 4, using: &generator)
+      jpeg.replaceSubrange(place..<place + 3, with: [0xff, 0, 0x80])
+      // When, then: one and several threads agree
+      _ = try JPEGDecoders.reduced(jpeg, toEighths: 1)
+    }
+  }
+
+  @Test(arguments: [1, 4])
+  func `a restart before the end marker leaves the JPEG to libjpeg`(interval: Int) throws {
+    var generator = SeededGenerator(seed: 13)
+    for units in [interval * 8, interval * 40] {
+      var jpeg = CodedJPEG(width: 8 * units, height: 8, factors: [(1, 1)], using: &generator)
+      jpeg.restartInterval = interval
+      var bytes = jpeg.bytes
+      #expect(try JPEGDecoders.reduced(bytes, toEighths: 1) != nil)
+      bytes.insert(
+        contentsOf: [0xff, 0xd0 + UInt8((units / interval - 1) % 8)], at: bytes.count - 2)
+      #expect(try JPEGDecoders.reduced(bytes, toEighths: 1) == nil)
     }
   }
 }

@@ -30,7 +30,7 @@ def paths(source: str) -> dict[str, tuple[int, str, str]]:
     return {
         "Pictor": (PICTOR, http.image(f"{LOCAL_ORIGIN}/{source}?"), f"&w={WIDTH}"),
         "thumbor": (THUMBOR, f"/unsafe/{WIDTH}x0/http%3A%2F%2F127.0.0.1%3A{ORIGIN}%2F{source}%3F", ""),
-        "imgproxy": (IMGPROXY, f"/insecure/rs:fit:{WIDTH}/f:{source.rsplit(".")[1]}/plain/{LOCAL_ORIGIN}/{source}%3F", ""),
+        "imgproxy": (IMGPROXY, f"/insecure/rs:fit:{WIDTH}/f:{source[source.index('.') + 1:]}/plain/{LOCAL_ORIGIN}/{source}%3F", ""),
         "nginx image_filter": (FILTER, f"/{source}?", ""),
     }
 

@@ -1,13 +1,13 @@
-// JPEGPart: reads the codes of one part of a JPEG, wherever that begins.
+// JPEGPart: reads the codes of one part of a JPEG, from any byte on.
 
 import Synchronization
 
 /// A part of the codes, read by one thread.
 ///
-/// All parts but the first begin at a byte where no code need begin. They read on as if a unit began there: Huffman codes
-/// soon fall into step with the real ones (S. T. Klein, Y. Wiseman: Parallel Huffman decoding with applications to JPEG
+/// All parts but the first begin at some byte, in the middle of a code as a rule. They read as if a unit began there: Huffman
+/// codes soon fall into step with the real ones (S. T. Klein, Y. Wiseman: Parallel Huffman decoding with applications to JPEG
 /// files, 2003). The part before reads on until it begins a unit where this one does too. From there on both would read
-/// the same, but for the means, which are differences: this part's are relative.
+/// the same, except for the means, which are differences: this part's are relative.
 final class JPEGPart: @unchecked Sendable {
   // Sound as Sendable: one thread reads a part. Until it has ended, others look only at `places` and `firstMeans`, which
   // no longer change once `isPublished`.
@@ -42,7 +42,7 @@ final class JPEGPart: @unchecked Sendable {
   /// Prepares reading.
   ///
   /// - Parameters:
-  ///   - start: The offset of the first byte. With restarts, the byte after a restart marker.
+  ///   - start: The offset of the first byte (`firstByte`). With restarts, the byte after a restart marker.
   ///   - restart: The number of the next restart, modulo 8.
   ///   - isFirst: Whether the codes of the file begin here.
   /// - Returns: `nil` beyond the end of the file.
@@ -68,6 +68,12 @@ final class JPEGPart: @unchecked Sendable {
     reader.deallocate()
   }
 
+  /// Returns the first byte of the codes from `place` on: the zero after a byte of ones is none (T.81, F.1.2.3).
+  static func firstByte(from place: Int, in source: UnsafeRawBufferPointer) -> Int {
+    place > 0 && place < source.count && source[place - 1] == 0xff && source[place] == 0
+      ? place + 1 : place
+  }
+
   /// The number of units.
   var count: Int { reader.pointee.units.count }
   /// The mean of each component after the last unit, relative to that before the first.
@@ -78,8 +84,10 @@ final class JPEGPart: @unchecked Sendable {
     reader.pointee.units.words(of: unit)
   }
 
-  /// Whether only the end marker follows the last unit.
-  func isFollowedByEnd() -> Bool { !hasFailed && reader.pointee.bits.pass(0xd9) }
+  /// Whether the end marker follows the last unit, without a restart between them.
+  func isFollowedByEnd() -> Bool {
+    !hasFailed && reader.pointee.isAfterUnit && reader.pointee.bits.pass(0xd9)
+  }
 
   /// Returns the relative means before one of the first units.
   func means(before unit: Int) -> SIMD4<Int> { firstMeans[unit] }
@@ -131,7 +139,7 @@ final class JPEGPart: @unchecked Sendable {
 
   /// Begins again after a code that cannot be, at the next byte: the codes were not in step. Returns `false` at the end.
   private func beginAgain() -> Bool {
-    let begin = (places.last ?? 8 * start) / 8 + 1
+    let begin = Self.firstByte(from: (places.last ?? 8 * start) / 8 + 1, in: source)
     guard let bits = JPEGBits(source, at: begin) else { return false }
     reader.pointee.beginAgain(at: bits)
     places.removeAll(keepingCapacity: true)

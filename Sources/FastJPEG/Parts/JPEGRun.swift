@@ -1,6 +1,6 @@
 // JPEGRun: the units of a part that are in step with the codes.
 
-/// Successive units, which all parts together have once.
+/// Successive units of one part. The runs of a JPEG have each of its units once.
 struct JPEGRun {
   let part: JPEGPart
   /// Of the part's units.

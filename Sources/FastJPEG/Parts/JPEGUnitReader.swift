@@ -52,6 +52,9 @@ struct JPEGUnitReader: ~Copyable {
   /// Whether a restart marker comes before the next unit.
   var isRestartDue: Bool { restartInterval > 0 && done == restartInterval }
 
+  /// Whether a unit was read last, and no restart marker.
+  var isAfterUnit: Bool { done > 0 }
+
   /// Moves past a restart marker. Returns whether it is there.
   mutating func passRestart() -> Bool {
     guard bits.pass(0xd0 + restart) else { return false }

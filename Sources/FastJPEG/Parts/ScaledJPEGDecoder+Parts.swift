@@ -1,5 +1,6 @@
 // ScaledJPEGDecoder+Parts: decodes a JPEG on several threads.
 
+import Glibc
 import Platform
 import Synchronization
 
@@ -7,36 +8,46 @@ extension ScaledJPEGDecoder {
   /// The bytes of codes that are worth a thread. Twice as many take about 2 ms on one.
   public static let leastPart = 48 << 10
 
-  /// The maximum memory in bytes that `run(_:threads:into:)` needs for coefficients.
-  public func bytesOfParts(_ source: UnsafeRawBufferPointer) -> Int {
+  /// The maximum memory in bytes that `run(_:threads:into:)` needs for coefficients. Parts that never fall into step read the
+  /// same codes, each by itself.
+  public func bytesOfParts(_ source: UnsafeRawBufferPointer, threads: Int) -> Int {
     let words = frame.words(bases)
     let count = units.across * units.down
     // At most ten blocks a unit. Another coefficient takes two bits of the file at least. Where a unit begins: 8 bytes, in
     // a list that doubles.
-    return count * 24 + 4 * min(count * words, count * 10 + 4 * source.count)
+    return threads * (count * 24 + 4 * min(count * words, count * 10 + 4 * source.count))
   }
 
   /// Decodes the image on several threads. The pixels are those of `run(_:write:)`.
   ///
   /// - Parameters:
   ///   - threads: The most threads, with the calling one; at least 1.
-  ///   - leastPart: The least bytes of codes of a thread.
   ///   - pixels: Where the pixels are written: `size.height` rows of `size.width × bands` bytes.
   /// - Returns: Whether the data is complete and valid. If not, discard the pixels.
   public func run(
-    _ source: UnsafeRawBufferPointer, threads: Int, leastPart: Int = Self.leastPart,
-    into pixels: UnsafeMutablePointer<UInt8>
+    _ source: UnsafeRawBufferPointer, threads: Int, into pixels: UnsafeMutablePointer<UInt8>
+  ) -> Bool {
+    run(source, threads: threads, leastPart: Self.leastPart, into: pixels) { Parallel.run($0, $1) }
+  }
+
+  /// The same with parts of at least `leastPart` bytes, each of which `runParts` runs.
+  func run(
+    _ source: UnsafeRawBufferPointer, threads: Int, leastPart: Int,
+    into pixels: UnsafeMutablePointer<UInt8>, by runParts: (Int, (Int) -> Void) -> Void
   ) -> Bool {
     let rowBytes = size.width * bands
-    let count = Parallel.count(source.count - frame.start, atLeast: leastPart, threads)
+    let codes = frame.start..<endOfCodes(of: source)
+    let count = Parallel.count(codes.count, atLeast: leastPart, threads)
     guard count > 1 else {
       return run(source) { y, row in
         (pixels + y * rowBytes).update(from: row, count: rowBytes)
       }
     }
-    guard let runs = runs(of: source, parts: count) else { return false }
+    guard let runs = runs(of: source, codes: codes, parts: count, by: runParts) else {
+      return false
+    }
     let isValid = Atomic<Bool>(true)
-    Parallel.run(threads) { index in
+    runParts(threads) { index in
       let rows = Parallel.part(index, of: threads, in: 0..<units.down)
       if !paint(rows, of: runs, into: pixels) { isValid.store(false, ordering: .relaxed) }
     }
@@ -46,17 +57,38 @@ extension ScaledJPEGDecoder {
   /// Reads all units, in parts.
   ///
   /// - Returns: `nil` if the data is damaged or incomplete.
-  func runs(of source: UnsafeRawBufferPointer, parts count: Int) -> [JPEGRun]? {
-    let parts = parts(of: source, count: count)
-    Parallel.run(parts.count) { index in
+  func runs(
+    of source: UnsafeRawBufferPointer, codes: Range<Int>, parts count: Int,
+    by runParts: (Int, (Int) -> Void) -> Void
+  ) -> [JPEGRun]? {
+    let parts = parts(of: source, codes: codes, count: count)
+    runParts(parts.count) { index in
       parts[index].read(
         limit: units.across * units.down, next: index + 1 < parts.count ? parts[index + 1] : nil)
     }
     return JPEGRun.joined(parts, units: units.across * units.down)
   }
 
+  /// Returns where the codes end: at the first marker that is no restart, or at the end of the file. Other images or a
+  /// video may follow.
+  func endOfCodes(of source: UnsafeRawBufferPointer) -> Int {
+    guard let start = source.baseAddress else { return 0 }
+    var place = frame.start
+    while place + 1 < source.count,
+      let ones = memchr(start + place, 0xff, source.count - 1 - place)
+    {
+      place = UnsafeRawPointer(ones) - start
+      let next = source[place + 1]
+      guard next == 0 || 0xd0...0xd7 ~= next || next == 0xff else { return place }
+      place += next == 0xff ? 1 : 2
+    }
+    return source.count
+  }
+
   /// Divides the codes. With restarts, the parts begin after restart markers.
-  private func parts(of source: UnsafeRawBufferPointer, count: Int) -> [JPEGPart] {
+  private func parts(
+    of source: UnsafeRawBufferPointer, codes: Range<Int>, count: Int
+  ) -> [JPEGPart] {
     var parts: [JPEGPart] = []
     func add(at start: Int, restart: UInt8) {
       let part = JPEGPart(
@@ -65,10 +97,9 @@ extension ScaledJPEGDecoder {
     }
     add(at: frame.start, restart: 0)
     for index in 0..<count where index > 0 {
-      let place = Parallel.part(index, of: count, in: frame.start..<source.count)
+      let place = Parallel.part(index, of: count, in: codes)
       if frame.restartInterval == 0 {
-        // The zero after a byte of ones is no byte of the codes (T.81, F.1.2.3).
-        add(at: place.lowerBound + (source[place.lowerBound - 1] == 0xff ? 1 : 0), restart: 0)
+        add(at: JPEGPart.firstByte(from: place.lowerBound, in: source), restart: 0)
       } else if let marker = place.dropLast().first(where: {
         source[$0] == 0xff && 0xd0...0xd7 ~= source[$0 + 1]
       }) {

@@ -18,21 +18,25 @@ extension Loader {
       target.pixels <= Image.maximumReducedPixels
     else { return nil }
     let window = Window(part.stored, times: (1, 1))
-    switch header.format {
-    case .avif where !needsAllBits:
-      guard let planes = AV1Planes(source, size: header.size, threads: threads) else { return nil }
-      return try planes.image.reduced(
-        to: target, showing: window, profile: header.profile, threads: threads)
-    case .webp where !header.isAnimation:
-      let isSmoothed = factor(for: geometry) < Self.leastUnsmoothed
-      guard
-        let planes = WebPPlanes(
-          source, size: header.size, isSmoothed: isSmoothed, isThreaded: threads > 1)
-      else { return nil }
-      return try planes.image.reduced(
-        to: target, showing: window, profile: header.profile, threads: threads)
-    default: return nil
+    // A second try, if libraries can start no threads: the result must not depend on that.
+    for threads in threads > 1 ? [threads, 1] : [1] {
+      switch header.format {
+      case .avif where !needsAllBits:
+        guard let planes = AV1Planes(source, size: header.size, threads: threads) else { continue }
+        return try planes.image.reduced(
+          to: target, showing: window, profile: header.profile, threads: threads)
+      case .webp where !header.isAnimation:
+        let isSmoothed = factor(for: geometry) < Self.leastUnsmoothed
+        guard
+          let planes = WebPPlanes(
+            source, size: header.size, isSmoothed: isSmoothed, isThreaded: threads > 1)
+        else { continue }
+        return try planes.image.reduced(
+          to: target, showing: window, profile: header.profile, threads: threads)
+      default: return nil
+      }
     }
+    return nil
   }
 
   /// Whether colours that are converted after the reduction need all bits of a deep source.

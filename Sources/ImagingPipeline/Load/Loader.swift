@@ -191,7 +191,7 @@ struct Loader {
     _ decoder: borrowing ScaledJPEGDecoder, into image: borrowing Image
   ) throws(ImageError) -> Bool {
     if threads > 1, let pixels = image.pixels,
-      MemoryLeft.isEnough(for: decoder.bytesOfParts(source))
+      MemoryLeft.jobHasPlenty(for: decoder.bytesOfParts(source, threads: threads))
     {
       return decoder.run(source, threads: threads, into: pixels)
     }

@@ -1,4 +1,4 @@
-// PixelRows: reads an image's rows from top to bottom as plain bytes, on the calling thread.
+// PixelRows: reads an image's rows from top to bottom as plain bytes, without threads of libvips.
 
 import CVips
 import Model
@@ -28,7 +28,7 @@ struct PixelRows: ~Copyable {
   /// - Parameter image: An image with 8 bits per band; this value keeps a reference to it.
   init(of image: borrowing Image) throws(ImageError) {
     size = image.size
-    rowBytes = image.size.width * image.bands
+    rowBytes = image.size.width * image.pixelBytes
     pixels = image.pixels
     strip = max(8, min(64, Self.stripBytes / (image.size.width * image.bands)))
     self.image = image.withVipsImage { $0 }

@@ -11,8 +11,9 @@ enum MemoryLeft {
   /// Bytes that may still be allocated; `nil` without a limit.
   static var bytes: Int? { bytes(below: \.rlim_cur) }
 
-  /// Whether `count` bytes are at most half of the memory left to this job. For memory that only saves time.
-  static func isEnough(for count: Int) -> Bool { bytes.map { count <= $0 / 2 } ?? true }
+  /// Whether `count` bytes are at most half of the memory left to this job (the soft limit). For memory that saves time and
+  /// does not change the result.
+  static func jobHasPlenty(for count: Int) -> Bool { bytes.map { count <= $0 / 2 } ?? true }
 
   private static func bytes(below which: KeyPath<rlimit, rlim_t>) -> Int? {
     var limit = rlimit()

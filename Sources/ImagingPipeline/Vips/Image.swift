@@ -136,12 +136,11 @@ struct Image: ~Copyable {
     }
   }
 
-  /// Writes a row of an image created by `init(blank:bands:profile:)`, in any order.
+  /// Writes a row of an image created by `init(blank:bands:profile:)`, in any order; different rows also at the same time.
   func write(_ bytes: UnsafePointer<UInt8>, row: Int) throws(ImageError) {
-    // libvips only reads from this pointer.
-    guard
-      vips_image_write_line(image, CInt(row), UnsafeMutablePointer(mutating: bytes)) == 0
-    else { throw VipsLibrary.failure(in: "pixels") }
+    guard let pixels else { throw .internal(detail: "pixels: the image is not in memory") }
+    let count = size.width * pixelBytes
+    (pixels + row * count).update(from: bytes, count: count)
   }
 
   /// Returns an area of the image.

@@ -7,7 +7,9 @@ import Platform
 import Telemetry
 
 extension WorkerSlot {
-  static let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
+  /// The cores of the server at its start.
+  static let cores =
+    (try? Cores.allowed())?.numbers.count ?? max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
 
   /// The outcome of one attempt.
   private enum Outcome {
@@ -219,13 +221,14 @@ extension WorkerSlot {
     // Also if only the memory is unknown.
     let isQuickOnly = (admitted ?? 0) == 0
     var mayOverrun = admitted == nil && !job.isBackground
+    // Moves the worker first: the number of threads follows its cores.
+    confine(worker)
     var limits = job.hasMoreEffort ? configuration.limits.withMoreEffort : configuration.limits
     limits.maximumThreads = core.threads(of: job)
     let message = JobMessage(
       id: id, transform: job.transform, density: job.density, limits: limits,
       offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job),
       verifies: job.verifies, isRecompression: job.isRecompression, isQuickOnly: isQuickOnly)
-    confine(worker)
     configuration.willSend?(worker.pid)
     do throws(WireError) {
       try worker.send(message, of: job)

@@ -306,30 +306,3 @@ import Testing
     #expect(list.popFirst() == nil)
   }
 }
-
-extension JobScheduler where Job == String {
-  fileprivate mutating func expectAdmitted(
-    _ id: UInt64, job: String, priority: LoadPriority = .normal, wake: Int?
-  ) {
-    switch submit(id, job: job, priority: priority) {
-    case .next(let slot): #expect(slot == wake)
-    case .waits: #expect(wake == nil)
-    case .refused: Issue.record("\(job) was refused")
-    }
-  }
-
-  fileprivate mutating func expectJob(_ id: UInt64, slot: Int, now: ContinuousClock.Instant) {
-    guard case .job(let found, _) = next(slot: slot, isReady: true, now: now) else {
-      Issue.record("no job")
-      return
-    }
-    #expect(found == id)
-  }
-
-  fileprivate mutating func expectWait(slot: Int, now: ContinuousClock.Instant) {
-    guard case .wait = next(slot: slot, isReady: true, now: now) else {
-      Issue.record("not waiting")
-      return
-    }
-  }
-}
