@@ -221,9 +221,11 @@ let package = Package(
 // Of the pipeline's tests it has those with threads, and IntegrationTests start sanitized workers.
 if isSanitized {
   let singleThreaded = ["ModelTests", "SigningTests", "ConfiguringTests", "FuzzTests"]
-  package.targets.first { $0.name == "ImagingPipelineTests" }?.sources = [
-    "Support", "Pipeline/ThreadsTests.swift",
+  let threaded = [
+    "ImagingPipelineTests": ["Support", "Pipeline/ThreadsTests.swift"],
+    "FastJPEGTests": ["JPEGDecoders.swift", "JPEGPartsTests.swift"],
   ]
+  for target in package.targets { target.sources = threaded[target.name] ?? target.sources }
   package.targets.removeAll {
     singleThreaded.contains($0.name) || $0.name.hasPrefix("benchmark-")
   }

@@ -66,11 +66,15 @@ struct JPEGUnitReader: ~Copyable {
 
   /// Reads a unit. Returns whether its codes are valid; otherwise nothing is added.
   mutating func readUnit() -> Bool {
+    let decoders = decoders
+    // A copy, because the thread sanitizer's build takes both arguments of `readUnit` for one access to `self`.
+    var bits = bits
     let unit = units.begin(atMost: mostWords)
     var isWhole = true
     for index in 0..<bands where isWhole {
       isWhole = decoders[index].readUnit(&bits, into: &units)
     }
+    self.bits = bits
     isWhole = isWhole && !bits.isPastEnd
     units.end(unit, isWhole: isWhole)
     if isWhole { done += 1 }
