@@ -5,9 +5,11 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy
-from PIL import Image, ImageSequence
+from PIL import Image, ImageSequence, UnidentifiedImageError
 from skimage.metrics import structural_similarity
 
 from kit import client, http, load
@@ -41,8 +43,16 @@ Image.MAX_IMAGE_PIXELS = None
 
 def frames_of(body: bytes) -> list[numpy.ndarray]:
     """All frames, as arrays of height × width × RGB between 0 and 255, on white where they are transparent."""
-    with Image.open(BytesIO(body)) as image:
-        return [on_white(frame) for frame in ImageSequence.Iterator(image)]
+    try:
+        with Image.open(BytesIO(body)) as image:
+            return [on_white(frame) for frame in ImageSequence.Iterator(image)]
+    except UnidentifiedImageError:
+        # Pillow knows neither HEIC nor JPEG XL.
+        with TemporaryDirectory() as folder:
+            source, png = Path(folder) / "source", Path(folder) / "result.png"
+            source.write_bytes(body)
+            output_of("vips", "copy", source, png)
+            return frames_of(png.read_bytes())
 
 
 def on_white(frame: Image.Image) -> numpy.ndarray:

@@ -49,8 +49,9 @@ def looks(name: str, kind: tuple[str, int, str], port: int, folder) -> tuple[flo
     """The mean likeness and bytes over the photos; None where the server cannot."""
     values = []
     for photo, path in zip(range(images.PHOTOS), paths(name, kind, images.PHOTOS)):
-        status, _, body = http.get(port, path, timeout=120)
-        if status != 200:
+        status, fields, body = http.get(port, path, timeout=120)
+        # thumbor answers formats that it does not know with a JPEG.
+        if status != 200 or fields["content-type"].split(";")[0] != f"image/{kind[2]}":
             return None
         values.append((likeness(body, (folder / f"photo{photo}-{kind[0]}").read_bytes()), len(body)))
     return tuple(sum(column) / len(values) for column in zip(*values))
