@@ -164,6 +164,6 @@ def run(bench: Bench) -> Claim:
             f"the best of {rounds} rounds. CPU is the server's and its workers', per request. “Pipeline alone” is "
             "`benchmark-pipeline`, a loop without server, one a core. SSIM is the mean over frames and channels, on white, "
             "against the source decoded whole and resized with Lanczos in floating point. Servers that leave out frames "
-            "are not compared; imgproxy is told to keep them.",
+            "are not compared; imgproxy is told to keep them, and to take the largest source.",
         columns=["source", "server", "requests/s", "CPU ms", "p99 ms", "SSIM", "bytes", "frames"],
         rows=rows, marks=marks, bars=bars, unit="requests/s")

@@ -15,7 +15,7 @@ KINDS = [
     ("1800.webp", 800, "jpeg", 1.25), ("1800.avif", 800, "jpeg", 1.25), ("2400.jpg", 800, "webp", 1.25),
     ("2400.jpg", 800, "avif", 2.0),
 ]
-#: The same of sources that pages have less often. nginx, thumbor and imgproxy leave some out; those rows have a dash.
+#: The same of sources that pages have less often. Servers that do not know a format are left out.
 OTHER_KINDS = [
     ("alpha.png", 300, "png", 1.25), ("palette.png", 300, "png", 1.25), ("deep.png", 300, "jpeg", 1.25),
     ("1800.heic", 300, "jpeg", 1.25), ("1800.avif", 300, "jpeg", 1.25), ("800.jpg", 300, "webp", 1.25),
@@ -115,6 +115,7 @@ def measure(bench: Bench, claim: str, title: str, kinds) -> Claim:
         name=claim, title=title,
         how=f"{images.PHOTOS} photographs of Debian's mate-backgrounds, in turn; every request names a source never asked for; "
             "32 connections, 8 where a server does fewer than 20 a second; server, workers, origin and client share all "
-            f"cores; all servers at their defaults, in turn, medians of {bench.rounds} rounds. SSIM and bytes are means.",
+            "cores; all servers at their defaults, but for 64 downloads at a time of a host (Pictor) and two arenas of memory "
+            f"(imgproxy), in turn, medians of {bench.rounds} rounds. SSIM and bytes are means.",
         columns=["kind", "server", "requests/s", "CPU ms", "p99 ms", "SSIM", "bytes"], rows=rows, marks=marks, bars=bars,
         unit="requests/s")
