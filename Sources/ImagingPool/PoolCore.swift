@@ -242,11 +242,14 @@ final class PoolCore: Sendable {
   /// The memory that an expensive job with a slot was admitted with, in bytes, 0 if it is unknown; `nil` for any other job.
   func bytesOfLong(_ id: UInt64) -> Int? { board.withLock { $0.bytesOfLong(id) } }
 
+  /// The cores of the server when the first job begins (sched_getaffinity(2)); without a reserve they are read once.
+  private static let allowedCores = (try? Cores.allowed())?.numbers.count ?? 1
+
   /// The threads that a job with a slot may use.
   func threads(of job: ImageJob) -> Int {
-    // Others wait for the end of a background job, not for its threads.
+    // No client waits for a background job.
     guard !job.isBackground else { return 1 }
-    let cores = reserve?.share().cores.numbers.count ?? WorkerSlot.cores
+    let cores = reserve?.share().cores.numbers.count ?? Self.allowedCores
     return board.withLock { $0.threads(onCores: cores) }
   }
 

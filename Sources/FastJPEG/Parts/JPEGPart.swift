@@ -68,7 +68,7 @@ final class JPEGPart: @unchecked Sendable {
     reader.deallocate()
   }
 
-  /// Returns the first byte of the codes from `place` on: the zero after a byte of ones is none (T.81, F.1.2.3).
+  /// Returns `place`, or the byte after it if a stuffed zero is there, which has no codes (T.81, F.1.2.3).
   static func firstByte(from place: Int, in source: UnsafeRawBufferPointer) -> Int {
     place > 0 && place < source.count && source[place - 1] == 0xff && source[place] == 0
       ? place + 1 : place
@@ -125,7 +125,7 @@ final class JPEGPart: @unchecked Sendable {
     }
   }
 
-  /// Reads on after `read` has returned, up to `limit` units. Returns whether there are so many.
+  /// Continues after `read` has returned, up to `limit` units. Returns whether the part has that many.
   func resume(limit: Int) -> Bool {
     while count < limit {
       guard !hasFailed else { return false }
@@ -137,7 +137,8 @@ final class JPEGPart: @unchecked Sendable {
     return count == limit
   }
 
-  /// Begins again after a code that cannot be, at the next byte: the codes were not in step. Returns `false` at the end.
+  /// Begins again at the byte after an invalid code, which shows that the codes were not in step. Returns `false` at the end
+  /// of the file.
   private func beginAgain() -> Bool {
     let begin = Self.firstByte(from: (places.last ?? 8 * start) / 8 + 1, in: source)
     guard let bits = JPEGBits(source, at: begin) else { return false }

@@ -7,9 +7,8 @@ import Platform
 import Telemetry
 
 extension WorkerSlot {
-  /// The cores of the server at its start.
-  static let cores =
-    (try? Cores.allowed())?.numbers.count ?? max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
+  /// All cores of the machine: an upper bound of those that a worker may get while its job runs.
+  private static let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
 
   /// The outcome of one attempt.
   private enum Outcome {
