@@ -174,6 +174,14 @@ public final class ImageManager: ImageProvider {
     try await variants.variant(for: request)
   }
 
+  /// See `ImageProvider`.
+  public func follow(
+    _ request: ImageRequest, for client: LoadClient,
+    completion: @escaping @Sendable (Result<ImageDelivery, ImageError>) -> Void
+  ) -> (@Sendable () -> Void)? {
+    variants.follow(request, for: client, completion: completion)
+  }
+
   /// Returns the response to a request, as a stream if possible.
   public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
     try await passThrough.answer(to: request)

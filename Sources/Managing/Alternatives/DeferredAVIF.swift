@@ -40,13 +40,14 @@ final class DeferredAVIF: Sendable {
   /// Returns the response to a request from its fallback, and schedules the AVIF.
   ///
   /// - Parameters:
-  ///   - fallback: the variant in the fallback format.
-  ///   - status: the cache status of the fallback.
+  ///   - delivery: the response in the fallback format.
   ///   - encode: performs the request for an AVIF.
   func response(
-    to request: ImageRequest, with fallback: Variant, status: CacheStatus, timings: Timings,
+    to request: ImageRequest, with delivery: ImageDelivery,
     encode: @escaping @Sendable (ImageRequest) async throws(ImageError) -> Void
   ) async -> VariantResult {
+    let (status, timings) = (delivery.cacheStatus, delivery.timings)
+    let fallback = delivery.variant
     let isStorable = fallback.info.freshness.isStorable
     // Pictor makes no animated AVIF, so an animation is the same image under both keys.
     if let image = fallback.info.image, image.frames > 1,

@@ -23,6 +23,8 @@ final class FlightParticipant: WorkPriority {
     var clients: Set<LoadClient>
     var clientObservers: [@Sendable (LoadClient) -> Void] = []
     var waiting: [Int: FlightParticipant] = [:]
+    /// Requests that wait without a task.
+    var followers: Set<Int> = []
     var body: FlightBody?
     var hasJoined = false
     var isClosed = false
@@ -75,10 +77,20 @@ final class FlightParticipant: WorkPriority {
     for client in clients { add(client) }
   }
 
-  /// Removes a waiting participant. The priority stays as it is.
+  /// Adds a request that waits without a task, for the response alone.
+  func follow(_ waiter: Int, priority: LoadPriority, client: LoadClient) {
+    state.withLock { _ = $0.followers.insert(waiter) }
+    raise(to: priority)
+    add(client)
+  }
+
+  /// Removes a waiting participant, or a follower. The priority stays as it is.
   func leave(_ waiter: Int) {
     // Released outside the lock: this may be the last reference.
-    _ = state.withLock { $0.waiting.removeValue(forKey: waiter) }
+    _ = state.withLock { state in
+      state.followers.remove(waiter)
+      return state.waiting.removeValue(forKey: waiter)
+    }
   }
 
   /// Raises the priority if `value` is higher.
@@ -117,11 +129,14 @@ final class FlightParticipant: WorkPriority {
 
   var waiters: Int {
     guard !isRequest else { return 1 }
-    return state.withLock { Array($0.waiting.values) }.reduce(0) { $0 + $1.waiters }
+    let (followers, waiting) = state.withLock { ($0.followers.count, Array($0.waiting.values)) }
+    return waiting.reduce(followers) { $0 + $1.waiters }
   }
 
   /// The number of requests that wait for this flight directly.
-  var requests: Int { state.withLock { $0.waiting.values.count { $0.isRequest } } }
+  var requests: Int {
+    state.withLock { $0.followers.count + $0.waiting.values.count { $0.isRequest } }
+  }
 
   // MARK: Streaming
 

@@ -65,20 +65,24 @@ struct FlightTable<Key: Hashable, Waiter> {
   /// Adds a waiter to the flight of `key`, or to a new flight if none can be joined. One detached
   /// waiter makes the flight detached.
   mutating func enter(_ key: Key, as waiter: Waiter, isDetached: Bool = false) -> Entry {
-    lastID += 1
-    let waiterID = lastID
-    if let id = joinable[key], let flight = flights[id] {
-      if flight.waiters.isEmpty { unattendedCount -= 1 }
-      flights[id]?.waiters[waiterID] = waiter
-      if isDetached { flights[id]?.isDetached = true }
-      return Entry(flight: id, waiter: waiterID, joined: true)
-    }
-    lastID += 1
+    if let entry = join(key, as: waiter, isDetached: isDetached) { return entry }
+    let waiterID = lastID + 1
+    lastID += 2
     joinable[key] = lastID
     flights[lastID] = Flight(key: key, isDetached: isDetached, waiters: [waiterID: waiter])
     let waits = closed[key, default: 0] >= Self.closedLimit
     if waits { delayed[key, default: []].append(lastID) }
     return Entry(flight: lastID, waiter: waiterID, joined: false, waits: waits)
+  }
+
+  /// Adds a waiter to the flight of `key`. Returns `nil` if none can be joined.
+  mutating func join(_ key: Key, as waiter: Waiter, isDetached: Bool = false) -> Entry? {
+    guard let id = joinable[key], let flight = flights[id] else { return nil }
+    lastID += 1
+    if flight.waiters.isEmpty { unattendedCount -= 1 }
+    flights[id]?.waiters[lastID] = waiter
+    if isDetached { flights[id]?.isDetached = true }
+    return Entry(flight: id, waiter: lastID, joined: true)
   }
 
   /// Closes a running flight to new waiters, because its result is not for later requests.

@@ -10,9 +10,25 @@ import Telemetry
 /// returns, and entering a flight needs no hop. The lock is never held while a waiter resumes or a
 /// task starts.
 final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  /// What a flight's end calls for a request without a task. Must not block.
+  typealias Follower = @Sendable (Result<Value, ImageError>) -> Void
+
+  /// Who waits for a flight.
+  private enum Waiter: Sendable {
+    case task(WaitingTask)
+    case follower(Follower)
+
+    func resume(returning result: Result<Value, ImageError>) {
+      switch self {
+      case .task(let task): task.resume(returning: result)
+      case .follower(let follower): follower(result)
+      }
+    }
+  }
+
   /// A waiting task. The result passes through a lock, because the thread sanitizer does not track
   /// continuations.
-  private final class Waiter: Sendable {
+  private final class WaitingTask: Sendable {
     private let continuation: CheckedContinuation<Void, Never>
     private let outcome: Outcome
 
@@ -63,7 +79,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let outcome = Outcome(.failure(.cancelled))
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let waiter = Waiter(continuation, outcome: outcome)
+        let waiter = Waiter.task(WaitingTask(continuation, outcome: outcome))
         let (entered, shared) = state.withLock { state in
           let entered = state.table.enter(key, as: waiter, isDetached: isDetached)
           // Starting or joining the flight raises the priority below.
@@ -88,6 +104,29 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       if let entered = entry.withLock({ $0 }) { leave(entered) }
     }
     return (try outcome.withLock { $0 }.get(), entry.withLock { $0?.joined ?? false })
+  }
+
+  /// Joins the flight of `key`, if one can be joined, for a request without a task.
+  ///
+  /// - Parameters:
+  ///   - client: whose request it is.
+  ///   - follower: called once, on any thread, perhaps before this returns.
+  /// - Returns: a function that leaves the flight, as the cancellation of a task does; `nil` without a flight.
+  func follow(
+    _ key: Key, priority: LoadPriority, client: LoadClient, isDetached: Bool,
+    _ follower: @escaping Follower
+  ) -> (@Sendable () -> Void)? {
+    let joined = state.withLock { state -> (Table.Entry, FlightParticipant)? in
+      guard
+        let entry = state.table.join(key, as: .follower(follower), isDetached: isDetached),
+        let flight = state.flights[entry.flight]
+      else { return nil }
+      return (entry, flight.participant)
+    }
+    guard let (entry, participant) = joined else { return nil }
+    participant.follow(entry.waiter, priority: priority, client: client)
+    coalesced.add()
+    return { self.leave(entry) }
   }
 
   /// Ends all flights, cancels their work and resumes all waiters with `error`.

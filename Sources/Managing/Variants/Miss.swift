@@ -7,6 +7,29 @@ struct VariantResult: Sendable {
   let variant: Variant
   let status: CacheStatus
   let timings: Timings
+
+  /// The result as it is answered to the request that it was made for.
+  var delivery: ImageDelivery {
+    ImageDelivery(variant: variant, cacheStatus: status, timings: timings)
+  }
+}
+
+/// What the requests of a variant flight are answered with.
+struct FlightDeliveries: Sendable {
+  /// For the request that started the flight.
+  let first: ImageDelivery
+  /// For all that joined it.
+  let joined: ImageDelivery
+
+  init(_ result: VariantResult) {
+    first = result.delivery
+    joined = ImageDelivery(
+      variant: result.variant, cacheStatus: result.status.collapsed, timings: result.timings,
+      isShared: true)
+  }
+
+  /// Returns what a request is answered with that `hasJoined` the flight, or has started it.
+  func delivery(hasJoined: Bool) -> ImageDelivery { hasJoined ? joined : first }
 }
 
 /// A variant that is new in the cache.

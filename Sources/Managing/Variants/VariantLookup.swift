@@ -133,8 +133,7 @@ struct VariantLookup: Sendable {
 
   /// Counts a participant's request for the variant of its flight. The request that started the flight
   /// has been counted when the variant was stored; another one is a second request.
-  func countRequest(_ request: ImageRequest, for variant: Variant, joined: Bool) {
-    let demand = request.options.demand(isRepeated: joined)
+  func countRequest(_ demand: VariantDemand, for variant: Variant) {
     if demand != .first { cache.admit(variant, for: demand) }
   }
 

@@ -6,7 +6,7 @@ import Telemetry
 /// Returns variants from the tiers, or rendered from their sources. Flights coalesce requests by
 /// variant key.
 final class VariantService: Sendable {
-  private let flights = Flights<FlightKey, VariantResult>()
+  private let flights = Flights<FlightKey, FlightDeliveries>()
   private let steps: [any MissStep]
   private let lookup: VariantLookup
   private let deferredAVIF: DeferredAVIF
@@ -75,17 +75,38 @@ final class VariantService: Sendable {
   func variant(
     for request: ImageRequest, held: HeldSource? = nil
   ) async throws(ImageError) -> ImageDelivery {
-    let (result, joined) = try await flights.value(
+    let (deliveries, joined) = try await flights.value(
       for: FlightKey(request), participant: FlightParticipant(request.options.priority),
       isDetached: request.options.isDetached
     ) { participant async throws(ImageError) in
-      try await self.perform(Miss(request, participant: participant, held: held))
+      FlightDeliveries(
+        try await self.perform(Miss(request, participant: participant, held: held)))
     }
-    lookup.countRequest(request, for: result.variant, joined: joined)
-    revalidator.count(result.status)
-    return ImageDelivery(
-      variant: result.variant, cacheStatus: joined ? result.status.collapsed : result.status,
-      timings: result.timings)
+    let delivery = deliveries.delivery(hasJoined: joined)
+    lookup.countRequest(request.options.demand(isRepeated: joined), for: delivery.variant)
+    revalidator.count(delivery.cacheStatus)
+    return delivery
+  }
+
+  /// Joins the flight of a request's variant without a task. See `ImageProvider`.
+  func follow(
+    _ request: ImageRequest, for client: LoadClient,
+    completion: @escaping @Sendable (Result<ImageDelivery, ImageError>) -> Void
+  ) -> (@Sendable () -> Void)? {
+    let options = request.options
+    let demand = options.demand(isRepeated: true)
+    return flights.follow(
+      FlightKey(request), priority: options.priority, client: client,
+      isDetached: options.isDetached
+    ) { [lookup, revalidator] result in
+      switch result {
+      case .success(let deliveries):
+        lookup.countRequest(demand, for: deliveries.joined.variant)
+        revalidator.count(deliveries.joined.cacheStatus)
+        completion(.success(deliveries.joined))
+      case .failure(let error): completion(.failure(error))
+      }
+    }
   }
 
   // MARK: Explaining
@@ -157,30 +178,31 @@ final class VariantService: Sendable {
   private func endLease(of miss: Miss, with variant: Variant) {
     guard let lease = miss.fleetLease else { return }
     guard variant.isDeferred else { return lease.end(admitting: nil) }
-    lease.end { [lookup] in lookup.countRequest(miss.request, for: variant, joined: true) }
+    let demand = miss.request.options.demand(isRepeated: true)
+    lease.end { [lookup] in lookup.countRequest(demand, for: variant) }
   }
 
   /// Serves the fallback format and schedules the AVIF.
   private func perform(
     _ fallback: ImageRequest, insteadOf miss: Miss, held: HeldSource?
   ) async throws(ImageError) -> VariantResult {
-    let (result, joined) = try await flights.value(
+    let (deliveries, joined) = try await flights.value(
       for: FlightKey(fallback), participant: miss.participant
     ) { participant async throws(ImageError) in
-      try await self.perform(Miss(fallback, participant: participant, held: held))
+      FlightDeliveries(
+        try await self.perform(Miss(fallback, participant: participant, held: held)))
     }
-    lookup.countRequest(fallback, for: result.variant, joined: joined)
-    return await deferredAVIF.response(
-      to: miss.request, with: result.variant,
-      status: joined ? result.status.collapsed : result.status, timings: result.timings
-    ) { request async throws(ImageError) in _ = try await self.variant(for: request) }
+    let delivery = deliveries.delivery(hasJoined: joined)
+    lookup.countRequest(fallback.options.demand(isRepeated: joined), for: delivery.variant)
+    return await deferredAVIF.response(to: miss.request, with: delivery) {
+      request async throws(ImageError) in _ = try await self.variant(for: request)
+    }
   }
 
   private func deliver(_ response: VariantResult, to request: ImageRequest) -> ImageDelivery {
     revalidate(request, after: response.status)
     revalidator.count(response.status)
-    return ImageDelivery(
-      variant: response.variant, cacheStatus: response.status, timings: response.timings)
+    return response.delivery
   }
 
   /// Revalidates a stale response in the background, unless the client accepts stale responses.

@@ -1,4 +1,4 @@
-// ImageDelivery: a variant for one client, with its cache status and timings.
+// ImageDelivery: a variant for one client, or for all that joined a flight, with its cache status and timings.
 
 /// How a request was answered, in the terms of RFC 9211.
 public enum CacheStatus: Hashable, Sendable {
@@ -121,35 +121,55 @@ public struct Timings: Hashable, Sendable {
     add(other.total, to: &total)
   }
 
-  /// The names of all phases, in the order of `Server-Timing`, without `total`.
-  public static let stages = [
-    "queue", "disk", "dns", "connect", "tls", "ttfb", "download", "decode", "transform", "encode",
-  ]
+  /// A phase of a request.
+  public enum Stage: String, CaseIterable, Sendable {
+    case queue, disk, dns, connect, tls, ttfb, download, decode, transform, encode
+  }
 
-  /// The measured durations, in the order of `Server-Timing`.
-  public var entries: [(name: String, duration: Duration)] {
-    let all = [
-      ("queue", queue), ("disk", disk), ("dns", dns), ("connect", connect), ("tls", tls),
-      ("ttfb", ttfb), ("download", download), ("decode", decode), ("transform", transform),
-      ("encode", encode), ("total", total),
-    ]
-    return all.compactMap { name, duration in duration.map { (name, $0) } }
+  /// Calls `body` for each measured phase, in the order of `Server-Timing`, without `total`. Does not allocate.
+  public func forEachStage(_ body: (Stage, Duration) -> Void) {
+    for stage in Stage.allCases {
+      if let duration = self[stage] { body(stage, duration) }
+    }
+  }
+
+  /// The duration of a phase.
+  public subscript(stage: Stage) -> Duration? {
+    switch stage {
+    case .queue: queue
+    case .disk: disk
+    case .dns: dns
+    case .connect: connect
+    case .tls: tls
+    case .ttfb: ttfb
+    case .download: download
+    case .decode: decode
+    case .transform: transform
+    case .encode: encode
+    }
   }
 }
 
 /// The response to one request.
-public struct ImageDelivery: Sendable {
+public final class ImageDelivery: Sendable {
   /// The variant.
   public let variant: Variant
   /// How the request was answered.
   public let cacheStatus: CacheStatus
   /// The durations of the phases.
   public let timings: Timings
+  /// Whether more than one request may get this object.
+  public let isShared: Bool
+  /// What the responses of a shared delivery have in common, set by `Serving` and never replaced.
+  public let prepared = PreparedPlace()
 
   /// Creates a response.
-  public init(variant: Variant, cacheStatus: CacheStatus, timings: Timings) {
+  public init(
+    variant: Variant, cacheStatus: CacheStatus, timings: Timings, isShared: Bool = false
+  ) {
     self.variant = variant
     self.cacheStatus = cacheStatus
     self.timings = timings
+    self.isShared = isShared
   }
 }

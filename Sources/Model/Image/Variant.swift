@@ -125,7 +125,7 @@ public final class Variant: Sendable {
   }
 }
 
-/// A write-once slot for a prepared response.
+/// A write-once slot for a prepared response, or a part of one.
 ///
 /// `Synchronization.AtomicLazyReference` is equivalent, but is not specialized for its content and
 /// slows every hit.
@@ -151,9 +151,9 @@ public struct PreparedPlace: ~Copyable, Sendable {
   }
 }
 
-/// A response that a server prepares once per variant. Only `Serving` subclasses it.
+/// What a server prepares once per variant, or per delivery that requests share. Only `Serving` subclasses it.
 open class PreparedAnswer: @unchecked Sendable {
-  // Sound as Sendable: it has no state of its own, and its one subclass guards what it adds.
+  // Sound as Sendable: it has no state of its own, and its subclasses guard what they add.
 
   /// Creates an empty response.
   public init() {}

@@ -19,6 +19,17 @@ public protocol ImageProvider: Sendable {
   /// Returns the response to a request, from a tier or rendered now. Cancelling the calling task
   /// leaves the flight, and the last participant to leave cancels the work.
   func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery
+  /// Joins the work that is under way for another request, without a task. Never blocks: event loops call it.
+  ///
+  /// - Parameters:
+  ///   - client: whose request it is.
+  ///   - completion: called once with the response, on any thread, perhaps before this returns; must not block.
+  /// - Returns: a function that leaves the work, which then calls `completion` with `cancelled`. `nil` if no such work is
+  ///   under way; then `completion` is not called.
+  func follow(
+    _ request: ImageRequest, for client: LoadClient,
+    completion: @escaping @Sendable (Result<ImageDelivery, ImageError>) -> Void
+  ) -> (@Sendable () -> Void)?
   /// Returns the response to a request from a caller that can stream.
   func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer
   /// Stores a negotiated response under the key with its explicit format, too, unless that key has
@@ -35,6 +46,12 @@ extension ImageProvider {
 
   /// Uses `cachedVariant`, which counts a look-up.
   public func isCached(_ key: CacheKey) -> Bool { cachedVariant(for: key) != nil }
+
+  /// Returns `nil`.
+  public func follow(
+    _ request: ImageRequest, for client: LoadClient,
+    completion: @escaping @Sendable (Result<ImageDelivery, ImageError>) -> Void
+  ) -> (@Sendable () -> Void)? { nil }
 
   /// Returns a complete image, never a stream.
   public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {

@@ -6,6 +6,11 @@ import Platform
 /// Asynchronous work that decides how a request ends.
 typealias RequestWork = @Sendable () async throws(ImageError) -> Outcome
 
+/// Joins the work of other requests, which ends this one as well. Calls back once, on any thread, perhaps before it
+/// returns. Returns a function that leaves the work; `nil` if there is none, and then it does not call back.
+typealias JoinedWork =
+  @Sendable (LoadClient, @escaping @Sendable (Outcome) -> Void) -> (@Sendable () -> Void)?
+
 /// What an endpoint's handler returns. `RequestContext` carries it out.
 enum Disposition {
   /// Sends an image that was available without waiting.
@@ -14,8 +19,9 @@ enum Disposition {
   case json(JSONResponse)
   /// Sends a file of the page.
   case page(PageFile)
-  /// Suspends the connection until the work has ended.
-  case suspend(Admission, RequestWork)
+  /// Suspends the connection until the work has ended: that of other requests if there is any to join, or else the
+  /// request's own.
+  case suspend(Admission, RequestWork, joining: JoinedWork? = nil)
   /// Streams the events that `observe` reports, until the client disconnects. `interval` is the smallest reported step
   /// of progress, as a fraction from 0 to 1.
   case events(interval: Double, observe: (ProgressEvents) -> Observation?)

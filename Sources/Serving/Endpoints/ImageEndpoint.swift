@@ -43,7 +43,15 @@ struct ImageEndpoint: Endpoint {
       }
     }
     guard let fallback = FallbackRequest(for: request) else {
-      return .suspend(.limited, work)
+      let joining: JoinedWork = { client, completion in
+        provider.follow(request, for: client) { result in
+          switch result {
+          case .success(let delivery): completion(.image(delivery))
+          case .failure(let error): completion(.failure(error))
+          }
+        }
+      }
+      return .suspend(.limited, work, joining: isRedirected || takesStream ? nil : joining)
     }
     return .suspend(.limited) { () async throws(ImageError) in
       do throws(ImageError) {

@@ -41,12 +41,10 @@ extension RequestContext {
     guard let image = variant.info.image else {
       return refuse(.internal(detail: "a fallback without an image"))
     }
-    var timings = fallback.delivery.timings
-    timings.total = .microseconds(client.elapsedMicroseconds)
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
     head.add("Content-Type", value: variant.info.content.mediaType)
     head.add("Content-DPR", value: ResponseHead.decimal(image.density))
-    head.add("Server-Timing", value: timings.headerValue)
+    head.add(fallback.delivery.timings, total: client.elapsedMicroseconds)
     head.add("X-Fallback", value: fallback.name)
     // Caches in front of a server that redirects ignore `Vary`.
     addFailure(error, to: &head, isPrivate: isRedirected)

@@ -4,8 +4,10 @@ import CMicrohttpd
 import Model
 
 extension RequestContext {
-  /// Suspends the connection until the work is done.
-  func suspend(_ admission: Admission, for work: @escaping RequestWork) -> MHD_Result {
+  /// Suspends the connection until the work is done; see `Disposition.suspend`.
+  func suspend(
+    _ admission: Admission, for work: @escaping RequestWork, joining: JoinedWork?
+  ) -> MHD_Result {
     let monitor = handler.monitor
     let share: ClientShare?
     do throws(ImageError) {
@@ -35,7 +37,7 @@ extension RequestContext {
     MHD_suspend_connection(connection)
     if monitor.add(request) {
       handler.supersededRequests.begin(request, on: connection)
-      request.start(work)
+      request.start(work, joining: joining)
     } else {
       request.interrupt(.failure(.draining))
       monitor.resumeRefused(connection, wake: client.loop.wake)

@@ -94,7 +94,8 @@ struct RequestContext {
     case .image(let delivery): respond(with: delivery)
     case .json(let response): respond(with: response)
     case .page(let file): respond(with: file)
-    case .suspend(let admission, let work): suspend(admission, for: work)
+    case .suspend(let admission, let work, let joining):
+      suspend(admission, for: work, joining: joining)
     case .events(let interval, let observe):
       try streamEvents(minimumInterval: interval, observe: observe)
     }

@@ -16,7 +16,8 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
 
   private struct Guarded {
     var state = SuspendedRequestState()
-    var task: Task<Void, Never>?
+    /// Ends the work.
+    var cancel: (@Sendable () -> Void)?
   }
 
   private let connection: OpaquePointer
@@ -40,8 +41,19 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
     self.share = share
   }
 
-  /// Starts the work. Its result is the outcome unless the request is interrupted first.
-  func start(_ work: @escaping RequestWork) {
+  /// Joins other requests' work, or else starts the request's own. Its result is the outcome unless the request is
+  /// interrupted first.
+  func start(_ work: @escaping RequestWork, joining: JoinedWork?) {
+    let cancel = joining?(account.client) { self.end($0) } ?? begin(work)
+    perform(
+      guarded.withLock {
+        $0.cancel = cancel
+        return $0.state.workStarted()
+      })
+  }
+
+  /// Starts a task that does the work. Returns how to cancel it.
+  private func begin(_ work: @escaping RequestWork) -> @Sendable () -> Void {
     let task = Task.detached {
       TaskThreads.takeRank()
       let outcome: Outcome
@@ -50,21 +62,24 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
       } catch {
         outcome = .failure(error)
       }
-      let actions = self.guarded.withLock { $0.state.workEnded(outcome) }
-      self.perform(actions)
-      // The request was interrupted before, so its stream is not read.
-      if case .streaming(let delivery) = outcome, !actions.contains(.resume) { delivery.end() }
+      self.end(outcome)
     }
-    perform(
-      guarded.withLock {
-        $0.task = task
-        return $0.state.workStarted()
-      })
+    return { task.cancel() }
   }
+
+  /// Ends the request with the outcome of its work.
+  private func end(_ outcome: Outcome) {
+    let actions = guarded.withLock { $0.state.workEnded(outcome) }
+    perform(actions)
+    // The request was interrupted before, so its stream is not read.
+    if case .streaming(let delivery) = outcome, !actions.contains(.resume) { delivery.end() }
+  }
+
+  /// What the work is charged to.
+  private var account: any ImagingAccount { share ?? UnlimitedAccount() }
 
   /// Does the work as that of the client: imaging time and downloads count as the client's.
   private func charged(_ work: @escaping RequestWork) async throws(ImageError) -> Outcome {
-    let account: any ImagingAccount = share ?? UnlimitedAccount()
     // `withValue` does not keep the type of an error.
     return try await ImagingAccounts.$current.withValue(account) {
       () async -> Result<Outcome, ImageError> in
@@ -99,7 +114,7 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
       monitor.resume(self, on: connection, wake: wake)
     }
     if actions.contains(.cancelWork) {
-      guarded.withLock { $0.task }?.cancel()
+      guarded.withLock { $0.cancel }?()
     }
   }
 }

@@ -78,11 +78,10 @@ struct CrossOrigin: Sendable {
     head.add("Cross-Origin-Resource-Policy", value: "cross-origin")
   }
 
-  /// Adds all fields, for a client whose page is `page`.
-  func add(to head: inout ResponseHead, page: Int) {
+  /// Adds the field of a client whose page is `page`.
+  func addOwn(to head: inout ResponseHead, page: Int) {
     if isPerClient, page < origins.count {
       head.add("Access-Control-Allow-Origin", value: origins[page])
     }
-    addShared(to: &head)
   }
 }

@@ -58,17 +58,15 @@ extension RequestContext {
     let now = Clock.now()
     let microseconds = client.elapsedMicroseconds
     let cacheStatus = delivery.cacheStatus
-    var timings = delivery.timings
-    timings.total = .microseconds(microseconds)
     var head = ResponseHead(date: now, id: client.requestID)
-    head.add("Server-Timing", value: timings.headerValue)
+    head.add(delivery.timings, total: microseconds)
     head.addAge(of: info.freshness, at: now, isPrivate: true, until: target.expiry)
     head.add("Location", value: location)
     head.add("Cache-Status", value: cacheStatus.headerValue)
     addCommon(to: &head, vary: target.vary)
     do throws(ImageError) {
       let response = try emptyResponse(head: head)
-      record(cacheStatus, delivery.timings, microseconds: microseconds)
+      record(delivery, microseconds: microseconds)
       log(status: 302, bytes: 0, cacheStatus: cacheStatus.headerValue)
       return queue(response, status: 302, bytes: 0)
     } catch {

@@ -16,44 +16,74 @@ extension RequestContext {
     let cacheStatus = delivery.cacheStatus
     let status = handler.isNotModified(variant.info, on: connection) ? 304 : 200
     let microseconds = client.elapsedMicroseconds
-    let head = imageHead(
-      variant.info, of: request, cacheStatus: cacheStatus, timings: delivery.timings,
-      microseconds: microseconds)
+    let fields = imageFields(of: delivery, for: request)
+    let head = imageHead(fields, of: variant.info, microseconds: microseconds)
     do throws(ImageError) {
       if status == 200, client.method == .get, case .file(let region) = variant.body,
         !region.isInMemory
       {
         let result = try stream(region, head: head, cacheStatus: cacheStatus)
-        record(cacheStatus, delivery.timings, microseconds: microseconds)
+        record(delivery, microseconds: microseconds)
         return result
       }
-      let response = try Response(
-        head: head, style: handler.configuration.headStyle, body: variant.body,
-        closes: handler.closesConnections)
-      record(cacheStatus, delivery.timings, microseconds: microseconds)
-      log(status: status, bytes: variant.body.count, cacheStatus: cacheStatus.headerValue)
+      let closes = handler.closesConnections
+      let make = { () throws(ImageError) in
+        try Response(
+          head: head, style: handler.configuration.headStyle, body: variant.body, closes: closes)
+      }
+      let response =
+        try delivery.isShared && !closes ? fields.response(with: head, make: make) : make()
+      record(delivery, microseconds: microseconds)
+      log(status: status, bytes: variant.body.count, cacheStatus: fields.cacheStatus)
       return queue(response, status: status, bytes: variant.body.count)
     } catch {
       return refuse(error)
     }
   }
 
-  /// Creates the head of an image response that is not prepared.
-  func imageHead(
-    _ info: VariantInfo, of request: ImageRequest, cacheStatus: CacheStatus, timings: Timings,
-    microseconds: Int
-  ) -> ResponseHead {
+  /// Creates the head of an image response that is not prepared, from the fields that it has in common with others.
+  func imageHead(_ fields: ImageFields, of info: VariantInfo, microseconds: Int) -> ResponseHead {
     let now = Clock.now()
-    var timings = timings
-    timings.total = .microseconds(microseconds)
-    var head = ResponseHead(date: now, id: client.requestID)
-    head.add("Server-Timing", value: timings.headerValue)
+    let policy = handler.crossOrigin
+    var head = ResponseHead(date: client.loop.date(now), id: client.requestID)
+    head.append(fields.timings)
+    head.append(microseconds: microseconds)
     head.addAge(
       of: info.freshness, at: now, isPrivate: client.target?.isPrivate == true,
       until: client.target?.expiry)
-    head.add(info: info, source: request.source, cacheStatus: cacheStatus)
-    addCommon(to: &head, vary: client.target?.vary)
+    head.append(fields.others)
+    if policy.isPerClient { policy.addOwn(to: &head, page: policy.page(on: connection)) }
     return head
+  }
+
+  /// Returns the fields that all responses of a delivery to this target have. Those of a shared delivery are formatted
+  /// once per event loop.
+  private func imageFields(of delivery: ImageDelivery, for request: ImageRequest) -> ImageFields {
+    guard delivery.isShared, let target = client.target else {
+      return imageFields(
+        of: delivery.variant.info, timings: delivery.timings, cacheStatus: delivery.cacheStatus,
+        for: request)
+    }
+    let prepared = PreparedHead.of(
+      delivery, owner: handler.serial, loops: handler.configuration.workers)
+    if let fields = prepared?.fields(of: client.loop, for: target) { return fields }
+    let fields = imageFields(
+      of: delivery.variant.info, timings: delivery.timings, cacheStatus: delivery.cacheStatus,
+      for: request)
+    prepared?.keep(fields, of: client.loop, for: target)
+    return fields
+  }
+
+  /// Returns the fields of an image response that do not vary between clients and moments.
+  func imageFields(
+    of info: VariantInfo, timings: Timings, cacheStatus: CacheStatus, for request: ImageRequest
+  ) -> ImageFields {
+    var (before, others) = (ResponseHead(), ResponseHead())
+    before.appendTimings(timings)
+    others.add(info: info, source: request.source, cacheStatus: cacheStatus)
+    addShared(to: &others, vary: client.target?.vary)
+    return ImageFields(
+      timings: before.bytes, others: others.bytes, cacheStatus: cacheStatus.headerValue)
   }
 
   /// Responds with an endpoint's JSON.
@@ -118,10 +148,17 @@ extension RequestContext {
   /// Adds the fields that every response has.
   func addCommon(to head: inout ResponseHead, vary: String?) {
     let policy = handler.crossOrigin
+    addShared(to: &head, vary: vary)
+    if policy.isPerClient { policy.addOwn(to: &head, page: policy.page(on: connection)) }
+  }
+
+  /// Adds the fields that every response has, but that of the client's page.
+  private func addShared(to head: inout ResponseHead, vary: String?) {
+    let policy = handler.crossOrigin
     if let vary = policy.vary(with: vary) { head.add("Vary", value: vary) }
     head.addCommon()
     handler.configuration.addHints(to: &head)
-    policy.add(to: &head, page: policy.page(on: connection))
+    policy.addShared(to: &head)
   }
 
   /// Creates a response without a body.
@@ -145,8 +182,17 @@ extension RequestContext {
     handler.queue(response, status: status, bytes: bytes, to: client, on: connection)
   }
 
+  /// Counts a delivery, its latency and, for the request that its work began with, its phases.
+  func record(_ delivery: ImageDelivery, microseconds: Int) {
+    record(
+      delivery.cacheStatus, delivery.timings, microseconds: microseconds,
+      countsStages: !delivery.isShared)
+  }
+
   /// Counts a delivered image, its latency and its phases.
-  func record(_ cacheStatus: CacheStatus, _ timings: Timings, microseconds: Int) {
+  func record(
+    _ cacheStatus: CacheStatus, _ timings: Timings, microseconds: Int, countsStages: Bool = true
+  ) {
     if client.trace.isRecorded { client.trace.timings = timings }
     switch cacheStatus {
     case .hit(.memory):
@@ -155,7 +201,7 @@ extension RequestContext {
       handler.figures.staleHitLatency.record(microseconds: microseconds)
     default:
       handler.figures.missLatency.record(microseconds: microseconds)
-      handler.figures.stages.record(timings)
+      if countsStages { handler.figures.stages.record(timings) }
       handler.figures.outcomes.add(cacheStatus)
     }
   }

@@ -23,6 +23,7 @@ final class Response {
   private let response: OpaquePointer
   /// libmicrohttpd's copy of the head, valid as long as `response`; `nil` with `HeadStyle.fields`.
   private let head: UnsafeMutablePointer<UInt8>?
+  private let length: Int
   private let widths: HitFields.Widths
   private let maxAgeOffset: Int
   private let sharedMaxAgeOffset: Int
@@ -68,6 +69,7 @@ final class Response {
       throw .internal(detail: "libmicrohttpd refused a response header")
     }
     self.response = response
+    length = head.bytes.count
     self.widths = widths
     maxAgeOffset = head.maxAgeOffset
     sharedMaxAgeOffset = head.sharedMaxAgeOffset
@@ -135,6 +137,15 @@ final class Response {
       into: UnsafeMutableRawBufferPointer(
         start: head + ResponseHead.idOffset, count: widths.id))
     ResponseHead.write(microseconds: microseconds, into: head + ResponseHead.timingOffset(widths))
+  }
+
+  /// Replaces the head with another one. Returns `false` if that has another length, or if heads cannot be replaced.
+  func replace(head other: ResponseHead) -> Bool {
+    guard let head, other.bytes.count == length else { return false }
+    other.bytes.withUnsafeBufferPointer { bytes in
+      if let start = bytes.baseAddress { head.update(from: start, count: length) }
+    }
+    return true
   }
 
   /// Writes the CORS field of the client's page, if it differs from the previous client's.

@@ -30,8 +30,7 @@ extension ResponseHead {
       append(", s-maxage=")
       append(number: fields.sharedMaxAge)
     }
-    if !freshness.mayBeStale { append(", must-revalidate") }
-    if freshness.isImmutable { append(", immutable") }
+    appendControlRest(freshness, isExpiring: false)
     add("Content-Type", value: info.content.mediaType)
     add("ETag", value: info.etag)
     if let lastModified = info.lastModified { add("Last-Modified", value: lastModified) }

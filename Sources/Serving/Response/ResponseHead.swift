@@ -96,7 +96,7 @@ struct ResponseHead {
       sharedMaxAgeOffset = bytes.count
       bytes += Array(repeating: UInt8(ascii: "0"), count: widths.sharedMaxAge)
     }
-    bytes += Array(Self.controlRest(freshness, isExpiring: widths.isExpiring).utf8)
+    appendControlRest(freshness, isExpiring: widths.isExpiring)
   }
 
   /// The offset of the field of a hit's page, after its line break.
@@ -256,20 +256,43 @@ extension ResponseHead {
     of freshness: Freshness, at now: UnixTime, isPrivate: Bool, until expiry: UnixTime?
   ) {
     let fields = HitFields(of: freshness, at: now, idLength: 0, until: expiry)
-    add("Age", value: "\(fields.age)")
-    guard freshness.isStorable else { return add("Cache-Control", value: "no-store") }
-    let isShared = !isPrivate && fields.widths.sharedMaxAge > 0
-    add(
-      "Cache-Control",
-      value: "\(isPrivate ? "private" : "public"), max-age=\(fields.maxAge)"
-        + (isShared ? Self.sharedName + "\(fields.sharedMaxAge)" : "")
-        + Self.controlRest(freshness, isExpiring: expiry != nil))
+    append("\r\nAge: ")
+    append(number: fields.age)
+    append("\r\nCache-Control: ")
+    guard freshness.isStorable else { return append("no-store") }
+    append(isPrivate ? "private" : "public")
+    append(", max-age=")
+    append(number: fields.maxAge)
+    if !isPrivate, fields.widths.sharedMaxAge > 0 {
+      append(Self.sharedName)
+      append(number: fields.sharedMaxAge)
+    }
+    appendControlRest(freshness, isExpiring: expiry != nil)
   }
 
-  /// Returns the directives after `max-age` and `s-maxage`.
-  private static func controlRest(_ freshness: Freshness, isExpiring: Bool) -> String {
-    (freshness.mayBeStale && !isExpiring ? "" : ", must-revalidate")
-      + (freshness.isImmutable ? ", immutable" : "")
+  /// Appends the directives after `max-age` and `s-maxage`.
+  mutating func appendControlRest(_ freshness: Freshness, isExpiring: Bool) {
+    if isExpiring || !freshness.mayBeStale { append(", must-revalidate") }
+    if freshness.isImmutable { append(", immutable") }
+  }
+
+  /// Adds `Server-Timing` with the phases of a request that has taken `total` microseconds.
+  mutating func add(_ timings: Timings, total: Int) {
+    appendTimings(timings)
+    append(microseconds: total)
+  }
+
+  /// Adds `Server-Timing` up to the value of `total`.
+  mutating func appendTimings(_ timings: Timings) {
+    append("\r\nServer-Timing: ")
+    for stage in Timings.Stage.allCases {
+      guard let duration = timings[stage] else { continue }
+      append(stage.rawValue)
+      append(";dur=")
+      append(microseconds: max(Int(duration / .microseconds(1)), 0))
+      append(", ")
+    }
+    append("total;dur=")
   }
 
   /// Adds `Cache-Control` for a response without an age, such as a negatively cached failure.
@@ -291,19 +314,5 @@ extension ResponseHead {
     var fraction = String(thousandths % 1_000 + 1_000).dropFirst()
     while fraction.hasSuffix("0") { fraction.removeLast() }
     return "\(thousandths / 1_000).\(fraction)"
-  }
-}
-
-extension Timings {
-  /// The value of `Server-Timing`.
-  var headerValue: String {
-    var text = ""
-    for (name, duration) in entries {
-      if !text.isEmpty { text += ", " }
-      text += name
-      text += ";dur="
-      text += duration.millisecondsText
-    }
-    return text
   }
 }

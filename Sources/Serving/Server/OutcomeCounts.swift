@@ -53,17 +53,17 @@ extension CacheStatus.Tier {
 
 /// Histograms of the phases of image requests.
 final class StageLatencies: Sendable {
-  private let histograms: [(name: String, histogram: LatencyHistogram)] =
-    Timings.stages.map { ($0, LatencyHistogram()) }
+  /// In the order of `Timings.Stage.allCases`.
+  private let histograms = Timings.Stage.allCases.map { _ in LatencyHistogram() }
   private let disk: LatencyHistogram?
 
   /// Creates empty histograms.
-  init() { disk = histograms.first { $0.name == "disk" }?.histogram }
+  init() { disk = zip(Timings.Stage.allCases, histograms).first { $0.0 == .disk }?.1 }
 
   /// Records the phases that happened.
   func record(_ timings: Timings) {
-    for (name, duration) in timings.entries {
-      histograms.first { $0.name == name }?.histogram.record(duration)
+    for (stage, histogram) in zip(Timings.Stage.allCases, histograms) {
+      if let duration = timings[stage] { histogram.record(duration) }
     }
   }
 
@@ -72,6 +72,9 @@ final class StageLatencies: Sendable {
 
   /// The summary of each phase.
   var figures: [String: LatencyFigures] {
-    Dictionary(uniqueKeysWithValues: histograms.map { ($0.name, $0.histogram.figures) })
+    Dictionary(
+      uniqueKeysWithValues: zip(Timings.Stage.allCases, histograms).map {
+        ($0.rawValue, $1.figures)
+      })
   }
 }

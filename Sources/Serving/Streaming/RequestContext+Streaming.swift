@@ -24,8 +24,9 @@ extension RequestContext {
     let configuration = handler.configuration
     let microseconds = client.elapsedMicroseconds
     let head = imageHead(
-      delivery.info, of: request, cacheStatus: delivery.cacheStatus, timings: Timings(),
-      microseconds: microseconds)
+      imageFields(
+        of: delivery.info, timings: Timings(), cacheStatus: delivery.cacheStatus, for: request),
+      of: delivery.info, microseconds: microseconds)
     let stream = BodyStream(
       body, on: connection, of: client, handler: handler,
       maximumWait: configuration.requestTimeout.wholeMilliseconds)

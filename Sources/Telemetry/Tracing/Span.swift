@@ -83,9 +83,12 @@ public struct SpanAttribute: Hashable, Sendable {
 
   /// Creates attributes of the measured stages, in milliseconds: `pictor.stage.decode_ms`.
   public static func stages(_ timings: Timings) -> [SpanAttribute] {
-    timings.entries.filter { $0.name != "total" }.map {
-      SpanAttribute("pictor.stage.\($0.name)_ms", $0.duration / .milliseconds(1))
+    var attributes: [SpanAttribute] = []
+    timings.forEachStage { stage, duration in
+      attributes.append(
+        SpanAttribute("pictor.stage.\(stage.rawValue)_ms", duration / .milliseconds(1)))
     }
+    return attributes
   }
 }
 

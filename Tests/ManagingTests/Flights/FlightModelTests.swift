@@ -42,7 +42,12 @@ import Testing
         let key = Int.random(in: 0..<12, using: &random)
         let isDetached = Int.random(in: 0..<20, using: &random) == 0
         let joinable = running.first { $0.value.key == key && !$0.value.isRetired }?.key
-        let entry = table.enter(key, as: nextWaiter, isDetached: isDetached)
+        // Some may only join.
+        let joined =
+          Bool.random(using: &random)
+          ? table.join(key, as: nextWaiter, isDetached: isDetached) : nil
+        if joinable == nil { #expect(joined == nil) }
+        let entry = joined ?? table.enter(key, as: nextWaiter, isDetached: isDetached)
         #expect(entry.joined == (joinable != nil))
         if let joinable { #expect(entry.flight == joinable) }
         running[entry.flight, default: Running(key: key, isDetached: false)].waiting

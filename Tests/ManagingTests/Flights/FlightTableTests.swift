@@ -19,6 +19,17 @@ struct FlightTableTests {
     #expect(table.flightCount == 0)
   }
 
+  @Test func `a flight that can be joined is joined, and none is started`() {
+    var table = FlightTable<CacheKey, String>()
+    #expect(table.join(key, as: "early") == nil && table.flightCount == 0)
+    let first = table.enter(key, as: "first")
+    let second = table.join(key, as: "second")
+    #expect(second?.flight == first.flight && second?.joined == true)
+    table.close(first.flight)
+    #expect(table.join(key, as: "late") == nil)
+    #expect(table.finish(first.flight).sorted() == ["first", "second"])
+  }
+
   @Test func `requests with other keys do not share a flight`() {
     var table = FlightTable<CacheKey, String>()
     let one = table.enter(key, as: "one")

@@ -94,7 +94,7 @@ import Testing
       let stages = figures.stages.filter { $0.value.count > 0 }
       #expect(stages.mapValues(\.count) == ["download": 1, "encode": 1])
       #expect(stages["download"]?.sumSeconds == 0.012)
-      #expect(Set(figures.stages.keys) == Set(Timings.stages))
+      #expect(Set(figures.stages.keys) == Set(Timings.Stage.allCases.map(\.rawValue)))
     }
   }
 }

@@ -232,7 +232,7 @@ final class ComingProvider: ImageProvider {
     let request = SuspendedRequest(
       number: 1, connection: try #require(OpaquePointer(bitPattern: 16)), descriptor: -1,
       deadline: .max, monitor: handler.monitor, wake: wake, share: nil)
-    request.start { .streaming(provider.delivery) }
+    request.start({ .streaming(provider.delivery) }, joining: nil)
     try await eventually { request.outcome != nil }
     client.suspendedRequest = request
     handler.completed(on: client, nil, isWhole: false)
