@@ -311,6 +311,19 @@ static inline int pictor_vips_zoom(VipsImage *in, VipsImage **out, int across, i
 static inline void pictor_g_object_ref(void *object) { g_object_ref(object); }
 static inline void pictor_g_object_unref(void *object) { g_object_unref(object); }
 
+static inline void pictor_vips_free(VipsImage *image, void *bytes) { (void)image, free(bytes); }
+
+// An image of pixels in memory from malloc(3), which it frees at its end; on failure the caller still owns them.
+static inline VipsImage *pictor_vips_image_owning(
+    void *bytes, size_t count, int width, int height, int bands, VipsBandFormat format,
+    VipsInterpretation interpretation) {
+  VipsImage *image = vips_image_new_from_memory(bytes, count, width, height, bands, format);
+  if (image == NULL) return NULL;
+  image->Type = interpretation;
+  g_signal_connect(image, "postclose", G_CALLBACK(pictor_vips_free), bytes);
+  return image;
+}
+
 static inline VipsArea *pictor_vips_area_of_array(VipsArrayDouble *array) {
   return VIPS_AREA(array);
 }

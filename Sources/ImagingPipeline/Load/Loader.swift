@@ -62,6 +62,9 @@ struct Loader {
     let pages = header.pages(frames: frames)
     if header.format == .jpeg { return try loadJPEG(eighths: eighthsOfJPEG(for: geometry)) }
     let failOn = try Self.decoderFailOn(source, header: header)
+    if header.format == .png, failOn == .warning, let image = try PNGPixels.image(source, header) {
+      return image
+    }
     return switch header.format {
     case .webp:
       try Self.open(

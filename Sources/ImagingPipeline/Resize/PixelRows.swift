@@ -3,7 +3,7 @@
 import CVips
 import Model
 
-/// Reads an 8-bit image row by row, forwards only.
+/// Reads an image row by row, forwards only.
 ///
 /// libvips's own sinks compute on a thread pool and hand each strip over. For small images, which
 /// are the majority, those threads cost more than the pixels.
@@ -25,12 +25,12 @@ struct PixelRows: ~Copyable {
 
   /// Starts at the top row.
   ///
-  /// - Parameter image: An image with 8 bits per band; this value keeps a reference to it.
+  /// - Parameter image: The image; this value keeps a reference to it.
   init(of image: borrowing Image) throws(ImageError) {
     size = image.size
     rowBytes = image.size.width * image.pixelBytes
     pixels = image.pixels
-    strip = max(8, min(64, Self.stripBytes / (image.size.width * image.bands)))
+    strip = max(8, min(64, Self.stripBytes / rowBytes))
     self.image = image.withVipsImage { $0 }
     pictor_g_object_ref(self.image)
     region = pixels == nil ? vips_region_new(self.image) : nil

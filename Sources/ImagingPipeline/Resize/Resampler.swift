@@ -4,8 +4,7 @@ import CVectors
 import CVips
 import Model
 
-/// A reduction of an image with 8 bits per band. Intermediate values have six more bits, so that no
-/// value is rounded twice. Colours are premultiplied by alpha until they are written.
+/// A reduction of an image to 8 bits per band. Intermediate values have six more bits, so that no value is rounded twice. Colours are premultiplied by alpha until they are written.
 struct Resampler: ~Copyable {
   private let bands: Int
   private let hasAlpha: Bool
@@ -25,7 +24,7 @@ struct Resampler: ~Copyable {
   /// Prepares a reduction.
   ///
   /// - Parameters:
-  ///   - image: An image of 1–4 bands with 8 bits each.
+  ///   - image: An image of 1–4 bands with 8 or 16 bits each.
   ///   - target: The size of the result; neither side is longer than the window's.
   ///   - window: The visible part of the image; `nil` for the whole image.
   init(

@@ -57,15 +57,19 @@ extension Image {
   /// often only a part of them is kept.
   static let maximumReducedPixels = 16_000_000
 
-  /// Whether `Resampler` supports the format of this image.
+  /// Whether `Resampler` supports the format of this image. Of 16 bits it leaves 8, so colours that are converted after the
+  /// resize must not have them.
   private var isReducible: Bool {
-    format == VIPS_FORMAT_UCHAR
-      && [VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_B_W].contains(interpretation)
-      && bands <= (isGrey ? 2 : 4)
+    guard bands <= (isGrey ? 2 : 4) else { return false }
+    switch format {
+    case VIPS_FORMAT_UCHAR:
+      return [VIPS_INTERPRETATION_sRGB, VIPS_INTERPRETATION_B_W].contains(interpretation)
+    case VIPS_FORMAT_USHORT: return has16Bits && fullLight == 65_535 && foreignProfile.isEmpty
+    default: return false
+    }
   }
 
-  /// Returns a reduced part of the image, in memory; of the metadata only the colour profile
-  /// remains.
+  /// Returns a reduced part of the image with 8 bits per band, in memory; of the metadata only the colour profile remains.
   private consuming func reduced(
     to target: PixelSize, showing window: Window, threads: Int
   ) throws(ImageError) -> Image {

@@ -2,7 +2,7 @@
 
 import Model
 
-/// Converts rows of 8 bits per band to `Int16` with six fraction bits.
+/// Converts rows of 8 or 16 bits per band to `Int16`: 8 bits and six fraction bits.
 struct WeightedRows: ~Copyable {
   /// The fraction bits of a value.
   static let fractionBits = 6
@@ -11,6 +11,8 @@ struct WeightedRows: ~Copyable {
   private let source: PixelSize
   private let bands: Int
   private let hasAlpha: Bool
+  /// Whether a band has 16 bits.
+  private let isDeep: Bool
   /// The pixels averaged into one, across and down; the last box may have fewer.
   let box: (width: Int, height: Int)
   /// A row before averaging. Owned; freed by `deinit`.
@@ -31,12 +33,13 @@ struct WeightedRows: ~Copyable {
   /// Starts at the top row.
   ///
   /// - Parameters:
-  ///   - image: An image of 1–4 bands with 8 bits each.
+  ///   - image: An image of 1–4 bands with 8 or 16 bits each.
   ///   - target: The size that the image is reduced to.
   init(of image: borrowing Image, for target: PixelSize) throws(ImageError) {
     source = image.size
     bands = image.bands
     hasAlpha = image.hasAlpha
+    isDeep = image.has16Bits
     func box(from source: Int, to target: Int) -> Int {
       min(max(1, Int(Double(source) / Double(target) / Self.leastRest)), Self.maximumBoxSide)
     }
@@ -90,6 +93,9 @@ struct WeightedRows: ~Copyable {
   }
 
   private func weigh(_ bytes: UnsafePointer<UInt8>, into row: UnsafeMutablePointer<Int16>) {
+    guard !isDeep else {
+      return weigh(UnsafeRawPointer(bytes).assumingMemoryBound(to: UInt16.self), into: row)
+    }
     guard hasAlpha else {
       for index in 0..<source.width * bands {
         row[index] = Int16(truncatingIfNeeded: bytes[index]) &<< Self.fractionBits
@@ -105,6 +111,23 @@ struct WeightedRows: ~Copyable {
           truncatingIfNeeded: (UInt32(bytes[band]) &* alpha &* 16_448 &+ 32_768) &>> 16)
       }
       row[start &+ bands &- 1] = Int16(truncatingIfNeeded: alpha) &<< Self.fractionBits
+    }
+  }
+  /// Converts samples of 16 bits: full light becomes 255 with six fraction bits.
+  private func weigh(_ samples: UnsafePointer<UInt16>, into row: UnsafeMutablePointer<Int16>) {
+    // 255 × 64 / 65,535 in 65,536ths, rounded: exact for each value that 8 bits have.
+    for index in 0..<source.width * bands {
+      row[index] = Int16(
+        truncatingIfNeeded: (UInt32(samples[index]) &* (255 << 6) &+ 32_768) &>> 16)
+    }
+    guard hasAlpha else { return }
+    for x in 0..<source.width {
+      let start = x &* bands
+      let alpha = UInt32(samples[start &+ bands &- 1])
+      for band in start..<start &+ bands &- 1 {
+        row[band] = Int16(
+          truncatingIfNeeded: (UInt32(truncatingIfNeeded: row[band]) &* alpha &+ 32_768) &>> 16)
+      }
     }
   }
 }

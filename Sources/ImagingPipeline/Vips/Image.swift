@@ -36,6 +36,36 @@ struct Image: ~Copyable {
     }
   }
 
+  /// Creates an image of pixels in memory from malloc(3), which it frees. On failure the caller still owns them.
+  ///
+  /// - Parameters:
+  ///   - pixels: The bands of all pixels, row by row without gaps: grey for 1 or 2 bands, sRGB for more.
+  ///   - bytesOfBand: 1 or 2.
+  ///   - profile: The ICC profile; empty for none.
+  init(
+    owning pixels: UnsafeMutablePointer<UInt8>, _ size: PixelSize, bands: Int, bytesOfBand: Int,
+    profile: [UInt8]
+  ) throws(ImageError) {
+    let isDeep = bytesOfBand == 2
+    let meaning: VipsInterpretation =
+      switch (bands < 3, isDeep) {
+      case (true, false): VIPS_INTERPRETATION_B_W
+      case (true, true): VIPS_INTERPRETATION_GREY16
+      case (false, false): VIPS_INTERPRETATION_sRGB
+      case (false, true): VIPS_INTERPRETATION_RGB16
+      }
+    try self.init("pixels") { result in
+      result.pointee = pictor_vips_image_owning(
+        pixels, size.width * size.height * bands * bytesOfBand, CInt(size.width),
+        CInt(size.height), CInt(bands), isDeep ? VIPS_FORMAT_USHORT : VIPS_FORMAT_UCHAR, meaning)
+      guard let image = result.pointee else { return -1 }
+      if !profile.isEmpty {
+        vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile, profile.count)
+      }
+      return 0
+    }
+  }
+
   /// Creates an image without memory for pixels, of which only the properties can be read.
   init(undecoded size: PixelSize, bands: Int, profile: [UInt8]) throws(ImageError) {
     try self.init("pixels") { result in
@@ -120,7 +150,9 @@ struct Image: ~Copyable {
   /// The bytes of all pixels, row by row without gaps; `nil` if they are not in memory. Only those of an image created by
   /// `init(blank:bands:profile:)` may be written.
   var pixels: UnsafeMutablePointer<UInt8>? {
-    guard image.pointee.dtype == VIPS_IMAGE_SETBUF else { return nil }
+    guard
+      image.pointee.dtype == VIPS_IMAGE_SETBUF || image.pointee.dtype == VIPS_IMAGE_SETBUF_FOREIGN
+    else { return nil }
     return image.pointee.data.map {
       UnsafeMutableRawPointer($0).assumingMemoryBound(to: UInt8.self)
     }

@@ -56,7 +56,7 @@ public struct MemoryPlan: Hashable, Sendable {
   }
 
   /// The most request targets whose cache keys are kept after a hit.
-  public static let mostKnownTargets = 1 << 17
+  public static let mostKnownTargets = 1 << 18
 
   /// The number of such targets, each of at most 512 bytes: a thirty-second of the available memory.
   public var knownTargets: Int { min(Self.mostKnownTargets, room / 32 / 512) }

@@ -14,7 +14,7 @@ struct MemoryPlanTests {
       #expect(plan.workers == 4)
       #expect(plan.workerMemory == 2 << 30)
       #expect(plan.retireAbove == 256 << 20)
-      #expect(plan.knownTargets == 131_072)
+      #expect(plan.knownTargets == 262_144)
     }
     #expect(MemoryPlan(room: 512 << 20, cores: 4).knownTargets == 32_768)
   }

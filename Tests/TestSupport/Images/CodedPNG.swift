@@ -14,6 +14,10 @@ public struct CodedPNG: Sendable {
   public var samples: [Int]
   /// Whether the rows are stored in Adam7's passes.
   public var isInterlaced = false
+  /// The filters of the rows, in turn. The samples are what is stored, so other filters than 0 change the pixels.
+  public var filters: [UInt8] = [0]
+  /// The bytes of each chunk of the data; `nil` for a single chunk.
+  public var chunkBytes: Int?
   /// Chunks between the header and the data: name and content.
   public var before: [(name: String, content: [UInt8])] = []
   /// Chunks between the data and the end.
@@ -53,7 +57,11 @@ public struct CodedPNG: Sendable {
     var bytes = Self.signature
     bytes += Self.chunk("IHDR", content: header)
     for (name, content) in before { bytes += Self.chunk(name, content: content) }
-    bytes += Self.chunk("IDAT", content: data)
+    let data = data
+    let length = chunkBytes ?? data.count
+    for start in stride(from: 0, to: data.count, by: length) {
+      bytes += Self.chunk("IDAT", content: Array(data[start..<min(start + length, data.count)]))
+    }
     for (name, content) in after { bytes += Self.chunk(name, content: content) }
     return bytes + Self.chunk("IEND", content: [])
   }
@@ -64,12 +72,12 @@ public struct CodedPNG: Sendable {
     return Self.stored(passes.flatMap { rows(from: $0.0, top: $0.1, by: $0.2, down: $0.3) })
   }
 
-  /// Returns the rows of a pass, each after the filter byte 0.
+  /// Returns the rows of a pass, each after the byte of its filter.
   private func rows(from left: Int, top: Int, by right: Int, down: Int) -> [UInt8] {
     guard left < size.width else { return [] }
     let channels = Self.channels(colorType)
     return stride(from: top, to: size.height, by: down).flatMap { y in
-      var row: [UInt8] = [0]
+      var row = [filters[y % filters.count]]
       var bits = 0
       var count = 0
       for x in stride(from: left, to: size.width, by: right) {

@@ -83,19 +83,18 @@ extension PNGLayout {
   ///
   /// - Parameter rows: `byteCount` bytes.
   func unfiltered(_ rows: [UInt8]) -> [UInt8]? {
-    var plain = rows
-    let isKnown = plain.withUnsafeMutableBufferPointer { plain in
-      forEachRow { row, above in
-        guard let filter = PNGFilter(rawValue: plain[row.lowerBound]) else { return false }
-        plain[row.lowerBound] = 0
-        for index in row.lowerBound + 1..<row.upperBound {
-          let isFirst = index - row.lowerBound <= pixelBytes
-          let up = above.map { $0 + index - row.lowerBound }
-          plain[index] &+= filter.prediction(
-            left: isFirst ? 0 : plain[index - pixelBytes], above: up.map { plain[$0] } ?? 0,
-            corner: isFirst ? 0 : up.map { plain[$0 - pixelBytes] } ?? 0)
+    var plain = [UInt8](repeating: 0, count: rows.count)
+    let isKnown = rows.withUnsafeBufferPointer { rows in
+      plain.withUnsafeMutableBufferPointer { plain in
+        guard let from = rows.baseAddress, let to = plain.baseAddress else { return true }
+        return forEachRow { row, above in
+          let start = row.lowerBound
+          guard let filter = PNGFilter(rawValue: from[start]) else { return false }
+          filter.undo(
+            from + start + 1, above: above.map { UnsafePointer(to + $0 + 1) },
+            count: row.count - 1, back: pixelBytes, into: to + start + 1)
+          return true
         }
-        return true
       }
     }
     return isKnown ? plain : nil

@@ -1,0 +1,139 @@
+// PNGPixels: decodes a PNG at once, into memory.
+
+import CDeflate
+import CVips
+import Glibc
+import Model
+
+/// The pixels of a PNG.
+///
+/// libdeflate takes less than half of zlib's time, but needs the whole stream and room for all of its rows. The pixels are
+/// those of libvips (`PNGPixelsTests`). See docs/decisions/038-png-at-once.md.
+enum PNGPixels {
+  /// The maximum bytes of the pixels. libvips decodes larger PNGs in strips.
+  static let maximumBytes = 24 << 20
+
+  /// Returns the image; `nil` if libvips has to decode it: a kind of PNG that is not known here, a large one, damage, or
+  /// too little memory.
+  ///
+  /// - Parameters:
+  ///   - source: A PNG whose checksums are right.
+  ///   - header: The same image as libvips describes it.
+  static func image(
+    _ source: UnsafeRawBufferPointer, _ header: SourceHeader
+  ) throws(ImageError) -> Image? {
+    guard let memory = memory(of: header, source: source.count),
+      MemoryLeft.jobHasPlenty(for: memory), let stream = PNGStream(source),
+      stream.size == header.size, stream.bands * stream.depth == header.pixelBytes,
+      (stream.bands % 2 == 0) == header.hasAlpha, let rows = Rows(stream)
+    else { return nil }
+    switch stream.samples {
+    case .whole:
+      guard rows.unfilter() else { return nil }
+      if stream.depth == 2 { rows.swapBytes() }
+      return try rows.image(profile: header.profile)
+    case .indices(let table, let bits):
+      let image = try Image(blank: stream.size, bands: stream.bands, profile: header.profile)
+      guard let pixels = image.pixels, rows.unfilter(),
+        rows.lookUp(in: table, bits: bits, into: pixels)
+      else { return nil }
+      return image
+    }
+  }
+
+  /// Returns the bytes that decoding at once takes: the pixels, the indices of a palette, and the compressed stream in one
+  /// piece. `nil` for an image with more than `maximumBytes`.
+  static func memory(of header: SourceHeader, source: Int) -> Int? {
+    let pixels = header.size.pixels * header.pixelBytes
+    guard pixels <= maximumBytes else { return nil }
+    return pixels + header.size.pixels + header.size.height + source
+  }
+}
+
+/// The rows of a PNG, with their filters and then without. The owner of their memory, unless it becomes an image's.
+private final class Rows {
+  private let stream: PNGStream
+  /// The rows, each after the byte of its filter, and then without these bytes and without gaps.
+  private let bytes: UnsafeMutablePointer<UInt8>
+  private var isOwned = true
+
+  private var rowBytes: Int { stream.layout.passes[0].rowBytes }
+
+  /// Decompresses the rows. Returns `nil` for damage, or another number of bytes than the header tells.
+  init?(_ stream: PNGStream) {
+    let count = stream.layout.byteCount
+    guard let memory = malloc(count), let decompressor = libdeflate_alloc_decompressor() else {
+      return nil
+    }
+    defer { libdeflate_free_decompressor(decompressor) }
+    self.stream = stream
+    bytes = memory.bindMemory(to: UInt8.self, capacity: count)
+    func inflate(_ compressed: UnsafeRawBufferPointer) -> Bool {
+      // Without a place for the count, any other count of bytes is an error.
+      libdeflate_zlib_decompress(
+        decompressor, compressed.baseAddress, compressed.count, memory, count, nil)
+        == LIBDEFLATE_SUCCESS
+    }
+    let isWhole =
+      stream.compressed.count == 1
+      ? inflate(stream.compressed[0])
+      : Array(stream.compressed.joined()).withUnsafeBytes { inflate($0) }
+    guard isWhole else { return nil }
+  }
+
+  deinit { if isOwned { free(bytes) } }
+
+  /// Undoes the filters and moves the rows together. Returns `false` for an unknown filter.
+  func unfilter() -> Bool {
+    for y in 0..<stream.size.height {
+      let row = UnsafePointer(bytes + y * (rowBytes + 1))
+      guard let filter = PNGFilter(rawValue: row[0]) else { return false }
+      let result = bytes + y * rowBytes
+      filter.undo(
+        row + 1, above: y > 0 ? UnsafePointer(result - rowBytes) : nil, count: rowBytes,
+        back: stream.layout.pixelBytes, into: result)
+    }
+    return true
+  }
+
+  /// Turns samples of 16 bits from big-endian (7.1) into this machine's order.
+  func swapBytes() {
+    let count = rowBytes / 2 * stream.size.height
+    bytes.withMemoryRebound(to: UInt16.self, capacity: count) { samples in
+      for index in 0..<count { samples[index] = UInt16(bigEndian: samples[index]) }
+    }
+  }
+
+  /// Writes the pixels that the indices stand for. Returns `false` for an index beyond the table.
+  func lookUp(in table: [UInt32], bits: Int, into pixels: UnsafeMutablePointer<UInt8>) -> Bool {
+    let (width, bands) = (stream.size.width, stream.bands)
+    let mask = 1 << bits - 1
+    return table.withUnsafeBufferPointer { table in
+      var highest = 0
+      for y in 0..<stream.size.height {
+        let row = bytes + y * rowBytes
+        var place = pixels + y * width * bands
+        for x in 0..<width {
+          let start = x &* bits
+          let index = Int(row[start &>> 3]) &>> (8 &- bits &- start & 7) & mask
+          highest = max(highest, index)
+          let pixel = table[min(index, table.count &- 1)]
+          for band in 0..<bands {
+            place[band] = UInt8(truncatingIfNeeded: pixel &>> UInt32(8 &* band))
+          }
+          place += bands
+        }
+      }
+      return highest < table.count
+    }
+  }
+
+  /// Returns an image that owns the memory.
+  func image(profile: [UInt8]) throws(ImageError) -> Image {
+    let image = try Image(
+      owning: bytes, stream.size, bands: stream.bands, bytesOfBand: stream.depth,
+      profile: profile)
+    isOwned = false
+    return image
+  }
+}
