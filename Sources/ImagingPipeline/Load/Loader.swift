@@ -62,7 +62,7 @@ struct Loader {
     let pages = header.pages(frames: frames)
     if header.format == .jpeg { return try loadJPEG(eighths: eighthsOfJPEG(for: geometry)) }
     let failOn = try Self.decoderFailOn(source, header: header)
-    if header.format == .png, failOn == .warning, let image = try PNGPixels.image(source, header) {
+    if header.format == .png, failOn == .warning, let image = PNGPixels.image(source, header) {
       return image
     }
     return switch header.format {
@@ -156,8 +156,8 @@ struct Loader {
 
   /// Returns how much of each side of a JPEG is decoded, in eighths: 1–4, or 8 for all of it. libjpeg has no quick
   /// transform for three eighths, and decodes four instead.
-  private func eighthsOfJPEG(for geometry: Geometry) -> Int {
-    guard canShrink(for: geometry) else { return 8 }
+  func eighthsOfJPEG(for geometry: Geometry) -> Int {
+    guard header.format == .jpeg, canShrink(for: geometry) else { return 8 }
     let factor = factor(for: geometry)
     // The window of a region has the decoder's scale, whichever decodes.
     let choices = part.isWhole ? [1, 2, 3, 4] : [1, 2, 4]

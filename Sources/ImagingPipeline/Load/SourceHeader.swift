@@ -24,6 +24,8 @@ struct SourceHeader {
   let hasAlpha: Bool
   /// The bytes of a decoded pixel: its samples, of 1 byte each, or of 2 above 8 bits.
   let pixelBytes: Int
+  /// The pixels of a millimetre, across and down. Some encoders write it.
+  let resolution: (across: Double, down: Double)
   /// The colour profile if it describes anything other than sRGB; empty otherwise.
   let profile: [UInt8]
   /// The container's colour code points in place of a profile, if they describe anything other than
@@ -87,6 +89,7 @@ struct SourceHeader {
     size = image.size
     hasAlpha = image.hasAlpha
     pixelBytes = image.pixelBytes
+    resolution = image.resolution
     profile = image.foreignProfile
     delays = image.integers("delay")
     loop = image.integer("loop") ?? 0

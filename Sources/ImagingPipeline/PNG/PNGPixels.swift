@@ -1,4 +1,4 @@
-// PNGPixels: decodes a PNG at once, into memory.
+// PNGPixels: decodes a PNG in one call, into memory.
 
 import CDeflate
 import CVips
@@ -8,50 +8,43 @@ import Model
 /// The pixels of a PNG.
 ///
 /// libdeflate takes less than half of zlib's time, but needs the whole stream and room for all of its rows. The pixels are
-/// those of libvips (`PNGPixelsTests`). See docs/decisions/038-png-at-once.md.
+/// those of libvips (`PNGPixelsTests`). See docs/decisions/038-png-in-one-call.md.
 enum PNGPixels {
-  /// The maximum bytes of the pixels. libvips decodes larger PNGs in strips.
+  /// The maximum bytes of the pixels, and of the source. libvips decodes larger PNGs in strips.
   static let maximumBytes = 24 << 20
 
   /// Returns the image; `nil` if libvips has to decode it: a kind of PNG that is not known here, a large one, damage, or
   /// too little memory.
   ///
   /// - Parameters:
-  ///   - source: A PNG whose checksums are right.
+  ///   - source: A PNG in which the checksums of critical chunks and of `tRNS` are right.
   ///   - header: The same image as libvips describes it.
-  static func image(
-    _ source: UnsafeRawBufferPointer, _ header: SourceHeader
-  ) throws(ImageError) -> Image? {
+  static func image(_ source: UnsafeRawBufferPointer, _ header: SourceHeader) -> Image? {
     guard let memory = memory(of: header, source: source.count),
       MemoryLeft.jobHasPlenty(for: memory), let stream = PNGStream(source),
-      stream.size == header.size, stream.bands * stream.depth == header.pixelBytes,
-      (stream.bands % 2 == 0) == header.hasAlpha, let rows = Rows(stream)
-    else { return nil }
-    switch stream.samples {
-    case .whole:
-      guard rows.unfilter() else { return nil }
-      if stream.depth == 2 { rows.swapBytes() }
-      return try rows.image(profile: header.profile)
-    case .indices(let table, let bits):
-      let image = try Image(blank: stream.size, bands: stream.bands, profile: header.profile)
-      guard let pixels = image.pixels, rows.unfilter(),
-        rows.lookUp(in: table, bits: bits, into: pixels)
-      else { return nil }
-      return image
+      stream.layout.size == header.size, stream.bands * stream.depth == header.pixelBytes,
+      (stream.bands % 2 == 0) == header.hasAlpha,
+      let rows = PNGPixelRows(stream), rows.unfilter(),
+      let image = rows.image(profile: header.profile)
+    else {
+      VipsLibrary.tidyUp()
+      return nil
     }
+    image.setResolution(header.resolution)
+    return image
   }
 
-  /// Returns the bytes that decoding at once takes: the pixels, the indices of a palette, and the compressed stream in one
-  /// piece. `nil` for an image with more than `maximumBytes`.
+  /// Returns the bytes that this takes: the pixels, the indices of a palette, and the compressed stream in one piece.
+  /// `nil` if pixels or source have more than `maximumBytes`.
   static func memory(of header: SourceHeader, source: Int) -> Int? {
     let pixels = header.size.pixels * header.pixelBytes
-    guard pixels <= maximumBytes else { return nil }
+    guard pixels <= maximumBytes, source <= maximumBytes else { return nil }
     return pixels + header.size.pixels + header.size.height + source
   }
 }
 
 /// The rows of a PNG, with their filters and then without. The owner of their memory, unless it becomes an image's.
-private final class Rows {
+private final class PNGPixelRows {
   private let stream: PNGStream
   /// The rows, each after the byte of its filter, and then without these bytes and without gaps.
   private let bytes: UnsafeMutablePointer<UInt8>
@@ -59,33 +52,44 @@ private final class Rows {
 
   private var rowBytes: Int { stream.layout.passes[0].rowBytes }
 
-  /// Decompresses the rows. Returns `nil` for damage, or another number of bytes than the header tells.
+  /// Decompresses the rows. Returns `nil` for damage, another number of bytes than the header tells, or too little memory.
   init?(_ stream: PNGStream) {
-    let count = stream.layout.byteCount
-    guard let memory = malloc(count), let decompressor = libdeflate_alloc_decompressor() else {
-      return nil
-    }
+    guard let decompressor = libdeflate_alloc_decompressor() else { return nil }
     defer { libdeflate_free_decompressor(decompressor) }
+    let count = stream.layout.byteCount
+    guard let memory = malloc(count) else { return nil }
     self.stream = stream
     bytes = memory.bindMemory(to: UInt8.self, capacity: count)
-    func inflate(_ compressed: UnsafeRawBufferPointer) -> Bool {
+    let isWhole = Self.withOnePiece(stream.compressed) { compressed in
       // Without a place for the count, any other count of bytes is an error.
       libdeflate_zlib_decompress(
         decompressor, compressed.baseAddress, compressed.count, memory, count, nil)
         == LIBDEFLATE_SUCCESS
     }
-    let isWhole =
-      stream.compressed.count == 1
-      ? inflate(stream.compressed[0])
-      : Array(stream.compressed.joined()).withUnsafeBytes { inflate($0) }
     guard isWhole else { return nil }
+  }
+
+  /// Passes the parts of the stream as one; returns `false` if memory is short.
+  private static func withOnePiece(
+    _ parts: [UnsafeRawBufferPointer], _ body: (UnsafeRawBufferPointer) -> Bool
+  ) -> Bool {
+    if parts.count == 1 { return body(parts[0]) }
+    let count = parts.reduce(0) { $0 + $1.count }
+    guard let memory = malloc(max(count, 1)) else { return false }
+    defer { free(memory) }
+    var place = memory
+    for part in parts {
+      if let start = part.baseAddress { memcpy(place, start, part.count) }
+      place += part.count
+    }
+    return body(UnsafeRawBufferPointer(start: memory, count: count))
   }
 
   deinit { if isOwned { free(bytes) } }
 
   /// Undoes the filters and moves the rows together. Returns `false` for an unknown filter.
   func unfilter() -> Bool {
-    for y in 0..<stream.size.height {
+    for y in 0..<stream.layout.size.height {
       let row = UnsafePointer(bytes + y * (rowBytes + 1))
       guard let filter = PNGFilter(rawValue: row[0]) else { return false }
       let result = bytes + y * rowBytes
@@ -96,21 +100,41 @@ private final class Rows {
     return true
   }
 
+  /// Returns the image of the rows without filters; `nil` for an index beyond the palette, or too little memory.
+  func image(profile: [UInt8]) -> Image? {
+    guard case .indices(let table, let bits) = stream.samples else {
+      if stream.depth == 2 { swapBytes() }
+      guard
+        let image = try? Image(
+          owning: bytes, stream.layout.size, bands: stream.bands, bytesOfBand: stream.depth,
+          profile: profile)
+      else { return nil }
+      isOwned = false
+      return image
+    }
+    guard let image = try? Image(blank: stream.layout.size, bands: stream.bands, profile: profile),
+      let pixels = image.pixels, lookUp(in: table, bits: bits, into: pixels)
+    else { return nil }
+    return image
+  }
+
   /// Turns samples of 16 bits from big-endian (7.1) into this machine's order.
-  func swapBytes() {
-    let count = rowBytes / 2 * stream.size.height
+  private func swapBytes() {
+    let count = rowBytes / 2 * stream.layout.size.height
     bytes.withMemoryRebound(to: UInt16.self, capacity: count) { samples in
       for index in 0..<count { samples[index] = UInt16(bigEndian: samples[index]) }
     }
   }
 
   /// Writes the pixels that the indices stand for. Returns `false` for an index beyond the table.
-  func lookUp(in table: [UInt32], bits: Int, into pixels: UnsafeMutablePointer<UInt8>) -> Bool {
-    let (width, bands) = (stream.size.width, stream.bands)
+  private func lookUp(in table: [UInt32], bits: Int, into pixels: UnsafeMutablePointer<UInt8>)
+    -> Bool
+  {
+    let (width, bands) = (stream.layout.size.width, stream.bands)
     let mask = 1 << bits - 1
     return table.withUnsafeBufferPointer { table in
       var highest = 0
-      for y in 0..<stream.size.height {
+      for y in 0..<stream.layout.size.height {
         let row = bytes + y * rowBytes
         var place = pixels + y * width * bands
         for x in 0..<width {
@@ -126,14 +150,5 @@ private final class Rows {
       }
       return highest < table.count
     }
-  }
-
-  /// Returns an image that owns the memory.
-  func image(profile: [UInt8]) throws(ImageError) -> Image {
-    let image = try Image(
-      owning: bytes, stream.size, bands: stream.bands, bytesOfBand: stream.depth,
-      profile: profile)
-    isOwned = false
-    return image
   }
 }

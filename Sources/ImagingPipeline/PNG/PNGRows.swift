@@ -1,9 +1,12 @@
 // PNGRows: the rows of a PNG, with and without filters.
 
 import Glibc
+import Model
 
 /// The layout of a PNG's rows (third edition, 11.2.1).
 struct PNGLayout {
+  /// The size in pixels.
+  let size: PixelSize
   /// The bytes of each row, without the byte of its filter, pass by pass. A PNG that is not
   /// interlaced has one pass.
   let passes: [(rowBytes: Int, rows: Int)]
@@ -27,6 +30,7 @@ struct PNGLayout {
     guard let channels, [1, 2, 4, 8, 16].contains(header[8]), (1...1_000_000).contains(width),
       (1...1_000_000).contains(height)
     else { return nil }
+    size = PixelSize(width: width, height: height)
     let bits = Int(header[8]) * channels
     pixelBytes = max(bits / 8, 1)
     // The first pixel and the distance of pixels in each pass of Adam7 (8.1).

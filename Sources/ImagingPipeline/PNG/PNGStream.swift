@@ -12,7 +12,6 @@ struct PNGStream {
     case indices([UInt32], bits: Int)
   }
 
-  let size: PixelSize
   let layout: PNGLayout
   let samples: Samples
   /// The bands of a pixel: grey or RGB, with or without alpha.
@@ -22,10 +21,13 @@ struct PNGStream {
   /// The contents of the `IDAT` chunks.
   let compressed: [UnsafeRawBufferPointer]
 
-  /// Finds the chunks. Returns `nil` for an interlaced PNG, one with a transparent colour, and one that libpng might
-  /// warn of or refuse.
+  /// The most `IDAT` chunks. Each takes memory, however short it is.
+  private static let maximumChunks = 65_536
+
+  /// Finds the chunks. Returns `nil` for an interlaced PNG, one with a transparent colour, and one in which libpng might
+  /// see other pixels or none.
   ///
-  /// - Parameter file: A PNG whose checksums are right.
+  /// - Parameter file: A PNG in which the checksums of critical chunks and of `tRNS` are right.
   init?(_ file: UnsafeRawBufferPointer) {
     guard file.count > 8 else { return nil }
     var chunks = PNGChunks(file)
@@ -39,26 +41,28 @@ struct PNGStream {
     var compressed: [UnsafeRawBufferPointer] = []
     var isComplete = false
     loop: while let chunk = try? chunks.next() {
-      switch chunk.type {
-      case Array("PLTE".utf8):
+      switch chunk {
+      case _ where chunk.isOf("PLTE"):
         guard palette == nil, compressed.isEmpty else { return nil }
         palette = chunk.content
-      case Array("tRNS".utf8):
+      case _ where chunk.isOf("tRNS"):
         guard transparency == nil, compressed.isEmpty, colour != 3 || palette != nil else {
           return nil
         }
         transparency = chunk.content
-      case Array("IDAT".utf8):
-        guard !isComplete else { return nil }
+      case _ where chunk.isOf("IDAT"):
+        guard !isComplete, compressed.count < Self.maximumChunks else { return nil }
         compressed.append(chunk.content)
-      case Array("IEND".utf8): break loop
+      case _ where chunk.isOf("IEND"): break loop
       default:
         guard !chunk.isCritical else { return nil }
         // `IDAT` chunks follow each other (5.6).
         isComplete = !compressed.isEmpty
       }
     }
-    guard !compressed.isEmpty, colour == 3 || transparency == nil else { return nil }
+    guard colour == 3 || transparency == nil, let first = compressed.first(where: { !$0.isEmpty }),
+      Self.windowReaches(over: layout.byteCount, in: first[0])
+    else { return nil }
     switch (colour, bits) {
     case (0, 1), (0, 2), (0, 4):
       guard palette == nil else { return nil }
@@ -83,10 +87,15 @@ struct PNGStream {
     depth = bits == 16 ? 2 : 1
     self.layout = layout
     self.compressed = compressed
-    func side(_ offset: Int) -> Int {
-      head.content[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) }
-    }
-    size = PixelSize(width: side(0), height: side(4))
+  }
+
+  /// Whether no distance can reach beyond the stream's window, which zlib refuses and libdeflate does not check.
+  ///
+  /// - Parameter method: The first byte of a zlib stream, which states the window's size (RFC 1950, 2.2).
+  private static func windowReaches(over count: Int, in method: UInt8) -> Bool {
+    let window = 1 << (8 + Int(method >> 4))
+    // No distance is longer than the largest window (RFC 1951, 3.2.5).
+    return window >= min(count, 32_768)
   }
 
   /// Returns the colours of a palette; `nil` if it is invalid.

@@ -168,6 +168,7 @@ public struct Pipeline: Sendable {
       source: job.source, header: header, part: part, maximumPixels: job.limits.maximumPixels,
       threads: job.limits.maximumThreads)
     var cost = cost
+    cost.shrink(job.source, header, eighths: loader.eighthsOfJPEG(for: geometry))
     cost.add(
       decoding: job.source, header, shrunkBy: loader.shrinkOfWebP(for: geometry, frames: frames))
     cost.add(drawing: try loader.secondsOfVector(for: geometry))

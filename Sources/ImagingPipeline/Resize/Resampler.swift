@@ -4,7 +4,8 @@ import CVectors
 import CVips
 import Model
 
-/// A reduction of an image to 8 bits per band. Intermediate values have six more bits, so that no value is rounded twice. Colours are premultiplied by alpha until they are written.
+/// A reduction of an image to 8 bits per band. Intermediate values have six more bits, so that no value is rounded
+/// twice. Colours are premultiplied by alpha until they are written.
 struct Resampler: ~Copyable {
   private let bands: Int
   private let hasAlpha: Bool

@@ -57,8 +57,8 @@ extension Image {
   /// often only a part of them is kept.
   static let maximumReducedPixels = 16_000_000
 
-  /// Whether `Resampler` supports the format of this image. Of 16 bits it leaves 8, so colours that are converted after the
-  /// resize must not have them.
+  /// Whether `Resampler` supports the format of this image. Its results have 8 bits. So deep images are left to libvips
+  /// whose colours are converted after the resize: those with a profile, and HEIF's, which may have code points.
   private var isReducible: Bool {
     guard bands <= (isGrey ? 2 : 4) else { return false }
     switch format {

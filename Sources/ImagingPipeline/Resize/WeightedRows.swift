@@ -113,6 +113,7 @@ struct WeightedRows: ~Copyable {
       row[start &+ bands &- 1] = Int16(truncatingIfNeeded: alpha) &<< Self.fractionBits
     }
   }
+
   /// Converts samples of 16 bits: full light becomes 255 with six fraction bits.
   private func weigh(_ samples: UnsafePointer<UInt16>, into row: UnsafeMutablePointer<Int16>) {
     // 255 × 64 / 65,535 in 65,536ths, rounded: exact for each value that 8 bits have.

@@ -76,7 +76,12 @@ extension JobCost {
       let height = CodestreamLengths.tileHeight(of: stream) ?? header.size.height
       needed += Double(header.size.width * min(height, header.size.height)) * 4 * depth
     case .bmp, .ico: needed += pixels * depth
-    case .png, .tiff, .svg: break
+    case .png:
+      if let memory = PNGPixels.memory(of: header, source: source.count) {
+        bytes += Int(needed) + memory
+        return
+      }
+    case .tiff, .svg: break
     }
     let rows = min(Self.heldRows, header.size.height * (header.isAnimation ? header.pages : 1))
     needed += Double(header.size.width) * Double(rows) * depth

@@ -40,6 +40,18 @@ public struct JobCost: Hashable, Sendable {
     seconds = Double(header.size.pixels) * Double(frames) * Self.nanoseconds(header.format) / 1e9
   }
 
+  /// Lowers the estimate for a baseline JPEG that is decoded at a part of its size: all codes are read, and few pixels
+  /// are made. See docs/decisions/006-measurements-behind-constants.md.
+  ///
+  /// - Parameter eighths: How much of each side is decoded.
+  mutating func shrink(_ source: UnsafeRawBufferPointer, _ header: SourceHeader, eighths: Int) {
+    // A progressive one has all coefficients before it has a pixel.
+    guard eighths < 8, JPEGProcess(of: source)?.coefficientBytes == 0 else { return }
+    let share = Double(eighths * eighths) / 64
+    let ofPixels = Double(header.size.pixels) * (2 + 13 * share)
+    seconds = min(seconds, (Double(source.count) * 20 + ofPixels) / 1e9)
+  }
+
   /// Estimates the recompression of a JPEG or PNG (docs/decisions/024-effort-follows-popularity.md).
   init(recompressing size: PixelSize, as format: ImageFormat) {
     let pixels = Double(size.pixels)

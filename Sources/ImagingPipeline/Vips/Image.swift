@@ -121,6 +121,10 @@ struct Image: ~Copyable {
   var hasAlpha: Bool {
     vips_image_get_coding(image) != VIPS_CODING_LABQ && vips_image_hasalpha(image) != 0
   }
+  /// The pixels of a millimetre, across and down.
+  var resolution: (across: Double, down: Double) {
+    (vips_image_get_xres(image), vips_image_get_yres(image))
+  }
   var format: VipsBandFormat { vips_image_get_format(image) }
   var interpretation: VipsInterpretation { vips_image_get_interpretation(image) }
   /// The offset of the last crop or padding; negative values are the pixels removed at the left and
@@ -156,6 +160,11 @@ struct Image: ~Copyable {
     return image.pointee.data.map {
       UnsafeMutableRawPointer($0).assumingMemoryBound(to: UInt8.self)
     }
+  }
+
+  /// Sets the resolution of an image that no other is made from yet.
+  func setResolution(_ resolution: (across: Double, down: Double)) {
+    (image.pointee.Xres, image.pointee.Yres) = resolution
   }
 
   // MARK: Operations

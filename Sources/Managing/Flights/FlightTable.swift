@@ -77,9 +77,9 @@ struct FlightTable<Key: Hashable, Waiter> {
 
   /// Adds a waiter to the flight of `key`. Returns `nil` if none can be joined.
   mutating func join(_ key: Key, as waiter: Waiter, isDetached: Bool = false) -> Entry? {
-    guard let id = joinable[key], let flight = flights[id] else { return nil }
+    guard let id = joinable[key], let isEmpty = flights[id]?.waiters.isEmpty else { return nil }
     lastID += 1
-    if flight.waiters.isEmpty { unattendedCount -= 1 }
+    if isEmpty { unattendedCount -= 1 }
     flights[id]?.waiters[lastID] = waiter
     if isDetached { flights[id]?.isDetached = true }
     return Entry(flight: id, waiter: lastID, joined: true)

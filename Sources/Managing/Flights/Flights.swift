@@ -18,6 +18,8 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     case task(WaitingTask)
     case follower(Follower)
 
+    var isTask: Bool { if case .task = self { true } else { false } }
+
     func resume(returning result: Result<Value, ImageError>) {
       switch self {
       case .task(let task): task.resume(returning: result)
@@ -117,10 +119,12 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ follower: @escaping Follower
   ) -> (@Sendable () -> Void)? {
     let joined = state.withLock { state -> (Table.Entry, FlightParticipant)? in
-      guard
-        let entry = state.table.join(key, as: .follower(follower), isDetached: isDetached),
-        let flight = state.flights[entry.flight]
+      guard let entry = state.table.join(key, as: .follower(follower), isDetached: isDetached)
       else { return nil }
+      guard let flight = state.flights[entry.flight] else {
+        // The table and the flights are changed together.
+        preconditionFailure("a flight without its participant")
+      }
       return (entry, flight.participant)
     }
     guard let (entry, participant) = joined else { return nil }
@@ -140,7 +144,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     for flight in flights { flight.task?.cancel() }
     let waiters = ended.flatMap(\.waiters)
     for _ in ended { cancelled.add() }
-    for waiter in waiters { waiter.resume(returning: .failure(error)) }
+    Self.resume(waiters, returning: .failure(error))
     return flights.reduce(0) { $0 + $1.participant.requests }
   }
 
@@ -202,10 +206,16 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
       let waiters = state.table.finish(flight)
       return (waiters, takeStartable(&state))
     }
-    for waiter in waiters { waiter.resume(returning: result) }
+    Self.resume(waiters, returning: result)
     for (flight, participant, work) in next {
       start(flight, participant: participant, work: work)
     }
+  }
+
+  /// Resumes tasks, which is quick, and then calls followers.
+  private static func resume(_ waiters: [Waiter], returning result: Result<Value, ImageError>) {
+    for waiter in waiters where waiter.isTask { waiter.resume(returning: result) }
+    for waiter in waiters where !waiter.isTask { waiter.resume(returning: result) }
   }
 
   /// Returns the delayed flights that may start now.

@@ -22,10 +22,12 @@ struct FlightDeliveries: Sendable {
   let joined: ImageDelivery
 
   init(_ result: VariantResult) {
-    first = result.delivery
+    let work = SharedWork()
+    first = ImageDelivery(
+      variant: result.variant, cacheStatus: result.status, timings: result.timings, of: work)
     joined = ImageDelivery(
       variant: result.variant, cacheStatus: result.status.collapsed, timings: result.timings,
-      isShared: true)
+      of: work, isShared: true)
   }
 
   /// Returns what a request is answered with that `hasJoined` the flight, or has started it.

@@ -1,5 +1,7 @@
 // ImageDelivery: a variant for one client, or for all that joined a flight, with its cache status and timings.
 
+import Synchronization
+
 /// How a request was answered, in the terms of RFC 9211.
 public enum CacheStatus: Hashable, Sendable {
   /// The tier of a hit.
@@ -96,8 +98,6 @@ public struct Timings: Hashable, Sendable {
   public var transform: Duration?
   /// Encoding.
   public var encode: Duration?
-  /// The whole request.
-  public var total: Duration?
 
   /// Creates empty timings.
   public init() {}
@@ -118,7 +118,6 @@ public struct Timings: Hashable, Sendable {
     add(other.decode, to: &decode)
     add(other.transform, to: &transform)
     add(other.encode, to: &encode)
-    add(other.total, to: &total)
   }
 
   /// A phase of a request.
@@ -126,7 +125,7 @@ public struct Timings: Hashable, Sendable {
     case queue, disk, dns, connect, tls, ttfb, download, decode, transform, encode
   }
 
-  /// Calls `body` for each measured phase, in the order of `Server-Timing`, without `total`. Does not allocate.
+  /// Calls `body` for each measured phase, in the order of `Server-Timing`. Does not allocate.
   public func forEachStage(_ body: (Stage, Duration) -> Void) {
     for stage in Stage.allCases {
       if let duration = self[stage] { body(stage, duration) }
@@ -160,16 +159,35 @@ public final class ImageDelivery: Sendable {
   public let timings: Timings
   /// Whether more than one request may get this object.
   public let isShared: Bool
+  /// The work that the timings are of; `nil` if no other delivery has them.
+  private let work: SharedWork?
   /// What the responses of a shared delivery have in common, set by `Serving` and never replaced.
   public let prepared = PreparedPlace()
 
   /// Creates a response.
   public init(
-    variant: Variant, cacheStatus: CacheStatus, timings: Timings, isShared: Bool = false
+    variant: Variant, cacheStatus: CacheStatus, timings: Timings, of work: SharedWork? = nil,
+    isShared: Bool = false
   ) {
     self.variant = variant
     self.cacheStatus = cacheStatus
     self.timings = timings
+    self.work = work
     self.isShared = isShared
+  }
+
+  /// Returns whether the timings are to be counted now: `true` for one response of shared work.
+  public func takeTimings() -> Bool { work?.takeTimings() ?? true }
+}
+
+/// Work whose timings several deliveries have, and one of them counts.
+public final class SharedWork: Sendable {
+  private let isCounted = Atomic<Bool>(false)
+
+  /// Creates work that is not counted yet.
+  public init() {}
+
+  fileprivate func takeTimings() -> Bool {
+    !isCounted.exchange(true, ordering: .relaxed)
   }
 }

@@ -23,7 +23,7 @@ public protocol ImageProvider: Sendable {
   ///
   /// - Parameters:
   ///   - client: whose request it is.
-  ///   - completion: called once with the response, on any thread, perhaps before this returns; must not block.
+  ///   - completion: called once with the response or the error, on any thread, perhaps before this returns; must not block.
   /// - Returns: a function that leaves the work, which then calls `completion` with `cancelled`. `nil` if no such work is
   ///   under way; then `completion` is not called.
   func follow(

@@ -6,7 +6,7 @@ import Platform
 /// Asynchronous work that decides how a request ends.
 typealias RequestWork = @Sendable () async throws(ImageError) -> Outcome
 
-/// Joins the work of other requests, which ends this one as well. Calls back once, on any thread, perhaps before it
+/// Joins the work of another request, whose outcome is this one's, too. Calls back once, on any thread, perhaps before it
 /// returns. Returns a function that leaves the work; `nil` if there is none, and then it does not call back.
 typealias JoinedWork =
   @Sendable (LoadClient, @escaping @Sendable (Outcome) -> Void) -> (@Sendable () -> Void)?

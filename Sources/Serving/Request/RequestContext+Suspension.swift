@@ -1,4 +1,4 @@
-// RequestContext+Suspension: suspends a connection for a task, and responds when it is resumed.
+// RequestContext+Suspension: suspends a connection for work, and responds when it is resumed.
 
 import CMicrohttpd
 import Model

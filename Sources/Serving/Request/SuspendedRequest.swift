@@ -1,4 +1,4 @@
-// SuspendedRequest: a suspended request, shared by event loop, task and monitor.
+// SuspendedRequest: a suspended request, shared by event loop, work and monitor.
 
 import CMicrohttpd
 import Model

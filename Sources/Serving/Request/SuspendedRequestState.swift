@@ -24,7 +24,7 @@ struct SuspendedRequestState: Sendable {
   /// What the caller must do after reporting an event.
   struct Actions: Hashable, OptionSet, Sendable {
     let rawValue: Int
-    /// Cancel the task of the work, because its result is not needed.
+    /// Cancel the work, because its result is not needed.
     static let cancelWork = Actions(rawValue: 1)
     /// Resume the connection, because the outcome is known. Returned exactly once.
     static let resume = Actions(rawValue: 2)
@@ -35,7 +35,7 @@ struct SuspendedRequestState: Sendable {
   private var outcome: Outcome?
   private var work = Work.notStarted
 
-  /// Records that the task of the work exists. The request may be decided already, and the work may
+  /// Records that the work can be cancelled. The request may be decided already, and the work may
   /// have ended.
   mutating func workStarted() -> Actions {
     guard work == .notStarted else { return [] }

@@ -25,18 +25,19 @@ final class ImageFields {
   ) throws(ImageError) -> Response {
     if let last, last.replace(head: head) { return last }
     let response = try make()
-    last = response
+    if response.hasReplaceableHead { last = response }
     return response
   }
 }
 
-/// The fields that a delivery's responses have in common, for the last target of each event loop: requests that join a
-/// flight have the same target.
+/// The fields that a delivery's responses have in common, for the last kind of target of each event loop: its source's URL,
+/// which may have a fragment, and `Vary`. Requests that join a flight mostly agree in these.
 final class PreparedHead: PreparedAnswer, @unchecked Sendable {
   // Sound as Sendable: slot `n` is used on event loop `n`'s thread only, and `deinit` runs without other references.
 
   private struct Part {
-    let target: RequestTarget
+    let source: SourceURL
+    let vary: String?
     let fields: ImageFields
   }
 
@@ -64,17 +65,19 @@ final class PreparedHead: PreparedAnswer, @unchecked Sendable {
     return prepared
   }
 
-  /// Returns this event loop's fields for a target.
-  func fields(of loop: EventLoopState, for target: RequestTarget) -> ImageFields? {
-    guard loop.index < places.count, let part = places[loop.index], part.target === target else {
-      return nil
-    }
+  /// Returns this event loop's fields.
+  func fields(of loop: EventLoopState, for source: SourceURL, vary: String?) -> ImageFields? {
+    guard loop.index < places.count, let part = places[loop.index], part.source == source,
+      part.vary == vary
+    else { return nil }
     return part.fields
   }
 
-  /// Stores this event loop's fields for a target.
-  func keep(_ fields: ImageFields, of loop: EventLoopState, for target: RequestTarget) {
+  /// Stores this event loop's fields.
+  func keep(
+    _ fields: ImageFields, of loop: EventLoopState, for source: SourceURL, vary: String?
+  ) {
     guard loop.index < places.count else { return }
-    places[loop.index] = Part(target: target, fields: fields)
+    places[loop.index] = Part(source: source, vary: vary, fields: fields)
   }
 }

@@ -31,8 +31,10 @@ extension RequestContext {
         try Response(
           head: head, style: handler.configuration.headStyle, body: variant.body, closes: closes)
       }
-      let response =
-        try delivery.isShared && !closes ? fields.response(with: head, make: make) : make()
+      // libmicrohttpd reads a file's body into memory that all uses of its response share.
+      let isShared =
+        if case .memory = variant.body { delivery.isShared && !closes } else { false }
+      let response = try isShared ? fields.response(with: head, make: make) : make()
       record(delivery, microseconds: microseconds)
       log(status: status, bytes: variant.body.count, cacheStatus: fields.cacheStatus)
       return queue(response, status: status, bytes: variant.body.count)
@@ -56,7 +58,7 @@ extension RequestContext {
     return head
   }
 
-  /// Returns the fields that all responses of a delivery to this target have. Those of a shared delivery are formatted
+  /// Returns the fields that all responses of a delivery to such a target have. Those of a shared delivery are formatted
   /// once per event loop.
   private func imageFields(of delivery: ImageDelivery, for request: ImageRequest) -> ImageFields {
     guard delivery.isShared, let target = client.target else {
@@ -66,11 +68,13 @@ extension RequestContext {
     }
     let prepared = PreparedHead.of(
       delivery, owner: handler.serial, loops: handler.configuration.workers)
-    if let fields = prepared?.fields(of: client.loop, for: target) { return fields }
+    if let fields = prepared?.fields(of: client.loop, for: request.source, vary: target.vary) {
+      return fields
+    }
     let fields = imageFields(
       of: delivery.variant.info, timings: delivery.timings, cacheStatus: delivery.cacheStatus,
       for: request)
-    prepared?.keep(fields, of: client.loop, for: target)
+    prepared?.keep(fields, of: client.loop, for: request.source, vary: target.vary)
     return fields
   }
 
@@ -182,11 +186,11 @@ extension RequestContext {
     handler.queue(response, status: status, bytes: bytes, to: client, on: connection)
   }
 
-  /// Counts a delivery, its latency and, for the request that its work began with, its phases.
+  /// Counts a delivery, its latency and, once for all requests of a flight, its phases.
   func record(_ delivery: ImageDelivery, microseconds: Int) {
     record(
       delivery.cacheStatus, delivery.timings, microseconds: microseconds,
-      countsStages: !delivery.isShared)
+      countsStages: delivery.takeTimings())
   }
 
   /// Counts a delivered image, its latency and its phases.

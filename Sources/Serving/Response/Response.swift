@@ -139,6 +139,9 @@ final class Response {
     ResponseHead.write(microseconds: microseconds, into: head + ResponseHead.timingOffset(widths))
   }
 
+  /// Whether `replace` can replace heads.
+  var hasReplaceableHead: Bool { head != nil }
+
   /// Replaces the head with another one. Returns `false` if that has another length, or if heads cannot be replaced.
   func replace(head other: ResponseHead) -> Bool {
     guard let head, other.bytes.count == length else { return false }

@@ -57,13 +57,43 @@ import Testing
     return bytes + CodedPNG.chunk("IEND", content: [])
   }
 
-  @Test func `what is decoded at once has the pixels of libvips`() throws {
+  /// Returns a PNG of an encoder, whose stream may be changed.
+  private static func compressed(
+    _ sources: [[UInt8]], _ generator: inout SeededGenerator
+  ) throws -> [UInt8] {
+    let source = sources[generator.number(0...sources.count - 1)]
+    return source.withUnsafeBytes { file in
+      var chunks = PNGChunks(file)
+      var bytes = CodedPNG.signature
+      while let chunk = try? chunks.next() {
+        var content = Array(chunk.content)
+        if chunk.isOf("IDAT"), !content.isEmpty {
+          for _ in 0..<generator.number(0...2) {
+            content[generator.number(0...content.count - 1)] ^= 1 << generator.number(0...7)
+          }
+        }
+        bytes += CodedPNG.chunk(String(decoding: chunk.type, as: UTF8.self), content: content)
+      }
+      return bytes
+    }
+  }
+
+  @Test func `what is decoded in one call has the pixels of libvips`() throws {
     TestImages.start()
+    let scene = Pixels.scene(width: 61, height: 43)
+    let sources = try [1, 6, 9].flatMap { level in
+      [
+        try TestImages.encode(scene, as: ".png[compression=\(level),filter=all]"),
+        try TestImages.encode(scene, as: ".png[compression=\(level),palette]"),
+      ]
+    }
     var decoded = 0
     try Fuzz.run(
       "pngs", usual: 1_500,
       make: { generator in
-        var png = Self.png(&generator)
+        var png =
+          generator.isOne(of: 3)
+          ? try Self.compressed(sources, &generator) : Self.png(&generator)
         if generator.isOne(of: 30) { png.removeLast(generator.number(1...png.count - 8)) }
         return png
       },
@@ -71,7 +101,7 @@ import Testing
         try GuardedBytes(png).withBytes { source in
           guard
             let header = try? SourceHeader(of: source, as: .png, frame: nil, failOn: .warning),
-            let image = try PNGPixels.image(source, header)
+            let image = PNGPixels.image(source, header)
           else { return }
           decoded += 1
           let reference = try Loader.open(

@@ -33,7 +33,9 @@ import Testing
       let header = try SourceHeader(of: source, as: .png, frame: nil, failOn: .warning)
       let reference = try Loader.open(source, as: .png, pages: .first, failOn: .warning).inMemory()
       let bytes = Self.bytes(of: reference)
-      guard let image = try PNGPixels.image(source, header) else { return (nil, bytes) }
+      guard let image = PNGPixels.image(source, header) else { return (nil, bytes) }
+      let resolutions = [image.resolution, reference.resolution]
+      #expect(resolutions[0] == resolutions[1])
       let kinds = [
         (image.format, image.interpretation), (reference.format, reference.interpretation),
       ]
@@ -105,9 +107,20 @@ import Testing
     // More alphas than colours
     indexed.before = [("PLTE", random.bytes(3 * 16)), ("tRNS", random.bytes(17))]
     #expect(try isLeft(indexed.bytes))
+    // A window that distances may exceed: 256 bytes, for more rows than that
+    other = Self.png((0, 8), &random, width: 50)
+    other.headOfStream = [0x08, 0x1d]
+    #expect(other.data.count > 256)
+    #expect(try isLeft(other.bytes))
+    other = Self.png((0, 8), &random, width: 5)
+    other.headOfStream = [0x08, 0x1d]
+    #expect(try !isLeft(other.bytes))
     // Chunks that may come between, of any kind, are not looked at
     other = grey
-    other.before = [("tEXt", Array("Title\0A".utf8)), ("gAMA", [0, 0, 177, 143])]
+    other.before = [
+      ("tEXt", Array("Title\0A".utf8)), ("gAMA", [0, 0, 177, 143]),
+      ("pHYs", [0, 0, 0x2e, 0x23, 0, 0, 0x17, 0x12, 1]),
+    ]
     other.after = [("tIME", [7, 230, 1, 2, 3, 4, 5])]
     #expect(try !isLeft(other.bytes))
   }
@@ -120,7 +133,7 @@ import Testing
       let header = try SourceHeader(of: $0, as: .png, frame: nil, failOn: .warning)
       #expect(header.size.pixels * header.pixelBytes > PNGPixels.maximumBytes)
       #expect(PNGPixels.memory(of: header, source: $0.count) == nil)
-      let image = try PNGPixels.image($0, header)
+      let image = PNGPixels.image($0, header)
       let isLeft = image == nil
       #expect(isLeft)
     }

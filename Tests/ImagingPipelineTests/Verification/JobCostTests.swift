@@ -49,6 +49,36 @@ import Testing
     #expect(error?.code == "too_costly" && error?.isOfSource == true)
   }
 
+  /// Returns the estimated processor time of a job, in seconds.
+  private func seconds(of source: [UInt8], width: Int) throws -> Double {
+    let pipeline = try Pipeline()
+    var costs: [JobCost] = []
+    var transform = Transform()
+    transform.sizing.width = width
+    do {
+      try source.withUnsafeBytes { bytes in
+        _ = try pipeline.process(
+          bytes, transform: transform, density: 1, limits: ImagingLimits(),
+          admits: {
+            costs.append($0)
+            return false
+          })
+      }
+    } catch ImageError.cancelled {}
+    return try #require(costs.last?.seconds)
+  }
+
+  @Test func `a JPEG that is decoded at an eighth of its size costs a fraction`() throws {
+    // Given: 750,000 pixels, 15 ns each when they are decoded
+    let scene = Pixels.scene(width: 100, height: 75)
+    let source = try TestImages.encode(scene, as: ".jpg", zoom: 10)
+    let progressive = try TestImages.encode(scene, as: ".jpg[interlace]", zoom: 10)
+    // When, then
+    #expect(try seconds(of: source, width: 1_000) > 0.011)
+    #expect(try seconds(of: source, width: 100) < 0.005)
+    #expect(try seconds(of: progressive, width: 100) > 0.011)
+  }
+
   @Test func `a search for quality costs several encodes`() throws {
     let source = try TestImages.jpeg(width: 300, height: 200)
     var limits = ImagingLimits()

@@ -47,6 +47,8 @@ import Testing
     let deliveries = try answers.withLock { try $0.map { try $0.get() } }
     #expect(deliveries.allSatisfy { $0 === deliveries[0] && $0.isShared })
     #expect(deliveries[0].variant === first.variant && !first.isShared)
+    #expect(deliveries[0].takeTimings(), "also if the request that began has left")
+    #expect(!first.takeTimings() && !deliveries[1].takeTimings(), "once")
     #expect(first.cacheStatus.headerValue == "pictor; fwd=uri-miss; fwd-status=200; stored")
     #expect(
       deliveries[0].cacheStatus.headerValue

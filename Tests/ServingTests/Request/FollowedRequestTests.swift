@@ -53,7 +53,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
   let delivery = makeDelivery(variant)
   return ImageDelivery(
     variant: delivery.variant, cacheStatus: delivery.cacheStatus, timings: delivery.timings,
-    isShared: true)
+    of: SharedWork(), isShared: true)
 }
 
 @Suite(.onOwnThreads) struct FollowedRequestTests {
@@ -80,7 +80,8 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
         let id = String(repeating: "x", count: number % 3 + 1) + "\(number)"
         try client.send(
           HTTPClient.text(
-            number == 5 ? "HEAD" : "GET", target: imageTarget, headers: ["X-Request-ID": id]))
+            number == 5 ? "HEAD" : "GET", target: imageTarget + (number % 4 == 0 ? "&w=4" : ""),
+            headers: ["X-Request-ID": id]))
       }
       try await waitForFollowers(clients.count)
       #expect(server.figures.active == clients.count && provider.tasks.withLock { $0 } == 0)
@@ -103,7 +104,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
       }
       #expect(provider.left.withLock { $0 } == 0)
       try await eventually { server.figures.active == 0 }
-      #expect(server.figures.stages["encode"]?.count == 1, "of the request that was alone")
+      #expect(server.figures.stages["encode"]?.count == 2, "once, and of the request alone")
     }
   }
 
@@ -139,7 +140,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
     }
   }
 
-  @Test func `a flight that lands before its follower is suspended answers it`() async throws {
+  @Test func `a flight that lands at once answers its follower`() async throws {
     let delivery = sharedDelivery(makeVariant(try makeRequest().key, body: [4, 5]))
     provider.atOnce.withLock { $0 = delivery }
     try await withServer(provider) { server in
@@ -184,6 +185,21 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
     ) { server in
       _ = try HTTPClient(port: server.port).get(imageTarget + parameters)
       #expect(provider.following.withLock { $0.isEmpty })
+    }
+  }
+
+  @Test func `a follower may be superseded, and leaves`() async throws {
+    try await withServer(provider) { server in
+      let clients = try (0..<2).map { _ in try HTTPClient(port: server.port) }
+      for (number, client) in clients.enumerated() {
+        try client.send(
+          HTTPClient.text("GET", target: imageTarget, headers: ["X-Operation-Key": "row 1"]))
+        try await waitForFollowers(number + 1)
+      }
+      #expect(try clients[0].readAnswer().status == 409)
+      #expect(provider.left.withLock { $0 } == 1)
+      provider.land(.success(sharedDelivery(makeVariant(try makeRequest().key))))
+      #expect(try clients[1].readAnswer().status == 200)
     }
   }
 

@@ -18,6 +18,8 @@ public struct CodedPNG: Sendable {
   public var filters: [UInt8] = [0]
   /// The bytes of each chunk of the data; `nil` for a single chunk.
   public var chunkBytes: Int?
+  /// The first two bytes of the zlib stream: its window and a check (RFC 1950, 2.2).
+  public var headOfStream: [UInt8] = [0x78, 0x01]
   /// Chunks between the header and the data: name and content.
   public var before: [(name: String, content: [UInt8])] = []
   /// Chunks between the data and the end.
@@ -69,7 +71,8 @@ public struct CodedPNG: Sendable {
   /// The content of the data chunk, also used after the sequence number in animations.
   public var data: [UInt8] {
     let passes = isInterlaced ? Self.passes : [(0, 0, 1, 1)]
-    return Self.stored(passes.flatMap { rows(from: $0.0, top: $0.1, by: $0.2, down: $0.3) })
+    return headOfStream
+      + Self.stored(passes.flatMap { rows(from: $0.0, top: $0.1, by: $0.2, down: $0.3) })
   }
 
   /// Returns the rows of a pass, each after the byte of its filter.
@@ -96,9 +99,9 @@ public struct CodedPNG: Sendable {
     }
   }
 
-  /// Returns uncompressed deflate blocks (RFC 1951, 3.2.4) in a zlib stream (RFC 1950).
+  /// Returns uncompressed deflate blocks (RFC 1951, 3.2.4), and the end of a zlib stream (RFC 1950).
   private static func stored(_ data: [UInt8]) -> [UInt8] {
-    var bytes: [UInt8] = [0x78, 0x01]
+    var bytes: [UInt8] = []
     for start in stride(from: 0, to: data.count, by: 65_535) {
       let block = data[start..<min(start + 65_535, data.count)]
       let count = [UInt8(block.count & 255), UInt8(block.count >> 8)]
