@@ -30,7 +30,8 @@ SOURCES = {"800x600.jpg": 1.1, "3000x2000.jpg": 1.25, "12000x9000.jpg": 1.25, "1
 def paths(source: str) -> dict[str, tuple[int, str, str]]:
     """Where each server has the image: port, and the path in two parts with room for what makes it another one."""
     return {
-        "Pictor": (PICTOR, http.image(f"{LOCAL_ORIGIN}/{source}?"), f"&w={WIDTH}"),
+        # A client that names no format gets a GIF of an animated WebP.
+        "Pictor": (PICTOR, http.image(f"{LOCAL_ORIGIN}/{source}?"), f"&w={WIDTH}" + "&format=webp" * source.endswith(".webp")),
         "thumbor": (THUMBOR, f"/unsafe/{WIDTH}x0/http%3A%2F%2F127.0.0.1%3A{ORIGIN}%2F{source}%3F", ""),
         "imgproxy": (IMGPROXY, f"/insecure/rs:fit:{WIDTH}/f:{source[source.index('.') + 1:]}/plain/{LOCAL_ORIGIN}/{source}%3F", ""),
         "nginx image_filter": (FILTER, f"/{source}?", ""),
@@ -83,7 +84,8 @@ def likeness(body: bytes, source: bytes) -> float:
 
 def pipeline_alone(bench: Bench, source: str, seconds: float) -> float:
     """Seconds of processor per job of the imaging pipeline in a loop of its own, one loop a core as there are workers."""
-    command = [bench.build / "benchmark-pipeline", bench.images / source, WIDTH, seconds]
+    command = [bench.build / "benchmark-pipeline", bench.images / source, WIDTH, seconds,
+               *(["--format", "webp"] if source.endswith(".webp") else [])]
     with ThreadPoolExecutor() as pool:
         runs = list(pool.map(
             lambda _: json.loads(output_of(*command, env={**os.environ, **WORKER_ENVIRONMENT})), range(os.cpu_count())))
