@@ -20,7 +20,7 @@ enum PNGPixels {
   ///   - source: A PNG in which the checksums of critical chunks and of `tRNS` are right.
   ///   - header: The same image as libvips describes it.
   static func image(_ source: UnsafeRawBufferPointer, _ header: SourceHeader) -> Image? {
-    guard let memory = memory(of: header, source: source.count),
+    guard let memory = memory(of: source, header),
       MemoryLeft.jobHasPlenty(for: memory), let stream = PNGStream(source),
       stream.layout.size == header.size, stream.bands * stream.depth == header.pixelBytes,
       (stream.bands % 2 == 0) == header.hasAlpha,
@@ -36,10 +36,14 @@ enum PNGPixels {
 
   /// Returns the bytes that this takes: the pixels, the indices of a palette, and the compressed stream in one piece.
   /// `nil` if pixels or source have more than `maximumBytes`.
-  static func memory(of header: SourceHeader, source: Int) -> Int? {
+  static func memory(of source: UnsafeRawBufferPointer, _ header: SourceHeader) -> Int? {
     let pixels = header.size.pixels * header.pixelBytes
-    guard pixels <= maximumBytes, source <= maximumBytes else { return nil }
-    return pixels + header.size.pixels + header.size.height + source
+    guard pixels <= maximumBytes, source.count <= maximumBytes, source.count > 25 else {
+      return nil
+    }
+    // Depth and colour type (third edition, 11.2.1): a palette, or fewer than 8 bits.
+    let hasIndices = source[25] == 3 || source[24] < 8
+    return pixels + (hasIndices ? header.size.pixels : 0) + header.size.height + source.count
   }
 }
 

@@ -170,7 +170,8 @@ public struct Pipeline: Sendable {
     var cost = cost
     cost.shrink(job.source, header, eighths: loader.eighthsOfJPEG(for: geometry))
     cost.add(
-      decoding: job.source, header, shrunkBy: loader.shrinkOfWebP(for: geometry, frames: frames))
+      decoding: job.source, header, shrunkBy: loader.shrinkOfWebP(for: geometry, frames: frames),
+      spare: job.limits.maximumQuickBytes)
     cost.add(drawing: try loader.secondsOfVector(for: geometry))
     if transform.product.placeholder == nil {
       // The encoders' memory is the variant's; what decoding takes alone is checked first.

@@ -49,9 +49,12 @@ extension JobCost {
 
   /// Adds the memory for decoding.
   ///
-  /// - Parameter factor: How often each side of the source is shrunk while it is decoded, at least 1.
+  /// - Parameters:
+  ///   - factor: How often each side of the source is shrunk while it is decoded, at least 1.
+  ///   - spare: What may be used to save time, in bytes: beyond it, a PNG is decoded in strips.
   mutating func add(
-    decoding source: UnsafeRawBufferPointer, _ header: SourceHeader, shrunkBy factor: Double = 1
+    decoding source: UnsafeRawBufferPointer, _ header: SourceHeader, shrunkBy factor: Double = 1,
+    spare: Int = 0
   ) {
     let pixels = Double(header.size.pixels)
     var needed = Double(Self.bytesOfAnyJob)
@@ -77,7 +80,7 @@ extension JobCost {
       needed += Double(header.size.width * min(height, header.size.height)) * 4 * depth
     case .bmp, .ico: needed += pixels * depth
     case .png:
-      if let memory = PNGPixels.memory(of: header, source: source.count) {
+      if let memory = PNGPixels.memory(of: source, header), Int(needed) + memory <= spare {
         bytes += Int(needed) + memory
         return
       }

@@ -45,8 +45,10 @@ public struct JobCost: Hashable, Sendable {
   ///
   /// - Parameter eighths: How much of each side is decoded.
   mutating func shrink(_ source: UnsafeRawBufferPointer, _ header: SourceHeader, eighths: Int) {
-    // A progressive one has all coefficients before it has a pixel.
-    guard eighths < 8, JPEGProcess(of: source)?.coefficientBytes == 0 else { return }
+    // Arithmetic codes take longer, and a progressive one has all coefficients before it has a pixel.
+    guard eighths < 8, let process = JPEGProcess(of: source), process.kind < 2,
+      process.coefficientBytes == 0
+    else { return }
     let share = Double(eighths * eighths) / 64
     let ofPixels = Double(header.size.pixels) * (2 + 13 * share)
     seconds = min(seconds, (Double(source.count) * 20 + ofPixels) / 1e9)

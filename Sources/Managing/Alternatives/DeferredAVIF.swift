@@ -47,6 +47,7 @@ final class DeferredAVIF: Sendable {
     encode: @escaping @Sendable (ImageRequest) async throws(ImageError) -> Void
   ) async -> VariantResult {
     let (status, timings) = (delivery.cacheStatus, delivery.timings)
+    let work = delivery.work ?? SharedWork()
     let fallback = delivery.variant
     let isStorable = fallback.info.freshness.isStorable
     // Pictor makes no animated AVIF, so an animation is the same image under both keys.
@@ -55,11 +56,11 @@ final class DeferredAVIF: Sendable {
     {
       cache.store(
         same, in: isStorable ? request.options.store : [], for: request.options.demand())
-      return VariantResult(variant: same, status: status, timings: timings)
+      return VariantResult(variant: same, status: status, timings: timings, work: work)
     }
     if request.options.cache != .only, isStorable { schedule(request, encode: encode) }
     return VariantResult(
-      variant: placeholder(fallback, for: request), status: status, timings: timings)
+      variant: placeholder(fallback, for: request), status: status, timings: timings, work: work)
   }
 
   /// Returns a fallback variant under the key of the AVIF, with a short lifetime. No tier stores it.

@@ -7,6 +7,8 @@ struct VariantResult: Sendable {
   let variant: Variant
   let status: CacheStatus
   let timings: Timings
+  /// What the timings are of. Several results may have them.
+  var work = SharedWork()
 
   /// The result as it is answered to the request that it was made for.
   var delivery: ImageDelivery {
@@ -22,7 +24,7 @@ struct FlightDeliveries: Sendable {
   let joined: ImageDelivery
 
   init(_ result: VariantResult) {
-    let work = SharedWork()
+    let work = result.work
     first = ImageDelivery(
       variant: result.variant, cacheStatus: result.status, timings: result.timings, of: work)
     joined = ImageDelivery(

@@ -160,7 +160,7 @@ public final class ImageDelivery: Sendable {
   /// Whether more than one request may get this object.
   public let isShared: Bool
   /// The work that the timings are of; `nil` if no other delivery has them.
-  private let work: SharedWork?
+  public let work: SharedWork?
   /// What the responses of a shared delivery have in common, set by `Serving` and never replaced.
   public let prepared = PreparedPlace()
 

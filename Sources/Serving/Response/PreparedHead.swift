@@ -31,7 +31,7 @@ final class ImageFields {
 }
 
 /// The fields that a delivery's responses have in common, for the last kind of target of each event loop: its source's URL,
-/// which may have a fragment, and `Vary`. Requests that join a flight mostly agree in these.
+/// from which keys may leave out parameters, and `Vary`. Requests that join a flight mostly agree in these.
 final class PreparedHead: PreparedAnswer, @unchecked Sendable {
   // Sound as Sendable: slot `n` is used on event loop `n`'s thread only, and `deinit` runs without other references.
 

@@ -23,7 +23,7 @@ extension MetricFamily {
     ) { ["memory_hit": $0.requests.hitLatency, "other": $0.requests.missLatency] },
     .histograms(
       "pictor_image_stage_duration_seconds", by: "stage",
-      "Time in each stage of Server-Timing, of images that were not memory hits; requests that share their work count once."
+      "Time in each stage of Server-Timing, of images that were not memory hits; requests of one flight count once."
     ) { $0.requests.stages.mapValues { Optional($0) } },
     .counter("pictor_response_body_bytes_total", "Bytes of response bodies sent.") {
       $0.requests.bytesSent

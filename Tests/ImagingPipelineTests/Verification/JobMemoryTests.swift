@@ -9,7 +9,8 @@ import Testing
 @Suite(.onOwnThreads) struct JobMemoryTests {
   /// Returns the estimated bytes of a job that is not begun.
   private func estimate(
-    _ source: [UInt8], verifies: Bool = false, change: (inout Transform) -> Void
+    _ source: [UInt8], limits: ImagingLimits = ImagingLimits(), verifies: Bool = false,
+    change: (inout Transform) -> Void
   ) throws -> Int {
     var transform = Transform()
     change(&transform)
@@ -18,7 +19,7 @@ import Testing
     let error = #expect(throws: ImageError.self) {
       try source.withUnsafeBytes { bytes in
         _ = try pipeline.process(
-          bytes, transform: transform, density: 1, limits: ImagingLimits(), verifies: verifies,
+          bytes, transform: transform, density: 1, limits: limits, verifies: verifies,
           admits: {
             costs.append($0)
             return false
@@ -52,12 +53,26 @@ import Testing
     #expect(abs(try bytesOfPixel(Self.scene(suffix)) - bytes) < 0.1)
   }
 
-  @Test func `a PNG that is decoded in one call is held whole, with its indices and its stream`()
-    throws
-  {
+  @Test func `a PNG that is decoded in one call is held whole, with its stream`() throws {
     let source = try Self.scene(".png")
-    let expected = 1 + Double(source.count) / 750_000
+    // Of the other, all rows are held in either case.
+    let expected = Double(source.count) / 750_000
     #expect(abs(try bytesOfPixel(source) - expected) < 0.1)
+    let indexed = try Self.scene(".png[palette]")
+    let stream = Double(indexed.count) / 750_000
+    #expect(abs(try bytesOfPixel(indexed) - stream - 1) < 0.1)
+  }
+
+  @Test func `memory that only saves time makes no job expensive`() throws {
+    let source = try Self.scene(".png")
+    var limits = ImagingLimits()
+    var bytes: [Int] = []
+    for quick in [Int.max, 8 << 20] {
+      limits.maximumQuickBytes = quick
+      bytes.append(try estimate(source, limits: limits) { $0.width = 20 })
+    }
+    let inStrips = try estimate(Self.scene(".tif")) { $0.width = 20 }
+    #expect(bytes[1] < bytes[0] && bytes[1] == inStrips)
   }
 
   @Test func `16 bits take twice the memory of 8`() throws {
