@@ -125,7 +125,7 @@ public struct Timings: Hashable, Sendable {
     case queue, disk, dns, connect, tls, ttfb, download, decode, transform, encode
   }
 
-  /// Calls `body` for each measured phase, in the order of `Server-Timing`. Does not allocate.
+  /// Calls `body` for each measured phase, in the order of `Server-Timing`.
   public func forEachStage(_ body: (Stage, Duration) -> Void) {
     for stage in Stage.allCases {
       if let duration = self[stage] { body(stage, duration) }

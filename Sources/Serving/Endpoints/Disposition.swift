@@ -6,8 +6,8 @@ import Platform
 /// Asynchronous work that decides how a request ends.
 typealias RequestWork = @Sendable () async throws(ImageError) -> Outcome
 
-/// Joins the work of another request, whose outcome is this one's, too. Calls back once, on any thread, perhaps before it
-/// returns. Returns a function that leaves the work; `nil` if there is none, and then it does not call back.
+/// Joins the work of another request, whose outcome is this one's, too. Calls the closure once, on any thread, perhaps
+/// before it returns. Returns a function that leaves the work, or `nil` without such work; the closure is then not called.
 typealias JoinedWork =
   @Sendable (LoadClient, @escaping @Sendable (Outcome) -> Void) -> (@Sendable () -> Void)?
 
