@@ -211,6 +211,15 @@ static inline int pictor_vips_rint(VipsImage *in, VipsImage **out) {
   return vips_rint(in, out, NULL);
 }
 
+static inline int pictor_vips_black(VipsImage **out, int width, int height) {
+  return vips_black(out, width, height, NULL);
+}
+
+/// The first pixel of an area that a region holds; rows are `bpl` bytes apart.
+static inline const unsigned char *pictor_vips_region_address(VipsRegion *region, int x, int y) {
+  return VIPS_REGION_ADDR(region, x, y);
+}
+
 static inline int pictor_vips_copy(VipsImage *in, VipsImage **out) {
   return vips_copy(in, out, NULL);
 }
@@ -234,16 +243,9 @@ static inline int pictor_vips_sharpen(VipsImage *in, VipsImage **out, double sig
 
 // Encoders. The caller must free the bytes with g_free.
 
-static inline int pictor_vips_jpegsave(VipsImage *in, void **bytes, size_t *count, int quality,
-    gboolean optimize, gboolean interlace, gboolean strip) {
-  return vips_jpegsave_buffer(in, bytes, count, "Q", quality, "optimize_coding", optimize,
-      "interlace", interlace, "strip", strip, NULL);
-}
-
-static inline int pictor_vips_jpegsave_full_colour(
-    VipsImage *in, void **bytes, size_t *count, int quality) {
-  return vips_jpegsave_buffer(in, bytes, count, "Q", quality, "optimize_coding", TRUE,
-      "subsample_mode", VIPS_FOREIGN_SUBSAMPLE_OFF, "strip", TRUE, NULL);
+/// Writes metadata, and pixels at the lowest quality; see JPEGEncoder.
+static inline int pictor_vips_jpegsave_metadata(VipsImage *in, void **bytes, size_t *count) {
+  return vips_jpegsave_buffer(in, bytes, count, "Q", 1, NULL);
 }
 
 static inline int pictor_vips_pngsave(VipsImage *in, void **bytes, size_t *count, int compression,

@@ -1,10 +1,12 @@
 """Encoders, called by pyvips with the options of Sources/CVips/shim.h and the libvips that Pictor uses, and their curves."""
 
+import io
 import os
 import time
 from dataclasses import dataclass
 
 import numpy
+from PIL import Image
 
 # One thread for libvips's own work, as in a worker (Sources/ImagingPool/WorkerSpawn.swift). The libraries read these
 # while they are loaded; the servers that are measured do not get them.
@@ -29,6 +31,8 @@ class Setting:
     options: tuple[tuple[str, object], ...] = ()
 
     def encode(self, image: pyvips.Image, quality: int) -> bytes:
+        if self.name in TABLES:
+            return own_jpeg(image, quality, dict(self.options))
         save, fixed = SAVERS[self.format]
         body = getattr(image, save)(Q=quality, strip=True, **fixed, **dict(self.options))
         return without_metadata(body) if self.format == "webp" else body
@@ -36,6 +40,12 @@ class Setting:
 
 SAVERS = {"jpeg": ("jpegsave_buffer", {}), "webp": ("webpsave_buffer", {}), "avif": ("heifsave_buffer", AVIF),
           "jxl": ("jxlsave_buffer", {})}
+#: Settings of JPEG that have Pictor's quantization tables, which libvips cannot be told.
+TABLES = ("optimized", "progressive", "4:4:4")
+#: Pictor's (Sources/ImagingPipeline/JPEG/JPEGTables.swift), by the square of the distance from the lowest frequency.
+LUMA, CHROMA = (
+    [round(step(place // 8 * (place // 8) + place % 8 * (place % 8))) for place in range(64)]
+    for step in (lambda square: 14 + square, lambda square: 20 + 8 * square ** 0.5))
 #: The qualities of a curve.
 QUALITIES = {"jpeg": (55, 68, 75, 80, 88), "webp": (55, 70, 79, 86, 93), "avif": (42, 54, 63, 70, 80),
              "jxl": (50, 66, 77, 84, 91)}
@@ -46,9 +56,9 @@ DEFAULTS = {"jpeg": (80, "optimized"), "webp": (79, "effort 2"), "avif": (63, "e
 def settings(format_: str) -> list[Setting]:
     make = lambda name, **options: Setting(format_, name, tuple(options.items()))
     if format_ == "jpeg":
-        return [make("plain"), make("optimized", optimize_coding=True),
-                make("progressive", optimize_coding=True, interlace=True),
-                make("4:4:4", optimize_coding=True, subsample_mode="off")]
+        return [make("annex K's tables", optimize_coding=True), make("annex K's tables, plain"),
+                make("optimized", subsampling=2), make("progressive", subsampling=2, progressive=True),
+                make("4:4:4", subsampling=0)]
     if format_ == "webp":
         return [*(make(f"effort {effort}", effort=effort) for effort in (0, 2, 3, 4, 6)),
                 make("effort 2, sharp", effort=2, smart_subsample=True)]
@@ -91,6 +101,16 @@ def without_metadata(body: bytes) -> bytes:
             kept += body[start:end]
         start = end
     return b"RIFF" + (len(kept) + 4).to_bytes(4, "little") + b"WEBP" + kept
+
+
+def own_jpeg(image: pyvips.Image, quality: int, options: dict) -> bytes:
+    """A JPEG as Pictor encodes it: Pillow's libjpeg-turbo with Pictor's tables, without the segment of JFIF."""
+    percent = 5000 // quality if quality < 50 else 200 - 2 * quality
+    tables = [[int(min(255, max(1, (step * percent + 50) // 100))) for step in table] for table in (LUMA, CHROMA)]
+    made = io.BytesIO()
+    Image.fromarray(image.numpy()).save(made, "JPEG", qtables=tables, optimize=True, **options)
+    body = made.getvalue()
+    return body[:2] + body[4 + int.from_bytes(body[4:6], "big"):]
 
 
 def pixels_of(body: bytes) -> numpy.ndarray:

@@ -17,7 +17,7 @@ struct Placeholder {
   /// The longer side of the image that a BlurHash is rendered to.
   private static let blurHashSide = 32
   /// libjpeg's quality of a low-quality image placeholder.
-  private static let quality: CInt = 60
+  private static let quality = 60
 
   /// Creates the placeholder of a small image rendered for it.
   init(_ kind: PlaceholderKind, of small: SmallImage, on background: Color) {
@@ -81,11 +81,14 @@ struct Placeholder {
   private static func encode(
     _ image: SmallImage, as format: ImageFormat
   ) throws(ImageError) -> GLibBytes {
-    try image.asImage().withVipsImage { image throws(ImageError) in
+    let image = try image.asImage()
+    if format == .jpeg {
+      return try JPEGEncoder.encode(
+        image, JPEGEncoder.Settings(quality: quality, isProgressive: false, subsamples: false))
+    }
+    return try image.withVipsImage { image throws(ImageError) in
       try GLibBytes("encode") { bytes, count in
-        format == .jpeg
-          ? pictor_vips_jpegsave_full_colour(image, bytes, count, quality)
-          : pictor_vips_pngsave(image, bytes, count, 9, VIPS_FOREIGN_PNG_FILTER_ALL, 0, 1)
+        pictor_vips_pngsave(image, bytes, count, 9, VIPS_FOREIGN_PNG_FILTER_ALL, 0, 1)
       }
     }
   }

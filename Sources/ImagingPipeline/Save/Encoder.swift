@@ -8,6 +8,14 @@ extension Output {
   ///
   /// - Parameter quality: Replaces the output's own quality; ignored for PNG, GIF and TIFF.
   func encode(_ image: borrowing Image, quality: Int? = nil) throws(ImageError) -> GLibBytes {
+    if format == .jpeg {
+      let quality = quality ?? self.quality ?? 0
+      return try JPEGEncoder.encode(
+        image,
+        JPEGEncoder.Settings(
+          quality: quality, isProgressive: isInterlaced,
+          subsamples: quality < JPEGEncoder.Settings.fullChromaQuality))
+    }
     let interlace = CInt(isInterlaced ? 1 : 0)
     let quality = CInt(quality ?? self.quality ?? 0)
     // An encoder that keeps metadata creates an Exif block if the image has no Exif.
@@ -16,8 +24,6 @@ extension Output {
     var bytes = try image.withVipsImage { image throws(ImageError) in
       try GLibBytes("encode") { bytes, count in
         switch format {
-        // Optimal Huffman tables save bytes on every transfer for little encoding time.
-        case .jpeg: pictor_vips_jpegsave(image, bytes, count, quality, 1, interlace, strip)
         case .webp: pictor_vips_webpsave(image, bytes, count, quality, CInt(efforts.webp), strip)
         case .gif: pictor_vips_gifsave(image, bytes, count, CInt(efforts.gif), interlace, strip)
         case .avif: pictor_vips_avifsave(image, bytes, count, quality, CInt(efforts.avif), strip)

@@ -1,0 +1,126 @@
+// JPEGEncoder: encodes pixels with libjpeg and the tables of JPEGTables.
+
+import CJPEG
+import CVips
+import Model
+
+/// One JPEG that is being encoded, with the best Huffman codes.
+struct JPEGEncoder: ~Copyable {
+  private let jpeg: UnsafeMutablePointer<pictor_jpeg>
+
+  /// How a JPEG is encoded.
+  struct Settings {
+    /// 1–100, by libjpeg's scale (jpeg_quality_scaling).
+    let quality: Int
+    let isProgressive: Bool
+    /// Whether chroma has half the resolution in both directions (4:2:0).
+    let subsamples: Bool
+
+    /// From this quality on, chroma has full resolution, as with libvips's jpegsave (`subsample_mode`).
+    static let fullChromaQuality = 90
+  }
+
+  /// Encodes an image in sRGB or grey, with its metadata; everything not yet computed is computed now.
+  ///
+  /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
+  static func encode(_ image: borrowing Image, _ settings: Settings) throws(ImageError) -> GLibBytes
+  {
+    let image = try image.inBytesWithoutAlpha()
+    let encoder = try JPEGEncoder()
+    try encoder.start(image.size, bands: image.bands, settings)
+    if image.hasMetadata { try encoder.writeMetadata(of: image) }
+    try encoder.writePixels(of: image)
+    return try encoder.finish()
+  }
+
+  private init() throws(ImageError) {
+    guard let jpeg = pictor_jpeg_new() else { throw .outOfMemory(detail: "encode: libjpeg") }
+    self.jpeg = jpeg
+  }
+
+  deinit { pictor_jpeg_close(jpeg) }
+
+  private func start(_ size: PixelSize, bands: Int, _ settings: Settings) throws(ImageError) {
+    try check(
+      pictor_jpeg_start(
+        jpeg, CUnsignedInt(size.width), CUnsignedInt(size.height), CInt(bands),
+        CInt(settings.quality), settings.isProgressive ? 1 : 0, settings.subsamples ? 1 : 0,
+        JPEGTables.luma, JPEGTables.chroma))
+  }
+
+  /// Copies the segments that libvips writes for the image's metadata. It writes them for black pixels of the same size,
+  /// since Exif states the size, and since the image may be one that can be read only once.
+  private func writeMetadata(of image: borrowing Image) throws(ImageError) {
+    let black = try Image("black") {
+      pictor_vips_black($0, CInt(image.size.width), CInt(image.size.height))
+    }
+    black.takeMetadata(of: image, for: .jpeg)
+    let file = try black.withVipsImage { black throws(ImageError) in
+      try GLibBytes("encode") { pictor_vips_jpegsave_metadata(black, $0, $1) }
+    }
+    var result: CInt = 0
+    file.withUnsafeBytes { file in
+      var markers = JPEGMarkers(file)
+      while result == 0, let (marker, content) = markers.nextSegment(), marker != 0xda {
+        guard (0xe0...0xef).contains(marker) || marker == 0xfe else { continue }
+        result = pictor_jpeg_write_segment(
+          jpeg, CInt(marker), content.baseAddress, CUnsignedInt(content.count))
+      }
+    }
+    try check(result)
+  }
+
+  /// Encodes pixels that are in memory, or strips of pixels as libvips computes them.
+  private func writePixels(of image: borrowing Image) throws(ImageError) {
+    if let pixels = image.pixels {
+      let stride = image.size.width * image.bands
+      return try check(
+        pictor_jpeg_write_rows(jpeg, pixels, stride, CUnsignedInt(image.size.height)))
+    }
+    // libvips computes strips on its threads, and calls back with one after the other.
+    VipsLibrary.tidyUp()
+    let result = image.withVipsImage {
+      vips_sink_disc(
+        $0,
+        { region, area, jpeg in
+          guard let region, let area, let jpeg else { return -1 }
+          return pictor_jpeg_write_rows(
+            jpeg.assumingMemoryBound(to: pictor_jpeg.self),
+            pictor_vips_region_address(region, area.pointee.left, area.pointee.top),
+            Int(region.pointee.bpl), CUnsignedInt(area.pointee.height))
+        }, jpeg)
+    }
+    if result != 0 && VipsLibrary.hasErrorText { throw VipsLibrary.failure(in: "encode") }
+    try check(result)
+  }
+
+  private consuming func finish() throws(ImageError) -> GLibBytes {
+    try check(pictor_jpeg_finish(jpeg))
+    return try GLibBytes("encode") { bytes, count in
+      bytes.pointee = UnsafeMutableRawPointer(jpeg.pointee.bytes)
+      count.pointee = jpeg.pointee.count
+      // g_free is free(3) since GLib 2.46.
+      jpeg.pointee.bytes = nil
+      return 0
+    }
+  }
+
+  private func check(_ result: CInt) throws(ImageError) {
+    guard result != 0 else { return }
+    let text = withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(JMSG_LENGTH_MAX)) {
+      pictor_jpeg_describe_error(jpeg, $0.baseAddress)
+      return $0.baseAddress.map { String(cString: $0) } ?? ""
+    }
+    let detail = "encode: \(text)"
+    throw Blame.isOfMemory(text) ? .outOfMemory(detail: detail) : .internal(detail: detail)
+  }
+}
+
+extension Image {
+  /// Returns an image of one or three bands of 8 bits, as JPEG holds them.
+  fileprivate borrowing func inBytesWithoutAlpha() throws(ImageError) -> Image {
+    let image =
+      hasAlpha ? try bands(0, count: bands - 1) : try made("copy") { pictor_vips_copy($0, $1) }
+    return image.format == VIPS_FORMAT_UCHAR ? image : try image.cast(to: VIPS_FORMAT_UCHAR)
+  }
+}

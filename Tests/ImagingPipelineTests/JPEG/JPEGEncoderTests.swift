@@ -1,0 +1,169 @@
+// JPEGEncoderTests: JPEG results, their tables, sampling, metadata and errors.
+
+import CVips
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite(.onOwnThreads) struct JPEGEncoderTests {
+  init() { TestImages.start() }
+
+  private static let sizes = [
+    PixelSize(width: 1, height: 1), PixelSize(width: 7, height: 19),
+    PixelSize(width: 130, height: 97),
+  ]
+
+  @Test(arguments: sizes, [40, 89, 90, 100])
+  func `pixels in memory and computed in strips give the same JPEG, like the pixels`(
+    size: PixelSize, quality: Int
+  ) throws {
+    for (bands, isProgressive) in [(1, false), (1, true), (3, false), (3, true)] {
+      // given
+      let settings = JPEGEncoder.Settings(
+        quality: quality, isProgressive: isProgressive, subsamples: quality < 90)
+      let pixels = Self.smooth(size, bands: bands)
+      let image = try Self.image(pixels)
+      let strips = try image.cut(x: 0, y: 0, size)
+      let areInMemory = [image.pixels != nil, strips.pixels != nil]
+      #expect(areInMemory == [true, false])
+      // when
+      let bytes = try Self.encode(image, settings)
+      // then
+      #expect(try Self.encode(strips, settings) == bytes)
+      #expect(bytes.contains([0xff, 0xc2]) == isProgressive)
+      let made = try Pixels(decoding: bytes)
+      #expect(made.size == size && made.bands == bands)
+      #expect(made.psnr(to: pixels) > 30)
+    }
+  }
+
+  @Test(arguments: [(1, 0.02), (50, 1), (80, 2.5), (100, 0)])
+  func `tables are those of JPEGTables, scaled`(quality: Int, finer: Double) throws {
+    // libjpeg: 5000 ÷ quality percent below 50, 200 - 2 × quality from there on; at least 1, at most 255.
+    let bytes = try Self.encode(
+      try Self.image(Self.smooth(PixelSize(width: 16, height: 16), bands: 3)),
+      JPEGEncoder.Settings(quality: quality, isProgressive: false, subsamples: true))
+    let tables = Self.tables(of: bytes)
+    #expect(tables.count == 2)
+    for (table, base) in zip(tables, [JPEGTables.luma, JPEGTables.chroma]) {
+      // The places of a zigzag (ISO/IEC 10918-1, figure A.6) in the first two diagonals, and the last.
+      for (place, index) in [(0, 0), (1, 1), (2, 8), (3, 16), (4, 9), (5, 2), (63, 63)] {
+        let scaled = finer > 0 ? Double(base[index]) / finer : 0
+        #expect(abs(Double(table[place]) - min(255, max(1, scaled))) <= 0.5)
+      }
+    }
+  }
+
+  @Test func `steps grow with the frequency, alike across and down`() {
+    for table in [JPEGTables.luma, JPEGTables.chroma] {
+      #expect(table.count == 64 && table.allSatisfy { (1...255).contains($0) })
+      for index in table.indices {
+        #expect(table[index] == table[index % 8 * 8 + index / 8])
+        if index % 8 > 0 { #expect(table[index] > table[index - 1]) }
+      }
+    }
+  }
+
+  @Test(arguments: [(89, 0x22), (90, 0x11)])
+  func `chroma is halved below quality 90`(quality: Int, sampling: Int) throws {
+    let made = try Made(TestImages.png(width: 40, height: 30)) {
+      $0.format = .jpeg
+      $0.quality = quality
+    }
+    let frame = try #require(made.bytes.firstRange(of: [0xff, 0xc0]))
+    // Length, precision, height, width, components; then a name and the sampling factors of luma.
+    #expect(Int(made.bytes[frame.upperBound + 9]) == sampling)
+    // No JFIF: 18 bytes that no decoder needs.
+    #expect(made.bytes[2...].starts(with: [0xff, 0xdb]))
+  }
+
+  @Test func `a result too large to be held keeps its metadata, with its own size in Exif`() throws
+  {
+    // given: above `Pipeline.maximumPixelsHeld`
+    let source = try TestImages.described(width: 2600, height: 1700, as: ".jpg")
+    // when
+    let made = try Made(source) {
+      $0.format = .jpeg
+      $0.quality = 50
+      $0.stripsMetadata = false
+    }
+    // then
+    #expect(made.size.pixels > 4_000_000)
+    let exif = try #require(try TestImages.metadata(of: made.bytes)["exif-data"])
+    #expect(exif.contains(TestImages.exifMark))
+    // PixelXDimension and PixelYDimension (EXIF 2.32, 4.6.5), little-endian as libexif writes them.
+    for (tag, side) in [(0x02, made.size.width), (0x03, made.size.height)] {
+      let place = try #require(exif.firstRange(of: [UInt8(tag), 0xa0]))
+      let value = exif[(place.lowerBound + 8)...].prefix(2)
+      #expect(Array(value) == [UInt8(side % 256), UInt8(side / 256)])
+    }
+  }
+
+  @Test func `a source that ends early fails, also in the middle of the strips`() throws {
+    let source = try TestImages.encode(.noisy(width: 300, height: 400), as: ".png")
+    for part in [0.3, 0.9] {
+      let cut = Array(source[..<Int(Double(source.count) * part)])
+      try cut.withUnsafeBytes { bytes in
+        let image = try Loader.describe(bytes, as: .png, failOn: .warning)
+        #expect(Self.error(encoding: image) != nil)
+      }
+    }
+  }
+
+  @Test func `a side that JPEG cannot hold is an internal error with libjpeg's reason`() throws {
+    let image = try Image("black") { pictor_vips_black($0, 65_501, 1) }
+    let error = Self.error(encoding: image)
+    #expect(error?.code == "internal" && error?.logDetail?.contains("65500") == true)
+  }
+
+  // MARK: Helpers
+
+  private static func smooth(_ size: PixelSize, bands: Int) -> Pixels {
+    Pixels(width: size.width, height: size.height, bands: bands) { x, y in
+      Array([UInt8(60 + x % 140), UInt8(80 + y % 90), UInt8(200 - (x + y) % 140)][..<bands])
+    }
+  }
+
+  private static func image(_ pixels: Pixels) throws -> Image {
+    let image = try Image(blank: pixels.size, bands: pixels.bands, profile: [])
+    let stride = pixels.size.width * pixels.bands
+    for y in 0..<pixels.size.height {
+      try image.write(Array(pixels.values[y * stride..<(y + 1) * stride]), row: y)
+    }
+    return image
+  }
+
+  private static func encode(
+    _ image: borrowing Image, _ settings: JPEGEncoder.Settings
+  ) throws(ImageError) -> [UInt8] {
+    try JPEGEncoder.encode(image, settings).withUnsafeBytes { Array($0) }
+  }
+
+  private static func error(encoding image: borrowing Image) -> ImageError? {
+    do throws(ImageError) {
+      _ = try encode(
+        image, JPEGEncoder.Settings(quality: 80, isProgressive: false, subsamples: true))
+      return nil
+    } catch {
+      return error
+    }
+  }
+
+  /// Returns the quantization tables of a JPEG in zigzag order.
+  private static func tables(of jpeg: [UInt8]) -> [[UInt8]] {
+    jpeg.withUnsafeBytes { bytes in
+      var markers = JPEGMarkers(bytes)
+      var tables: [[UInt8]] = []
+      while let (marker, content) = markers.nextSegment(), marker != 0xda {
+        var rest = Array(content)[...]
+        while marker == 0xdb, rest.count >= 65 {
+          tables.append(Array(rest.dropFirst().prefix(64)))
+          rest = rest.dropFirst(65)
+        }
+      }
+      return tables
+    }
+  }
+}
