@@ -19,6 +19,8 @@ struct pictor_jpeg {
   /// Must be the first member: libjpeg passes its address to `pictor_jpeg_fail`.
   struct jpeg_error_mgr errors;
   jmp_buf place;
+  /// Whether libjpeg has reported an error.
+  int has_failed;
   struct jpeg_decompress_struct source;
   struct jpeg_compress_struct result;
   /// Coefficients of the source, by component.
@@ -33,7 +35,9 @@ struct pictor_jpeg {
 };
 
 static inline void pictor_jpeg_fail(j_common_ptr jpeg) {
-  longjmp(((struct pictor_jpeg *)jpeg->err)->place, 1);
+  struct pictor_jpeg *whole = (struct pictor_jpeg *)jpeg->err;
+  whole->has_failed = 1;
+  longjmp(whole->place, 1);
 }
 
 static inline void pictor_jpeg_stay_silent(j_common_ptr jpeg) { (void)jpeg; }
@@ -43,7 +47,7 @@ static inline void pictor_jpeg_describe_error(struct pictor_jpeg *jpeg, char *te
   jpeg->errors.format_message((j_common_ptr)&jpeg->result, text);
 }
 
-/// Gives the encoder the first or the next bytes to write to. Unlike with jpeg_mem_dest, `bytes` is valid after an error.
+/// Gives the encoder more bytes to write to. Unlike with jpeg_mem_dest, `bytes` is valid after an error.
 static inline boolean pictor_jpeg_grow(j_compress_ptr result) {
   struct pictor_jpeg *jpeg = (struct pictor_jpeg *)result->err;
   size_t room = jpeg->room > 0 ? jpeg->room * 2 : 1 << 14;
@@ -56,6 +60,7 @@ static inline boolean pictor_jpeg_grow(j_compress_ptr result) {
   return TRUE;
 }
 
+/// Gives the encoder the first bytes. A struct writes one JPEG: the next would follow in the same bytes.
 static inline void pictor_jpeg_start_bytes(j_compress_ptr result) { pictor_jpeg_grow(result); }
 
 static inline void pictor_jpeg_end_bytes(j_compress_ptr result) {

@@ -261,9 +261,10 @@ static inline int pictor_vips_webpsave(
 }
 
 static inline int pictor_vips_gifsave(
-    VipsImage *in, void **bytes, size_t *count, int effort, gboolean interlace, gboolean strip) {
-  return vips_gifsave_buffer(
-      in, bytes, count, "effort", effort, "interlace", interlace, "strip", strip, NULL);
+    VipsImage *in, void **bytes, size_t *count, int effort, double dither, gboolean interlace,
+    gboolean strip) {
+  return vips_gifsave_buffer(in, bytes, count, "effort", effort, "dither", dither, "interlace",
+      interlace, "strip", strip, NULL);
 }
 
 static inline int pictor_vips_avifsave(

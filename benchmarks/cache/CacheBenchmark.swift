@@ -3,7 +3,8 @@
 import FoundationEssentials
 import Glibc
 
-/// `benchmark-cache ratios REQUESTS OBJECTS`, `benchmark-cache fill FOLDER COUNT`, `benchmark-cache disk FOLDER COUNT`.
+/// `benchmark-cache ratios REQUESTS OBJECTS`, `benchmark-cache fill FOLDER COUNT`, `benchmark-cache disk FOLDER COUNT`,
+/// `benchmark-cache memory COUNT`.
 enum CacheBenchmark {
   static func run(arguments: [String]) async {
     do {
@@ -19,9 +20,14 @@ enum CacheBenchmark {
       case ("disk", 3):
         guard let count = Int(arguments[2]), count > 0 else { break }
         return try show(try await DiskCosts.measure(arguments[1], count: count))
+      case ("memory", 2):
+        guard let count = Int(arguments[1]), count > 0 else { break }
+        return try show(MemoryCosts.measure(count: count))
       default: break
       }
-      fail("benchmark-cache ratios REQUESTS OBJECTS | fill FOLDER COUNT | disk FOLDER COUNT")
+      fail(
+        "benchmark-cache ratios REQUESTS OBJECTS | fill FOLDER COUNT | disk FOLDER COUNT | memory COUNT"
+      )
     } catch {
       fail("\(error)")
     }

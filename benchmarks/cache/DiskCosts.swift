@@ -77,7 +77,7 @@ enum DiskCosts {
   }
 
   /// Bytes handed out by malloc, by all arenas and by mmap.
-  private static var allocated: Int {
+  static var allocated: Int {
     let info = mallinfo2()
     return info.uordblks + info.hblkhd
   }

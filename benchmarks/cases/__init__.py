@@ -5,7 +5,7 @@ from . import (beside, cache, coalescing, curves, disk, fleet, formats, growth, 
 
 #: In the order of the report.
 CASES = {
-    "hits": hits.run, "beside": beside.run, "misses": misses.run, "photos": photos.run, "sources": photos.run_others,
+    "hits": hits.run, "beside": beside.run, "misses": misses.run, "photos": photos.run, "sources": photos.run_others, "browser": photos.run_browser,
     "lone": lone.run,
     "disk": disk.run, "slow": slow.run, "coalescing": coalescing.run, "memory": memory.run, "peak": peak.run, "layers": layers.run,
     "formats": formats.run, "start": start.run, "cache": cache.run,

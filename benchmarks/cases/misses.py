@@ -98,11 +98,11 @@ def distinct(prefix: str, suffix: str, count: int) -> list[str]:
     return [f"{prefix}{run}-{number}{suffix}" for number in range(count)]
 
 
-def requests_in(seconds: float, port: int, prefix: str, suffix: str) -> tuple[int, int]:
+def requests_in(seconds: float, port: int, prefix: str, suffix: str, accept: str | None = None) -> tuple[int, int]:
     """About how many requests such a server answers in that time, and over how many connections they are sent.
 
     Over few, one of thumbor's processes may get all of them while the other has nothing to do."""
-    rate = client.fetch(port, distinct(prefix, suffix, 8), 8).rate
+    rate = client.fetch(port, distinct(prefix, suffix, 8), 8, accept=accept).rate
     return max(round(rate * seconds), 16), 32 if rate > 20 else 8
 
 

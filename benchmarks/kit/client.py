@@ -17,7 +17,8 @@ LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.I)
 class Connection:
     """One connection with at most one request under way."""
 
-    def __init__(self, port: int):
+    def __init__(self, port: int, accept: str | None = None):
+        self.accept = accept
         self.socket = http.connect(port)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.received, self.expected, self.sent_at = b"", None, 0.0
@@ -25,7 +26,7 @@ class Connection:
     def send(self, path: str) -> None:
         self.received, self.expected = b"", None
         self.sent_at = time.monotonic()
-        self.socket.sendall(http.request_bytes(path))
+        self.socket.sendall(http.request_bytes(path, accept=self.accept))
 
     def receive(self) -> bool:
         """Reads what is there; whether the answer is whole."""
@@ -41,7 +42,7 @@ class Connection:
         return self.expected is not None and len(self.received) >= self.expected
 
 
-def fetch(port: int, paths: Iterable[str], connections: int, *watched: Process) -> Measured:
+def fetch(port: int, paths: Iterable[str], connections: int, *watched: Process, accept: str | None = None) -> Measured:
     """Asks for all paths over so many connections: every request that is paid for is also counted."""
     before = sum(process.cpu() for process in watched)
     todo, durations = iter(paths), []
@@ -49,7 +50,7 @@ def fetch(port: int, paths: Iterable[str], connections: int, *watched: Process) 
     begin = time.monotonic()
     open_ = {}
     for path in todo:
-        connection = Connection(port)
+        connection = Connection(port, accept)
         open_[connection.socket.fileno()] = connection
         poll.register(connection.socket, select.EPOLLIN)
         connection.send(path)

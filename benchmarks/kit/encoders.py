@@ -1,4 +1,5 @@
-"""Encoders, called by pyvips with the options of Sources/CVips/shim.h and the libvips that Pictor uses, and their curves."""
+"""Encoders and their curves: JPEG by Pillow with Pictor's tables, others by pyvips with the options of
+Sources/CVips/shim.h and the libvips that Pictor uses."""
 
 import io
 import os
@@ -31,17 +32,15 @@ class Setting:
     options: tuple[tuple[str, object], ...] = ()
 
     def encode(self, image: pyvips.Image, quality: int) -> bytes:
-        if self.name in TABLES:
-            return own_jpeg(image, quality, dict(self.options))
+        if self.format == "jpeg":
+            return jpeg(image, quality, dict(self.options))
         save, fixed = SAVERS[self.format]
         body = getattr(image, save)(Q=quality, strip=True, **fixed, **dict(self.options))
         return without_metadata(body) if self.format == "webp" else body
 
 
-SAVERS = {"jpeg": ("jpegsave_buffer", {}), "webp": ("webpsave_buffer", {}), "avif": ("heifsave_buffer", AVIF),
+SAVERS = {"webp": ("webpsave_buffer", {}), "avif": ("heifsave_buffer", AVIF),
           "jxl": ("jxlsave_buffer", {})}
-#: Settings of JPEG that have Pictor's quantization tables, which libvips cannot be told.
-TABLES = ("optimized", "progressive", "4:4:4")
 #: Pictor's (Sources/ImagingPipeline/JPEG/JPEGTables.swift), by the square of the distance from the lowest frequency.
 LUMA, CHROMA = (
     [round(step(place // 8 * (place // 8) + place % 8 * (place % 8))) for place in range(64)]
@@ -56,7 +55,8 @@ DEFAULTS = {"jpeg": (80, "optimized"), "webp": (79, "effort 2"), "avif": (63, "e
 def settings(format_: str) -> list[Setting]:
     make = lambda name, **options: Setting(format_, name, tuple(options.items()))
     if format_ == "jpeg":
-        return [make("annex K's tables", optimize_coding=True), make("annex K's tables, plain"),
+        annex = {"annex": True, "subsampling": 2}
+        return [make("annex K's tables, plain", **annex, optimize=False), make("annex K's tables", **annex),
                 make("optimized", subsampling=2), make("progressive", subsampling=2, progressive=True),
                 make("4:4:4", subsampling=0)]
     if format_ == "webp":
@@ -103,12 +103,16 @@ def without_metadata(body: bytes) -> bytes:
     return b"RIFF" + (len(kept) + 4).to_bytes(4, "little") + b"WEBP" + kept
 
 
-def own_jpeg(image: pyvips.Image, quality: int, options: dict) -> bytes:
-    """A JPEG as Pictor encodes it: Pillow's libjpeg-turbo with Pictor's tables, without the segment of JFIF."""
+def jpeg(image: pyvips.Image, quality: int, options: dict) -> bytes:
+    """A JPEG as Pictor encodes it, without the segment of JFIF; with annex K's tables if `annex` is set."""
     percent = 5000 // quality if quality < 50 else 200 - 2 * quality
-    tables = [[int(min(255, max(1, (step * percent + 50) // 100))) for step in table] for table in (LUMA, CHROMA)]
+    if "annex" in options:
+        tables = {"quality": quality}
+        options = {name: value for name, value in options.items() if name != "annex"}
+    else:
+        tables = {"qtables": [[min(255, max(1, (step * percent + 50) // 100)) for step in table] for table in (LUMA, CHROMA)]}
     made = io.BytesIO()
-    Image.fromarray(image.numpy()).save(made, "JPEG", qtables=tables, optimize=True, **options)
+    Image.fromarray(image.numpy()).save(made, "JPEG", **{"optimize": True, **tables, **options})
     body = made.getvalue()
     return body[:2] + body[4 + int.from_bytes(body[4:6], "big"):]
 

@@ -8,11 +8,11 @@ from urllib.parse import quote
 from .processes import Failure
 
 
-def get(port: int, path: str, timeout: float = 60):
+def get(port: int, path: str, timeout: float = 60, accept: str | None = None):
     """(status, headers in small letters, body); a connection of its own."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers={"Accept": accept} if accept else {})
         response = connection.getresponse()
         return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
     finally:
@@ -50,9 +50,9 @@ def image(source: str, **parameters) -> str:
     return f"/image?url={quote(source, safe='')}{rest}"
 
 
-def request_bytes(path: str, close: bool = False) -> bytes:
+def request_bytes(path: str, close: bool = False, accept: str | None = None) -> bytes:
     """A request as it is sent."""
-    end = "Connection: close\r\n" if close else ""
+    end = ("Connection: close\r\n" if close else "") + (f"Accept: {accept}\r\n" if accept else "")
     return f"GET {path} HTTP/1.1\r\nHost: bench\r\n{end}\r\n".encode()
 
 

@@ -25,7 +25,11 @@ struct JPEGEncoder: ~Copyable {
   /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
   static func encode(_ image: borrowing Image, _ settings: Settings) throws(ImageError) -> GLibBytes
   {
-    let image = try image.inBytesWithoutAlpha()
+    // An image that is suited is not copied: the copy would be computed again.
+    if image.hasAlpha { return try encode(try image.bands(0, count: image.bands - 1), settings) }
+    if image.format != VIPS_FORMAT_UCHAR {
+      return try encode(try image.cast(to: VIPS_FORMAT_UCHAR), settings)
+    }
     let encoder = try JPEGEncoder()
     try encoder.start(image.size, bands: image.bands, settings)
     if image.hasMetadata { try encoder.writeMetadata(of: image) }
@@ -54,6 +58,7 @@ struct JPEGEncoder: ~Copyable {
     let black = try Image("black") {
       pictor_vips_black($0, CInt(image.size.width), CInt(image.size.height))
     }
+    black.setResolution(image.resolution)
     black.takeMetadata(of: image, for: .jpeg)
     let file = try black.withVipsImage { black throws(ImageError) in
       try GLibBytes("encode") { pictor_vips_jpegsave_metadata(black, $0, $1) }
@@ -78,7 +83,6 @@ struct JPEGEncoder: ~Copyable {
         pictor_jpeg_write_rows(jpeg, pixels, stride, CUnsignedInt(image.size.height)))
     }
     // libvips computes strips on its threads, and calls back with one after the other.
-    VipsLibrary.tidyUp()
     let result = image.withVipsImage {
       vips_sink_disc(
         $0,
@@ -90,8 +94,9 @@ struct JPEGEncoder: ~Copyable {
             Int(region.pointee.bpl), CUnsignedInt(area.pointee.height))
         }, jpeg)
     }
-    if result != 0 && VipsLibrary.hasErrorText { throw VipsLibrary.failure(in: "encode") }
-    try check(result)
+    // libvips reports an error of the last strip to nobody.
+    try check(jpeg.pointee.has_failed)
+    guard result == 0 else { throw VipsLibrary.failure(in: "encode") }
   }
 
   private consuming func finish() throws(ImageError) -> GLibBytes {
@@ -113,14 +118,5 @@ struct JPEGEncoder: ~Copyable {
     }
     let detail = "encode: \(text)"
     throw Blame.isOfMemory(text) ? .outOfMemory(detail: detail) : .internal(detail: detail)
-  }
-}
-
-extension Image {
-  /// Returns an image of one or three bands of 8 bits, as JPEG holds them.
-  fileprivate borrowing func inBytesWithoutAlpha() throws(ImageError) -> Image {
-    let image =
-      hasAlpha ? try bands(0, count: bands - 1) : try made("copy") { pictor_vips_copy($0, $1) }
-    return image.format == VIPS_FORMAT_UCHAR ? image : try image.cast(to: VIPS_FORMAT_UCHAR)
   }
 }

@@ -61,14 +61,14 @@ struct LosslessResult {
     return turn.turned(by: orientation, isProgressive: isProgressive)
   }
 
-  /// Returns whether `bytes` replace the encoded result. They must fit in `limit`, and either be hardly larger, or
-  /// `maxbytes` has forced the encoder to reduce quality or size.
+  /// Returns whether `bytes` replace the encoded result. They must fit in `limit`, and either the encoding
+  /// saves too little (`ImageFormat.prefers`), or `maxbytes` has forced the encoder to reduce quality or size.
   func isBetter(_ bytes: [UInt8], than encoded: borrowing Encoded, within limit: Int?) -> Bool {
     guard bytes.count <= limit ?? .max else { return false }
     let hasGivenWay =
       encoded.size != geometry.canvas || encoded.quality ?? .max < output.quality ?? 0
-    // Another encoding loses more than a tenth of the bytes is worth.
-    return bytes.count - bytes.count / 10 <= encoded.bytes.count || hasGivenWay
+    return output.format.prefers(bytesOfSource: bytes.count, toEncoded: encoded.bytes.count)
+      || hasGivenWay
   }
 
   /// Returns the maximum bytes of a result that could replace the source, if its quality is open:

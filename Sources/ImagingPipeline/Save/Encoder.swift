@@ -4,6 +4,10 @@ import CVips
 import Model
 
 extension Output {
+  /// How much of the error of a colour GIF passes on to the next pixels, from 0 to 1. See
+  /// docs/decisions/026-encoder-defaults.md.
+  private static let dither = 0.35
+
   /// Encodes an image in sRGB or grey; everything not yet computed is computed now.
   ///
   /// - Parameter quality: Replaces the output's own quality; ignored for PNG, GIF and TIFF.
@@ -25,7 +29,9 @@ extension Output {
       try GLibBytes("encode") { bytes, count in
         switch format {
         case .webp: pictor_vips_webpsave(image, bytes, count, quality, CInt(efforts.webp), strip)
-        case .gif: pictor_vips_gifsave(image, bytes, count, CInt(efforts.gif), interlace, strip)
+        case .gif:
+          pictor_vips_gifsave(
+            image, bytes, count, CInt(efforts.gif), Self.dither, interlace, strip)
         case .avif: pictor_vips_avifsave(image, bytes, count, quality, CInt(efforts.avif), strip)
         case .jxl: pictor_vips_jxlsave(image, bytes, count, quality, CInt(efforts.jxl), strip)
         // Deflate would take several times as long for few bytes (docs/decisions/006-measurements-behind-constants.md).

@@ -129,9 +129,6 @@ enum VipsLibrary {
     vips_error_clear()
   }
 
-  /// Whether an operation has failed since the error text was cleared.
-  static var hasErrorText: Bool { vips_error_buffer().pointee != 0 }
-
   /// Returns libvips's error text on one line, and clears the error buffer.
   static func takeErrorText() -> String {
     guard let buffer = vips_error_buffer_copy() else { return "" }

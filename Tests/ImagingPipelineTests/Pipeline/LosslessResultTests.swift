@@ -64,8 +64,8 @@ import Testing
     let source = try Self.described(
       pixels, as: coded.colors, sampling: (coded.sampling, coded.sampling),
       progressive: isProgressive)
-    // At the default quality, chroma at half the resolution takes fewer bytes than this source, and
-    // the smaller result wins.
+    // At the default quality, chroma at half the resolution takes so few bytes that the encoding is
+    // sent.
     let quality = isGrey || coded.sampling == 2 ? nil : 100
     // When
     let made = try Made(source) { $0.quality = quality }
@@ -202,6 +202,28 @@ import Testing
     #expect(small.bytes.count < source.count / 2)
     // A requested quality may give more bytes, but never more than the source's own pixels take.
     #expect(try Made(source) { $0.quality = 95 }.pixels().values == own)
+  }
+
+  @Test func `an encoding replaces the source's pixels if it saves more than a tenth`() throws {
+    // Given
+    let source = try Self.described()
+    let own = try Made(source) { $0.quality = 100 }.bytes
+    let pixels = try Pixels(decoding: source)
+    let png = try TestImages.encode(pixels, as: ".png")
+    var sent: Set<Bool> = []
+    for quality in stride(from: 40, through: 76, by: 3) {
+      // When
+      let made = try Made(source) { $0.quality = quality }.bytes
+      let encoded = try Made(png) {
+        $0.format = .jpeg
+        $0.quality = quality
+      }.bytes
+      // Then
+      let saves = encoded.count < own.count - own.count / 10
+      #expect(made == (saves ? encoded : own))
+      if encoded.count < own.count { sent.insert(saves) }
+    }
+    #expect(sent == [true, false])
   }
 
   @Test func `maxbytes keeps the pixels if the stripped source fits`() throws {
