@@ -59,7 +59,7 @@ def looks(name: str, kind: tuple[str, int, str], port: int, folder, accept: str 
     for photo, path in zip(range(images.PHOTOS), paths(name, kind, images.PHOTOS)):
         status, fields, body = http.get(port, path, timeout=120, accept=accept)
         # thumbor answers formats that it does not know with a JPEG.
-        found = fields["content-type"].split(";")[0].removeprefix("image/")
+        found = fields.get("content-type", "").split(";")[0].removeprefix("image/")
         if status != 200 or kind[2] not in (found, AUTO):
             return None
         format_ = found
@@ -97,14 +97,23 @@ def measure(bench: Bench, claim: str, title: str, kinds, accept: str | None = No
         servers["imgproxy"] = bench.imgproxy(places("photo0-800.jpg", 300, "jpeg")["imgproxy"][1] + "0", **imgproxy)
     else:
         print("bench: imgproxy is missing (IMGPROXY names it), so it is left out", flush=True)
+
+    def rest(name):
+        if name == "Pictor" and accept:
+            wait_until(is_idle, "Pictor to have made its AVIFs", patience=300)
+
     rows, marks, bars = [], [], {}
     for *kind, bound in kinds:
-        seen = {name: looks(name, kind, ports[name], bench.images, accept) for name in servers}
+        seen = {}
+        for name in servers:
+            seen[name] = looks(name, kind, ports[name], bench.images, accept)
+            rest(name)
         able = [name for name in ports if seen.get(name)]
         plans = {}
         for name in able:
             _, prefix, suffix = places(f"photo0-{kind[0]}", kind[1], kind[2])[name]
             plans[name] = requests_in(bench.seconds, ports[name], prefix, suffix, accept)
+            rest(name)
 
         def ask(name):
             count, connections = plans[name]
@@ -112,8 +121,7 @@ def measure(bench: Bench, claim: str, title: str, kinds, accept: str | None = No
             def run():
                 measured = client.fetch(
                     ports[name], paths(name, kind, count), connections, servers[name], accept=accept)
-                if name == "Pictor" and accept:
-                    wait_until(is_idle, "Pictor to have made its AVIFs", patience=300)
+                rest(name)
                 return measured
             return run
 
@@ -142,6 +150,7 @@ def measure(bench: Bench, claim: str, title: str, kinds, accept: str | None = No
             "32 connections, 8 where a server does fewer than 20 a second; server, workers, origin and client share all "
             "cores; all servers at their defaults, but for 64 downloads at a time of a host (Pictor) and two arenas of memory "
             f"(imgproxy), in turn, medians of {bench.rounds} rounds. SSIM and bytes are means."
-            + (" Pictor makes AVIFs after its first answers, for those who ask again." if accept else ""),
+            + (" Formats by Accept are on in all. Pictor makes AVIFs after its first answers, for those who ask again; the "
+               "next server's turn comes when they are made, and CPU counts those made until the last answer." if accept else ""),
         columns=["kind", "server", "requests/s", "CPU ms", "p99 ms", "SSIM", "bytes"], rows=rows, marks=marks, bars=bars,
         unit="requests/s")

@@ -115,7 +115,7 @@ def ask(port: int, paths: list[str], accept: str, times: int = 1) -> list[bytes]
 def is_idle() -> bool:
     """Whether Pictor renders and recompresses nothing."""
     stats = plain.stats(PICTOR)
-    return not (stats["recompression"]["waiting"] or stats["imaging"]["running"] or stats["imaging"]["waiting"])
+    return not (stats["flights"]["avifs_waiting"] or stats["recompression"]["waiting"] or stats["imaging"]["running"] or stats["imaging"]["waiting"])
 
 
 def drive(made: list[tuple[str, int]], accept: str) -> list[tuple[bytes, bytes, bytes]]:

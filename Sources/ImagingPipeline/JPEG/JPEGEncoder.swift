@@ -94,7 +94,7 @@ struct JPEGEncoder: ~Copyable {
             Int(region.pointee.bpl), CUnsignedInt(area.pointee.height))
         }, jpeg)
     }
-    // libvips reports an error of the last strip to nobody.
+    // libvips does not report an error of the last strip.
     try check(jpeg.pointee.has_failed)
     guard result == 0 else { throw VipsLibrary.failure(in: "encode") }
   }

@@ -81,16 +81,16 @@ struct Loader {
   ///
   /// - Parameter size: The size of the loaded image, or of one frame of an animation.
   private func window(in size: PixelSize, for geometry: Geometry) -> Window {
+    if header.format == .jpeg {
+      // The last pixels of a shrunk JPEG cover fewer source pixels than the others, plus padding.
+      let scale = Double(eighthsDecoded(in: size, of: eighthsOfJPEG(for: geometry))) / 8
+      return Window(part.stored, times: (scale, scale))
+    }
     if part.isWhole { return Window(size) }
-    var scale = (
+    let scale = (
       x: Double(size.width) / Double(header.size.width),
       y: Double(size.height) / Double(header.size.height)
     )
-    // The last pixels of a shrunk JPEG cover fewer source pixels than the others, plus padding.
-    if header.format == .jpeg {
-      let left = Double(eighthsOfJPEG(for: geometry)) / 8
-      scale = (left, left)
-    }
     return Window(part.stored, times: scale)
   }
 
@@ -164,6 +164,15 @@ struct Loader {
     return choices.first { factor * Double($0) / 8 >= Self.leastJPEGRest } ?? 8
   }
 
+  /// Returns the eighths that a decoded JPEG has, which libjpeg may have decoded in place of those asked for.
+  private func eighthsDecoded(in size: PixelSize, of asked: Int) -> Int {
+    let sides = [header.size.width, header.size.height].map { ($0 * asked + 7) / 8 }
+    return [size.width, size.height] == sides ? asked : Self.eighths(ofLibjpegFor: asked)
+  }
+
+  /// Returns the eighths that libjpeg decodes in place of others.
+  private static func eighths(ofLibjpegFor asked: Int) -> Int { asked == 3 ? 4 : asked }
+
   /// Opens a JPEG, or decodes it immediately with a scaled decoder where that is cheaper.
   private func loadJPEG(eighths: Int) throws(ImageError) -> Image {
     let isScaled =
@@ -184,7 +193,7 @@ struct Loader {
       try decoder.run { y, bytes throws(ImageError) in try image.write(bytes, row: y) }
       return image
     }
-    let shrink = 8 / (eighths == 3 ? 4 : eighths)
+    let shrink = 8 / Self.eighths(ofLibjpegFor: eighths)
     let failOn = try Self.decoderFailOn(source, header: header)
     return try Self.open(source, as: .jpeg, pages: .first, shrink: shrink, failOn: failOn)
   }

@@ -24,7 +24,9 @@ extension Image {
       if area.size == size { return try resized(to: target, threads: threads) }
       return try cut(x: area.x, y: area.y, area.size).resized(to: target)
     }
-    let part = try cut(x: covered.x, y: covered.y, covered.size)
+    // A whole image in memory stays there.
+    let part =
+      covered.size == size ? self : try cut(x: covered.x, y: covered.y, covered.size)
     return try part.reduced(to: target, showing: window.within(covered), threads: threads)
   }
 

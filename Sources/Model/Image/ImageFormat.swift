@@ -54,12 +54,12 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   /// The formats that are made smaller from their own bytes, without a change of their pixels.
   public static let recompressible: Set<ImageFormat> = [.jpeg, .png]
 
-  /// Whether a source's own bytes are sent in place of an encoding in this format, for a request that changes no pixel.
+  /// Whether an encoding in this format saves enough to be sent in place of the source's own pixels, which no request
+  /// has changed.
   ///
-  /// PNG and TIFF lose nothing, so the fewer bytes are sent. What saves less than a tenth of the bytes is not worth the
-  /// loss of another lossy encoding.
-  public func prefers(bytesOfSource own: Int, toEncoded encoded: Int) -> Bool {
-    self == .png || self == .tiff ? own <= encoded : own - own / 10 <= encoded
+  /// What saves less than a tenth of the bytes is not worth the loss of another encoding. PNG and TIFF lose nothing.
+  public func isWorth(encoding encoded: Int, inPlaceOf own: Int) -> Bool {
+    self == .png || self == .tiff ? encoded < own : encoded < own - own / 10
   }
 
   /// The default quality (1–100), or `nil` for formats without one.

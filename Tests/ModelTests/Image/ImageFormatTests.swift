@@ -1,4 +1,4 @@
-// ImageFormatTests: when a source's own bytes are better than an encoding.
+// ImageFormatTests: when an encoding is worth its loss.
 
 import Model
 import Testing
@@ -11,7 +11,7 @@ struct ImageFormatTests {
     for own in [1, 9, 10, 11, 1_000, 1_001, 123_456] {
       for encoded in [own + 1, own, own - 1, own - own / 10, own - own / 10 - 1, 0] {
         let saves = isLossless ? encoded < own : encoded < own - own / 10
-        #expect(format.prefers(bytesOfSource: own, toEncoded: encoded) == !saves)
+        #expect(format.isWorth(encoding: encoded, inPlaceOf: own) == saves)
       }
     }
   }

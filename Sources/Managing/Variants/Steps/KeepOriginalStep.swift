@@ -1,9 +1,9 @@
-// KeepOriginalStep: serves the source if re-encoding does not make it smaller by enough.
+// KeepOriginalStep: serves the source if re-encoding does not make it smaller.
 
 import Model
 import Platform
 
-/// Replaces a rendered image by the source if that is hardly larger (`ImageFormat.prefers`) and looks the same. The source
+/// Replaces a rendered image by the source if that is no larger and looks the same. The source
 /// needs the same pixel size, an accepted format, upright orientation, sRGB and no metadata.
 ///
 /// Both tiers store this variant, unlike one that is passed through. Otherwise a restart would
@@ -27,8 +27,7 @@ struct KeepOriginalStep: MissStep {
     let transform = miss.request.transform
     guard case .rendered(let result) = miss.made?.making, let source = miss.loaded?.source,
       let image = result.rendered,
-      !result.report.isDamaged, source.version != 0,
-      image.format.prefers(bytesOfSource: source.file.count, toEncoded: result.body.count),
+      !result.report.isDamaged, source.version != 0, source.file.count <= result.body.count,
       source.file.count <= transform.output.maxBytes ?? .max,
       image.scaledDownFrom == nil, transform.keepsStoredPixels,
       // Copies the bytes: another process may truncate a mapped file.
