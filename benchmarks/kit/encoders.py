@@ -48,7 +48,8 @@ LUMA, CHROMA = (
 #: The qualities of a curve.
 QUALITIES = {"jpeg": (55, 68, 75, 80, 88), "webp": (55, 70, 79, 86, 93), "avif": (42, 54, 63, 70, 80),
              "jxl": (50, 66, 77, 84, 91)}
-#: Pictor's (Sources/Model/Image/ImageFormat.swift), and the setting that it uses (EncoderEfforts).
+#: Pictor's qualities (Sources/Model/Image/ImageFormat.swift), and the setting that others are compared with: Pictor's
+#: (EncoderEfforts), but for WebP, whose effort is 3 since decision 029.
 DEFAULTS = {"jpeg": (80, "optimized"), "webp": (79, "effort 2"), "avif": (63, "effort 1"), "jxl": (77, "effort 5")}
 
 
