@@ -25,7 +25,7 @@ struct JPEGEncoder: ~Copyable {
   /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
   static func encode(_ image: borrowing Image, _ settings: Settings) throws(ImageError) -> GLibBytes
   {
-    // An image that is suited is not copied: the copy would be computed again.
+    // A suited image is encoded as it is: a copy of one in memory would not be in memory.
     if image.hasAlpha { return try encode(try image.bands(0, count: image.bands - 1), settings) }
     if image.format != VIPS_FORMAT_UCHAR {
       return try encode(try image.cast(to: VIPS_FORMAT_UCHAR), settings)

@@ -19,6 +19,16 @@ import Testing
     return true
   }
 
+  @Test func `a GIF is dithered less than libvips does by default, and not without`() throws {
+    let pixels = Pixels(width: 200, height: 160) { x, y in
+      [UInt8(x + y / 4), UInt8(40 + y), UInt8(250 - x)]
+    }
+    let made = try Made(try TestImages.encode(pixels, as: ".png")) { $0.format = .gif }
+    let full = try TestImages.encode(pixels, as: ".gif[effort=4]")
+    let none = try TestImages.encode(pixels, as: ".gif[effort=4,dither=0]")
+    #expect(made.bytes.count < full.count && made.bytes.count > none.count)
+  }
+
   @Test(arguments: [ImageFormat?.none, .gif, .webp])
   func `a GIF keeps its frames, and none bleeds into the next`(format: ImageFormat?) throws {
     // given
