@@ -254,6 +254,14 @@ static inline int pictor_vips_pngsave(VipsImage *in, void **bytes, size_t *count
       "interlace", interlace, "strip", strip, NULL);
 }
 
+/// Reduces the image to 256 colours by libimagequant.
+static inline int pictor_vips_pngsave_palette(VipsImage *in, void **bytes, size_t *count,
+    int compression, int effort, double dither, gboolean interlace, gboolean strip) {
+  return vips_pngsave_buffer(in, bytes, count, "compression", compression, "filter",
+      VIPS_FOREIGN_PNG_FILTER_NONE, "palette", TRUE, "effort", effort, "dither", dither,
+      "interlace", interlace, "strip", strip, NULL);
+}
+
 static inline int pictor_vips_webpsave(
     VipsImage *in, void **bytes, size_t *count, int quality, int effort, gboolean strip) {
   return vips_webpsave_buffer(

@@ -25,6 +25,8 @@ public struct ImagingLimits: Hashable, Sendable {
   public var failOn: FailOn
   /// The efforts of the encoders.
   public var efforts: EncoderEfforts
+  /// Whether a PNG of a source with a palette has a palette, too.
+  public var keepsPalettes: Bool
 
   /// The key behind `maximumSeconds`, for errors.
   public static let timeKey = "imaging.processor_time"
@@ -41,6 +43,7 @@ public struct ImagingLimits: Hashable, Sendable {
     maximumSeconds = 1.5 * (settings.processorTime / .seconds(1))
     failOn = settings.failOn
     efforts = settings.efforts
+    keepsPalettes = settings.keepsPalettes
   }
 
   /// The limits with the efforts of popular images, for the encoders that gain from them. More effort of libaom makes

@@ -102,6 +102,7 @@ extension WireWriter {
     put(Int64(limits.maximumBytes))
     put(Int64(limits.maximumQuickBytes))
     put(UInt8(clamping: limits.maximumThreads))
+    put(limits.keepsPalettes)
   }
 }
 
@@ -124,6 +125,7 @@ extension WireReader {
     limits.maximumBytes = try integer("maximumBytes", in: 0...Int.max)
     limits.maximumQuickBytes = try integer("maximumQuickBytes", in: 0...Int.max)
     limits.maximumThreads = try small("maximumThreads", in: 1...Int(UInt8.max))
+    limits.keepsPalettes = try flag("keepsPalettes")
     return limits
   }
 

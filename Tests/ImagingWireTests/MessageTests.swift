@@ -53,6 +53,7 @@ import Testing
     limits.maximumPixels = 1
     limits.maximumFrames = 2
     limits.efforts.png = 9
+    limits.keepsPalettes = false
     limits.efforts.gif = 10
     limits.efforts.webp = 0
     limits.efforts.avif = 9

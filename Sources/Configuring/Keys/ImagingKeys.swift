@@ -108,12 +108,17 @@ extension Configuration {
       purpose:
         "how much lower these qualities are for clients that send Save-Data: on; 0: not lower",
       in: 0...99),
+    .boolean(
+      "imaging.keep_palettes", at: \.imaging.keepsPalettes,
+      purpose:
+        "whether a PNG of a source with a palette has a palette, too: at most 256 colours, less "
+        + "than half of the bytes"),
     .integer(
       "imaging.png_effort", at: \.imaging.efforts.png,
       purpose: "zlib's level for PNG; higher: slower, fewer bytes", in: EncoderEfforts.pngRange),
     .integer(
       "imaging.gif_effort", at: \.imaging.efforts.gif,
-      purpose: "libimagequant's effort for GIF; higher: slower, better colours",
+      purpose: "libimagequant's effort for palettes; higher: slower, better colours",
       in: EncoderEfforts.gifRange),
     .integer(
       "imaging.webp_effort", at: \.imaging.efforts.webp,

@@ -31,7 +31,9 @@ struct Bitmap {
 
   /// Returns an image with size, bands and profile but without pixels.
   func described() throws(ImageError) -> Image {
-    try Image(undecoded: header.size, bands: bands, profile: header.profile)
+    let image = try Image(undecoded: header.size, bands: bands, profile: header.profile)
+    if header.depth <= 8 { image.notePalette() }
+    return image
   }
 
   /// Decodes the pixels.

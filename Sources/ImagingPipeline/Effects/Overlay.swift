@@ -112,7 +112,7 @@ final class Overlay {
       header: header, part: part, window: loaded.window, geometry: own,
       transform: transform,
       output: try Output(
-        for: transform, header: header, frames: 1, geometry: own, efforts: limits.efforts),
+        for: transform, header: header, frames: 1, geometry: own, limits: limits),
       threads: limits.maximumThreads)
     var image = try steps.apply(to: loaded.image)
     if !image.hasAlpha { image = try image.withOpaqueAlpha() }

@@ -22,6 +22,8 @@ struct SourceHeader {
   /// Whether pixels have an alpha band, transparent or not. Every size of a source therefore has
   /// the same format, known before decoding.
   let hasAlpha: Bool
+  /// Whether the source's pixels are indices of a palette: PNG, GIF, BMP, ICO.
+  let hasPalette: Bool
   /// The bytes of a decoded pixel: its samples, of 1 byte each, or of 2 above 8 bits.
   let pixelBytes: Int
   /// The pixels of a millimetre, across and down. Some encoders write it.
@@ -88,6 +90,7 @@ struct SourceHeader {
     self.page = page
     size = image.size
     hasAlpha = image.hasAlpha
+    hasPalette = image.hasPalette
     pixelBytes = image.pixelBytes
     resolution = image.resolution
     profile = image.foreignProfile

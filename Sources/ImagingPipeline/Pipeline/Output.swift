@@ -1,5 +1,6 @@
 // Output: chooses the format and quality of a result.
 
+import ImagingWire
 import Model
 
 /// The output format and encoder settings of one result.
@@ -12,6 +13,8 @@ struct Output {
   let efforts: EncoderEfforts
   /// Whether JPEG, PNG and GIF are made to draw coarsely first.
   let isInterlaced: Bool
+  /// Whether a PNG has at most 256 colours, because its source has a palette.
+  let reducesColours: Bool
   /// Whether the format keeps transparency.
   let keepsAlpha: Bool
 
@@ -25,7 +28,7 @@ struct Output {
   ///   written here.
   init(
     for transform: Transform, header: SourceHeader, frames: Int, geometry: Geometry,
-    efforts: EncoderEfforts
+    limits: ImagingLimits
   ) throws(ImageError) {
     let size = geometry.canvas
     let hasAlpha =
@@ -51,7 +54,10 @@ struct Output {
     }
     keepsAlpha = format.holdsAlpha
     isInterlaced = transform.output.isProgressive
-    self.efforts = efforts
+    efforts = limits.efforts
+    reducesColours =
+      format == .png && header.hasPalette && limits.keepsPalettes && ImageFormat.gif.isEncodable
+      && size.pixels <= PNGEncoder.maximumPixelsReduced
     quality = transform.output.qualities[format].map { transform.output.quality ?? $0 }
   }
 }

@@ -163,7 +163,7 @@ public struct Pipeline: Sendable {
       frames: frames, limits: Geometry.Limits(job.limits, for: transform.product))
     let output = try Output(
       for: transform, header: header, frames: frames, geometry: geometry,
-      efforts: job.limits.efforts)
+      limits: job.limits)
     let loader = Loader(
       source: job.source, header: header, part: part, maximumPixels: job.limits.maximumPixels,
       threads: job.limits.maximumThreads)
@@ -176,11 +176,12 @@ public struct Pipeline: Sendable {
     if transform.product.placeholder == nil {
       // The encoders' memory is the variant's; what decoding takes alone is checked first.
       try cost.check(job.limits)
+      // libimagequant finds the palettes of both.
+      let format = output.reducesColours ? .gif : output.format
       cost.add(
-        encoding: geometry.canvas, frames: frames, as: output.format,
+        encoding: geometry.canvas, frames: frames, as: format,
         isSearched: transform.output.maxBytes != nil)
-      cost.add(
-        bytesOf: geometry.canvas, frames: frames, as: output.format, hasAlpha: header.hasAlpha)
+      cost.add(bytesOf: geometry.canvas, frames: frames, as: format, hasAlpha: header.hasAlpha)
     }
     try job.admit(cost)
     let loaded = try loader.load(for: geometry, frames: frames)

@@ -4,9 +4,9 @@ import CVips
 import Model
 
 extension Output {
-  /// How much of the error of a colour GIF passes on to the next pixels, from 0 to 1. See
+  /// How much of the error of a colour a palette passes on to the next pixels, from 0 to 1. See
   /// docs/decisions/026-encoder-defaults.md.
-  private static let dither = 0.35
+  static let dither = 0.35
 
   /// Encodes an image in sRGB or grey; everything not yet computed is computed now.
   ///
@@ -19,6 +19,12 @@ extension Output {
         JPEGEncoder.Settings(
           quality: quality, isProgressive: isInterlaced,
           subsamples: quality < JPEGEncoder.Settings.fullChromaQuality))
+    }
+    if format == .png {
+      return try PNGEncoder(
+        effort: efforts.png, effortOfPalette: efforts.gif, isInterlaced: isInterlaced,
+        reducesColours: reducesColours
+      ).encode(image)
     }
     let interlace = CInt(isInterlaced ? 1 : 0)
     let quality = CInt(quality ?? self.quality ?? 0)
@@ -34,14 +40,11 @@ extension Output {
             image, bytes, count, CInt(efforts.gif), Self.dither, interlace, strip)
         case .avif: pictor_vips_avifsave(image, bytes, count, quality, CInt(efforts.avif), strip)
         case .jxl: pictor_vips_jxlsave(image, bytes, count, quality, CInt(efforts.jxl), strip)
-        // Deflate would take several times as long for few bytes (docs/decisions/006-measurements-behind-constants.md).
-        case .tiff:
+        // TIFF. Deflate would take several times as long for few bytes (docs/decisions/006-measurements-behind-constants.md).
+        default:
           pictor_vips_tiffsave(
             image, bytes, count, VIPS_FOREIGN_TIFF_COMPRESSION_LZW,
             VIPS_FOREIGN_TIFF_PREDICTOR_HORIZONTAL, strip)
-        default:
-          pictor_vips_pngsave(
-            image, bytes, count, CInt(efforts.png), VIPS_FOREIGN_PNG_FILTER_ALL, interlace, strip)
         }
       }
     }

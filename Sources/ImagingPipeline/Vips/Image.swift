@@ -141,6 +141,15 @@ struct Image: ~Copyable {
     return Int(value)
   }
 
+  /// The name that libvips's loaders of PNG and GIF give the bits of an index.
+  private static let paletteDepth = "palette-bit-depth"
+
+  /// Whether the source's pixels were indices of a palette.
+  var hasPalette: Bool { integer(Self.paletteDepth) != nil }
+
+  /// Notes that the source's pixels are indices of a palette.
+  func notePalette() { vips_image_set_int(image, Self.paletteDepth, 8) }
+
   /// Returns an array of integers from the metadata; empty if absent.
   func integers(_ name: String) -> [CInt] {
     var values: UnsafeMutablePointer<CInt>?

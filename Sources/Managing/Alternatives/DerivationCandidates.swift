@@ -1,5 +1,6 @@
 // DerivationCandidates: lists cached variants that smaller variants can be derived from.
 
+import Glibc
 import Model
 import Platform
 
@@ -23,7 +24,9 @@ struct DerivationCandidates {
 
   /// Adds a variant if others can be derived from it. The newest candidate of a source comes last.
   mutating func note(_ variant: Variant, of transform: Transform) {
-    guard let image = variant.info.image, transform.isSourceOfOthers(image) else { return }
+    guard let image = variant.info.image, transform.isSourceOfOthers(image),
+      image.format != .png || !variant.body.hasPalette
+    else { return }
     let key = variant.key.source
     let candidate = Candidate(key: variant.key, transform: transform, size: image.size)
     var listed = sources[key] ?? []
@@ -50,6 +53,22 @@ struct DerivationCandidates {
   }
 }
 
+extension Variant.Body {
+  /// Whether the pixels of this PNG are indices of a palette, for which colours may have been lost. May read a byte of
+  /// a file.
+  fileprivate var hasPalette: Bool {
+    // The colour type in `IHDR` (PNG, third edition, 11.2.1).
+    let place = 25
+    switch self {
+    case .memory(let bytes):
+      return bytes.withUnsafeBytes { $0.count > place && $0[place] == 3 }
+    case .file(let region):
+      var type: UInt8 = 0
+      return pread(region.descriptor, &type, 1, off_t(region.offset + place)) == 1 && type == 3
+    }
+  }
+}
+
 extension Transform {
   /// The minimum quality of a lossy candidate.
   private static let leastQuality = 90
@@ -61,7 +80,6 @@ extension Transform {
       !sizing.enlarge
     else { return false }
     return switch image.format {
-    // A PNG with a quality or a byte limit may have a reduced palette.
     case .png: output.quality == nil && output.maxBytes == nil
     case .jpeg, .webp, .avif, .jxl:
       (image.quality ?? output.quality ?? output.qualities[image.format] ?? 0)

@@ -46,6 +46,8 @@ public struct ImagingSettings: Hashable, Sendable {
   public var qualities = FormatQualities()
   /// How much lower `qualities` are for clients that send `Save-Data: on`, 0–99; 0: not lower.
   public var saveDataReduction = 0
+  /// Whether a PNG of a source with a palette has a palette, too.
+  public var keepsPalettes = true
   /// The efforts of the encoders.
   public var efforts = EncoderEfforts()
   /// Whether a request without a cached AVIF is answered in a faster format first.

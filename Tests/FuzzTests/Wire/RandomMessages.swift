@@ -35,6 +35,7 @@ extension SeededGenerator {
     limits.maximumResultPixels = edge(1...Int.max / 4)
     limits.failOn = any(FailOn.self, else: .none)
     limits.maximumSeconds = edge(0...1e9)
+    limits.keepsPalettes = isOne(of: 2)
     limits.efforts.png = edge(EncoderEfforts.pngRange)
     limits.efforts.gif = edge(EncoderEfforts.gifRange)
     limits.efforts.webp = edge(EncoderEfforts.webpRange)

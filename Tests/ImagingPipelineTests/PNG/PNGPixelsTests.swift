@@ -161,11 +161,11 @@ import Testing
 }
 
 extension SeededGenerator {
-  fileprivate mutating func number(_ range: ClosedRange<Int>) -> Int {
+  mutating func number(_ range: ClosedRange<Int>) -> Int {
     .random(in: range, using: &self)
   }
 
-  fileprivate mutating func bytes(_ count: Int) -> [UInt8] {
+  mutating func bytes(_ count: Int) -> [UInt8] {
     (0..<count).map { _ in .random(in: 0...255, using: &self) }
   }
 }

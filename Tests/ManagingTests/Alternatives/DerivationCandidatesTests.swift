@@ -24,7 +24,7 @@ struct DerivationCandidatesTests {
   private func variant(
     _ transform: Transform, number: Int = 0, format: ImageFormat = .jpeg,
     width: Int = 1_000, height: Int = 750, frames: Int = 1, scaledDownFrom: PixelSize? = nil,
-    quality: Int? = nil
+    quality: Int? = nil, colourType: UInt8 = 2
   ) throws -> Variant {
     Variant(
       key: try request(transform, number: number).key,
@@ -34,7 +34,12 @@ struct DerivationCandidatesTests {
             format: format, size: PixelSize(width: width, height: height), frames: frames,
             density: 1, scaledDownFrom: scaledDownFrom, quality: quality)), etag: "\"e\"",
         freshness: Freshness(receivedAt: UnixTime(seconds: 0), lifetime: 1)),
-      body: .memory([UInt8]().withUnsafeBytes { ImageBytes(copying: $0) }))
+      body: .memory(Self.bytes(colourType).withUnsafeBytes { ImageBytes(copying: $0) }))
+  }
+
+  /// The beginning of a PNG.
+  private static func bytes(_ colourType: UInt8) -> [UInt8] {
+    [UInt8](repeating: 0, count: 25) + [colourType, 0, 0, 0]
   }
 
   private func isMade(_ wanted: Transform, from larger: Variant, as made: Transform) throws -> Bool
@@ -78,12 +83,28 @@ struct DerivationCandidatesTests {
     let made = transform()
     #expect(try !isMade(small, from: variant(made, frames: 2), as: made))
     #expect(try !isMade(small, from: variant(made, number: 0, format: .gif), as: made))
-    #expect(
-      try !isMade(small, from: variant(made, number: 0, format: .png), as: made),
-      "its palette may be small")
+    #expect(try !isMade(small, from: variant(made, number: 0, format: .png), as: made))
     #expect(try !isMade(small, from: variant(made, quality: 60), as: made))
     let size = PixelSize(width: 9_000, height: 6_750)
     #expect(try !isMade(small, from: variant(made, scaledDownFrom: size), as: made))
+  }
+
+  @Test func `a PNG with a palette, which may have lost colours, is not used for derivation`()
+    throws
+  {
+    let made = transform { $0.quality = nil }
+    let small = transform {
+      $0.width = 500
+      $0.quality = nil
+    }
+    #expect(try isMade(small, from: variant(made, format: .png, colourType: 6), as: made))
+    #expect(try !isMade(small, from: variant(made, format: .png, colourType: 3), as: made))
+    for (type, isUsed) in [(UInt8(6), true), (3, false)] {
+      let larger = try variant(made, format: .png)
+      let file = Variant(
+        key: larger.key, info: larger.info, body: .file(try .sealed(Self.bytes(type))))
+      #expect(try isMade(small, from: file, as: made) == isUsed)
+    }
   }
 
   @Test func `a variant with another crop, turn or fit is not derived`() throws {

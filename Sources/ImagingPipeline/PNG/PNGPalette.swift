@@ -1,0 +1,142 @@
+// PNGPalette: writes a PNG of few colours with a palette and loses none of them.
+
+/// The colours of an image that has 256 at most.
+struct PNGPalette {
+  /// The maximum number of colours (PNG, third edition, 11.2.2).
+  static let limit = 256
+
+  /// Red, green, blue and alpha of each colour, from the lowest byte up.
+  private var colours = ColourTable()
+  /// The samples of a pixel: 3, or 4 with alpha.
+  private let bands: Int
+
+  /// Counts the colours of an image.
+  ///
+  /// Returns `nil` if there are more than `limit`, if the image is not in memory, or if it is grey, which takes no more
+  /// bytes without a palette.
+  init?(of image: borrowing Image) {
+    bands = image.bands
+    guard (3...4).contains(bands), image.pixelBytes == bands, let pixels = image.pixels else {
+      return nil
+    }
+    var last: UInt32?
+    for index in 0..<image.size.pixels {
+      let colour = Self.colour(pixels + index * bands, bands: bands)
+      if colour == last { continue }
+      last = colour
+      guard colours.insert(colour) else { return nil }
+    }
+  }
+
+  @inline(__always)
+  private static func colour(_ pixel: UnsafePointer<UInt8>, bands: Int) -> UInt32 {
+    UInt32(pixel[0]) | UInt32(pixel[1]) << 8 | UInt32(pixel[2]) << 16
+      | (bands == 4 ? UInt32(pixel[3]) : 255) << 24
+  }
+
+  /// Returns the PNG of the same image with a palette, and with all other chunks.
+  ///
+  /// - Parameter file: The image as a PNG of red, green, blue and perhaps alpha, 8 bits each.
+  /// - Returns: `nil` if the file is something else, or if memory is short.
+  func indexed(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
+    guard let parts = PNGParts(file), parts.layout.pixelBytes == bands,
+      let rows = Zlib.inflated(parts.compressed, count: parts.layout.byteCount),
+      let plain = parts.layout.unfiltered(rows)
+    else { return nil }
+    // Transparent colours come first, because `tRNS` ends with the last of them (11.3.1.1).
+    let ordered = colours.list.sorted { ($0 >> 24 == 255 ? 1 : 0) < ($1 >> 24 == 255 ? 1 : 0) }
+    var places = [UInt8](repeating: 0, count: Self.limit)
+    for (place, colour) in ordered.enumerated() {
+      guard let index = colours.index(of: colour) else { return nil }
+      places[index] = UInt8(place)
+    }
+    let bits = [1, 2, 4].first { ordered.count <= 1 << $0 } ?? 8
+    guard let packed = packed(plain, parts.layout, bits: bits, places: places),
+      let compressed = Zlib.deflated(packed, level: Self.level)
+    else { return nil }
+    let palette = ordered.flatMap { colour in
+      [0, 8, 16].map { UInt8(truncatingIfNeeded: colour >> $0) }
+    }
+    // One entry at least, so that the image has its alpha when it is decoded.
+    let transparent = ordered.count { $0 >> 24 < 255 }
+    let alphas = ordered.prefix(bands == 4 ? max(transparent, 1) : 0).map { UInt8($0 >> 24) }
+    return parts.file(
+      with: compressed, depth: UInt8(bits), colourType: 3,
+      chunks: [("PLTE", palette)] + (alphas.isEmpty ? [] : [("tRNS", alphas)]))
+  }
+
+  /// libdeflate's level, which takes a fraction of the time that zlib takes for as many bytes. Without filters: the number
+  /// of a colour says nothing about its neighbours (12.7).
+  private static let level: CInt = 7
+
+  /// Returns rows of indices, each with the filter byte 0; `nil` if a pixel has an unknown colour.
+  ///
+  /// - Parameters:
+  ///   - plain: Rows of samples, each with the filter byte 0.
+  ///   - bits: The bits of an index: 1, 2, 4 or 8; the leftmost pixel has the highest (7.2).
+  ///   - places: For each colour of the table its index in the palette.
+  private func packed(
+    _ plain: [UInt8], _ layout: PNGLayout, bits: Int, places: [UInt8]
+  ) -> [UInt8]? {
+    var result: [UInt8] = []
+    result.reserveCapacity(plain.count / bands)
+    var last: (colour: UInt32, place: UInt8)?
+    let isComplete = plain.withUnsafeBufferPointer { plain in
+      guard var pixel = plain.baseAddress else { return true }
+      for pass in layout.passes {
+        let columns = pass.rowBytes / bands
+        for _ in 0..<pass.rows {
+          pixel += 1
+          let start = result.count + 1
+          result.append(contentsOf: repeatElement(0, count: 1 + (columns * bits + 7) / 8))
+          for column in 0..<columns {
+            let colour = Self.colour(pixel, bands: bands)
+            if colour != last?.colour {
+              guard let index = colours.index(of: colour) else { return false }
+              last = (colour, places[index])
+            }
+            let bit = column * bits
+            result[start + bit / 8] |= (last?.place ?? 0) << UInt8(8 - bits - bit % 8)
+            pixel += bands
+          }
+        }
+      }
+      return true
+    }
+    return isComplete ? result : nil
+  }
+}
+
+/// A set of at most 256 colours in the order of insertion.
+private struct ColourTable {
+  /// The colours.
+  private(set) var list: [UInt32] = []
+  /// For each slot 1 more than the index of a colour, or 0. At most a quarter of the slots is used.
+  private var slots = [UInt16](repeating: 0, count: 4 * PNGPalette.limit)
+
+  /// Inserts a colour. Returns `false` if there is no room for a new one.
+  mutating func insert(_ colour: UInt32) -> Bool {
+    let slot = slot(of: colour)
+    if slots[slot] > 0 { return true }
+    guard list.count < PNGPalette.limit else { return false }
+    list.append(colour)
+    slots[slot] = UInt16(list.count)
+    return true
+  }
+
+  /// Returns the index of a colour; `nil` if it is not there.
+  func index(of colour: UInt32) -> Int? {
+    let number = Int(slots[slot(of: colour)])
+    return number > 0 ? number - 1 : nil
+  }
+
+  /// Returns the slot of a colour, or the free slot where it would go.
+  private func slot(of colour: UInt32) -> Int {
+    // Knuth's multiplicative hash; its highest bits depend on all bits of the colour.
+    var slot = Int((colour &* 2_654_435_761) >> 22)
+    while slots[slot] > 0, list[Int(slots[slot]) - 1] != colour {
+      slot = (slot + 1) % slots.count
+    }
+    return slot
+  }
+}
