@@ -1,12 +1,12 @@
 """The cases: each measures and returns a Claim, or several."""
 
-from . import (beside, cache, coalescing, curves, disk, fleet, formats, growth, hits, layers, lone, memory, misses, peak, photos, slow,
-               start, trace)
+from . import (beside, cache, coalescing, curves, disk, fleet, formats, growth, hits, layers, lone, memory, misses, peak, photos, shares,
+               slow, start, trace)
 
 #: In the order of the report.
 CASES = {
     "hits": hits.run, "beside": beside.run, "misses": misses.run, "photos": photos.run, "sources": photos.run_others, "browser": photos.run_browser,
-    "lone": lone.run,
+    "shares": shares.run, "lone": lone.run,
     "disk": disk.run, "slow": slow.run, "coalescing": coalescing.run, "memory": memory.run, "peak": peak.run, "layers": layers.run,
     "formats": formats.run, "start": start.run, "cache": cache.run,
     "curves": curves.run, "trace": trace.run, "growth": growth.run, "fleet": fleet.run,

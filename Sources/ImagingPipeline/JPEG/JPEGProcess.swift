@@ -8,6 +8,8 @@ struct JPEGProcess {
   let precision: Int
   /// The index of the frame marker, 0–15.
   let kind: Int
+  /// The size in pixels.
+  let size: PixelSize
   /// The bytes of coefficients that libjpeg holds for each pixel: 2 for each sample of a JPEG in several scans, as the
   /// last may change the first pixel; 0 for one in a single scan.
   let coefficientBytes: Double
@@ -19,8 +21,11 @@ struct JPEGProcess {
       // Three markers in this range are not frames: tables, extensions and arithmetic coding
       // conditions.
       guard (0xc0...0xcf).contains(marker), ![0xc4, 0xc8, 0xcc].contains(marker) else { continue }
-      guard let first = segment.first else { return nil }
-      precision = Int(first)
+      // Precision, height, width (B.2.2)
+      let fields = segment.prefix(5).map(Int.init)
+      guard fields.count == 5 else { return nil }
+      precision = fields[0]
+      size = PixelSize(width: fields[3] << 8 | fields[4], height: fields[1] << 8 | fields[2])
       kind = Int(marker & 15)
       coefficientBytes = Self.coefficientBytes(of: segment, kind: kind, &markers)
       return

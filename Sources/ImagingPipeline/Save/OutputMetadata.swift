@@ -42,6 +42,7 @@ struct OutputMetadata: ~Copyable {
   /// Returns the image with this metadata only, without the source's profile, texts and palette.
   /// Expects pixels in sRGB, which decoders assume without a profile.
   func attached(to image: consuming Image) throws(ImageError) -> Image {
+    if frames == 1, source == nil, image.isBare { return image }
     let size = frameSize(of: image)
     let image = try image.stripped()
     if frames > 1 { image.describeAnimation(header, frames: frames, size: size) }

@@ -178,9 +178,13 @@ struct Image: ~Copyable {
 
   // MARK: Operations
 
-  /// Computes all pixels into memory, so that they can be read repeatedly and in any order.
+  /// Whether the image has no metadata, not even a loader's.
+  var isBare: Bool { image.pointee.meta_traverse == nil }
+
+  /// Computes all pixels into memory, unless they are there, so that they can be read repeatedly and in any order.
   consuming func inMemory() throws(ImageError) -> Image {
-    try made("pixels") { image, result in
+    if image.pointee.dtype == VIPS_IMAGE_SETBUF { return self }
+    return try made("pixels") { image, result in
       result.pointee = vips_image_copy_memory(image)
       return result.pointee == nil ? -1 : 0
     }
