@@ -213,8 +213,8 @@ public final class MemoryTier: MemoryCache {
 
   /// Returns the size that a variant counts for, in bytes.
   static func cost(of variant: Variant) -> Int {
-    held(by: variant.body) + variant.key.text.utf8.count + variant.info.etag.utf8.count
-      + (variant.info.lastModified?.utf8.count ?? 0) + entryOverhead
+    held(by: variant.body) + variant.key.text.utf8.count + variant.info.etag.heldBytes
+      + entryOverhead
   }
 
   private static func held(by body: Variant.Body) -> Int {
