@@ -36,23 +36,23 @@ enum Sample {
   static let freshness = Freshness(
     receivedAt: UnixTime(seconds: 1_699_999_990), initialAge: 5, lifetime: 604_800)
 
-  static func info(etag: String = "\"0123456789abcdef0123456789abcdef\"") -> VariantInfo {
+  static func info(etag: EntityTag = "\"0123456789abcdef0123456789abcdef\"") -> VariantInfo {
     VariantInfo(
       .image(
         RenderedImage(
           format: .webp, size: PixelSize(width: 320, height: 240), frames: 3, density: 1.5,
           scaledDownFrom: PixelSize(width: 5250, height: 3450))), etag: etag,
-      lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", freshness: freshness, sourceVersion: version)
+      lastModified: UnixTime(seconds: 784_111_777), freshness: freshness, sourceVersion: version)
   }
 
   /// A version with its highest bit set, as half of all random versions have.
   static let version: UInt64 = 0xfedc_ba98_7654_3210
 
-  static func variant(_ number: Int, bytes: [UInt8], etag: String = "\"e\"") -> Variant {
+  static func variant(_ number: Int, bytes: [UInt8], etag: EntityTag = "\"e\"") -> Variant {
     variant(variantKey(number), bytes: bytes, etag: etag)
   }
 
-  static func variant(_ key: CacheKey, bytes: [UInt8], etag: String = "\"e\"") -> Variant {
+  static func variant(_ key: CacheKey, bytes: [UInt8], etag: EntityTag = "\"e\"") -> Variant {
     Variant(key: key, info: info(etag: etag), body: .memory(body(bytes)))
   }
 

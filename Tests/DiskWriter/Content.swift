@@ -34,7 +34,7 @@ enum Content {
     let body = bytes(key, seed: seed).withUnsafeBytes { ImageBytes(copying: $0) }
     let info = VariantInfo(
       .image(RenderedImage(format: .webp, size: PixelSize(width: 3, height: 2), density: 1)),
-      etag: "\(seed)",
+      etag: EntityTag("\(seed)"),
       freshness: freshness(seed), generation: generation)
     return Variant(key: key, info: info, body: .memory(body))
   }
@@ -61,7 +61,7 @@ enum Content {
 
   /// Returns whether the body and the metadata are those stored under `key`.
   static func isRight(_ variant: Variant, for key: CacheKey) -> Bool {
-    guard let seed = Int(variant.info.etag), variant.key == key,
+    guard let seed = Int(variant.info.etag.description), variant.key == key,
       variant.info.freshness == freshness(seed)
     else { return false }
     switch variant.body {

@@ -204,7 +204,7 @@ func makeInfo(
   VariantInfo(
     .image(RenderedImage(format: format, size: PixelSize(width: 4, height: 3), density: 2)),
     etag: "\"0123abcd\"",
-    lastModified: "Sun, 06 Nov 1994 08:49:37 GMT",
+    lastModified: UnixTime(seconds: 784_111_777),
     freshness: Freshness(
       receivedAt: UnixTime(seconds: UnixTime.now.seconds - receivedAgo), lifetime: lifetime,
       isStorable: isStorable))

@@ -59,7 +59,7 @@ enum DiskFilling {
     for number in numbers {
       let info = VariantInfo(
         .image(RenderedImage(format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1)),
-        etag: "\"\(number)\"",
+        etag: EntityTag("\"\(number)\""),
         freshness: Freshness(receivedAt: .now, lifetime: 604_800))
       while tier.pendingBytes > 16 << 20 { try await Task.sleep(for: .milliseconds(1)) }
       let variant = Variant(key: DiskFilling.key(number), info: info, body: .memory(body))

@@ -94,7 +94,7 @@ private struct Variants {
   private static func variant(_ key: CacheKey, _ body: ImageBytes) -> Variant {
     let info = VariantInfo(
       .image(RenderedImage(format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1)),
-      etag: "\"e\"",
+      etag: EntityTag("\"e\""),
       freshness: Freshness(receivedAt: UnixTime(seconds: 0), lifetime: 60))
     return Variant(key: key, info: info, body: .memory(body))
   }

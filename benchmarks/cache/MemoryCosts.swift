@@ -42,7 +42,7 @@ enum MemoryCosts {
     let etag = "\"" + String(repeating: "0", count: 32 - digest.count) + digest + "\""
     let info = VariantInfo(
       .image(RenderedImage(format: .jpeg, size: PixelSize(width: 300, height: 200), density: 1)),
-      etag: etag, lastModified: HTTPDate.text(of: UnixTime(seconds: 1_700_000_000 + number)),
+      etag: EntityTag(etag), lastModified: UnixTime(seconds: 1_700_000_000 + number),
       freshness: Freshness(receivedAt: .now, lifetime: 604_800))
     return Variant(key: DiskFilling.key(number), info: info, body: .memory(bytes))
   }

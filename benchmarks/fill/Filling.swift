@@ -40,7 +40,7 @@ enum Filling {
   ) async throws {
     let info = VariantInfo(
       .image(RenderedImage(format: .jpeg, size: PixelSize(width: 1, height: 1), density: 1)),
-      etag: "\"\(key.storedHash)\"",
+      etag: EntityTag("\"\(key.storedHash)\""),
       freshness: Freshness(receivedAt: .now, lifetime: 604_800))
     while tier.pendingBytes > 32 << 20 { try await Task.sleep(for: .milliseconds(2)) }
     guard tier.store(Variant(key: key, info: info, body: .memory(body))) else {

@@ -4,7 +4,7 @@ import Model
 import Platform
 import Synchronization
 
-/// A variant in memory with its cost and its number of recent uses.
+/// A variant in memory with its cost, its number of recent uses and its place in the eviction queue.
 final class MemoryEntry: Sendable {
   /// The maximum count of uses: two bits in the paper.
   static let maximumUses: UInt8 = 3
@@ -12,6 +12,10 @@ final class MemoryEntry: Sendable {
   let variant: Variant
   /// The cost in bytes.
   let cost: Int
+  /// The slot in the queue, set by the tier. Safe: only the holder of the queue's lock uses it.
+  nonisolated(unsafe) var slot: S3FIFOQueue.Slot = 0
+  /// Whether the entry is in the main queue. Safe: only the holder of the queue's lock uses it.
+  nonisolated(unsafe) fileprivate var isMain = false
   private let counted = Atomic<UInt8>(0)
 
   init(_ variant: Variant, cost: Int) {
@@ -45,7 +49,7 @@ final class MemoryEntry: Sendable {
 /// docs/performance.md.
 struct S3FIFOQueue {
   /// The slot of an entry while it is in the queue. Slots are reused.
-  typealias Slot = Int
+  typealias Slot = Int32
 
   /// The small queue has one part in this many of the total cost.
   private static let smallShare = 10
@@ -55,22 +59,21 @@ struct S3FIFOQueue {
 
   private struct Node {
     var entry: MemoryEntry?
-    var isMain = false
     /// The next newer node; -1 at the end.
-    var newer: Int32 = -1
+    var newer: Slot = -1
     /// The next older node; -1 at the end.
-    var older: Int32 = -1
+    var older: Slot = -1
   }
 
   private struct List {
-    var newest: Int32 = -1
-    var oldest: Int32 = -1
+    var newest: Slot = -1
+    var oldest: Slot = -1
     var count = 0
     var cost = 0
   }
 
   private var nodes: [Node] = []
-  private var free: [Int32] = []
+  private var free: [Slot] = []
   private var small = List()
   private var main = List()
   private var ghosts = GhostHashes()
@@ -84,21 +87,21 @@ struct S3FIFOQueue {
   ///
   /// - Parameter isProven: whether it replaces an entry of the main queue.
   mutating func insert(_ entry: MemoryEntry, isProven: Bool = false) -> Slot {
-    let slot = free.popLast() ?? Int32(nodes.count)
+    let slot = free.popLast() ?? Slot(nodes.count)
     if Int(slot) == nodes.count { nodes.append(Node()) }
-    let isMain = ghosts.take(entry.variant.key.storedHash) || isProven
-    nodes[Int(slot)] = Node(entry: entry, isMain: isMain)
+    entry.isMain = ghosts.take(entry.variant.key.storedHash) || isProven
+    nodes[Int(slot)].entry = entry
     link(slot, entry: entry)
-    return Int(slot)
+    return slot
   }
 
   /// Removes an entry without remembering its hash. Also returns whether it was in the main queue.
   mutating func remove(_ slot: Slot) -> (entry: MemoryEntry, wasMain: Bool)? {
-    guard let entry = nodes[slot].entry else { return nil }
-    unlink(Int32(slot), entry: entry)
-    nodes[slot].entry = nil
-    free.append(Int32(slot))
-    return (entry, nodes[slot].isMain)
+    guard let entry = nodes[Int(slot)].entry else { return nil }
+    unlink(slot, entry: entry)
+    nodes[Int(slot)].entry = nil
+    free.append(slot)
+    return (entry, entry.isMain)
   }
 
   /// Evicts the next entry and returns it; `nil` if the queue is empty.
@@ -111,32 +114,32 @@ struct S3FIFOQueue {
       steps += 1
       let uses = entry.uses
       if uses < (isSmall ? 2 : 1) || steps > Self.maximumSteps {
-        _ = remove(Int(slot))
+        _ = remove(slot)
         if isSmall { ghosts.add(entry.variant.key.storedHash, keeping: count) }
         return entry
       }
       unlink(slot, entry: entry)
       entry.uses = isSmall ? 0 : uses - 1
-      nodes[Int(slot)].isMain = true
+      entry.isMain = true
       link(slot, entry: entry)
     }
   }
 
   /// Makes the node the newest of its queue.
-  private mutating func link(_ slot: Int32, entry: MemoryEntry) {
-    var list = nodes[Int(slot)].isMain ? main : small
+  private mutating func link(_ slot: Slot, entry: MemoryEntry) {
+    var list = entry.isMain ? main : small
     nodes[Int(slot)].newer = -1
     nodes[Int(slot)].older = list.newest
     if list.newest >= 0 { nodes[Int(list.newest)].newer = slot } else { list.oldest = slot }
     list.newest = slot
     list.count += 1
     list.cost += entry.cost
-    keep(list, isMain: nodes[Int(slot)].isMain)
+    keep(list, isMain: entry.isMain)
   }
 
-  private mutating func unlink(_ slot: Int32, entry: MemoryEntry) {
+  private mutating func unlink(_ slot: Slot, entry: MemoryEntry) {
     let node = nodes[Int(slot)]
-    var list = node.isMain ? main : small
+    var list = entry.isMain ? main : small
     if node.newer >= 0 {
       nodes[Int(node.newer)].older = node.older
     } else {
@@ -149,7 +152,7 @@ struct S3FIFOQueue {
     }
     list.count -= 1
     list.cost -= entry.cost
-    keep(list, isMain: node.isMain)
+    keep(list, isMain: entry.isMain)
   }
 
   private mutating func keep(_ list: List, isMain: Bool) {

@@ -9,7 +9,7 @@ struct RecompressionQueue {
   struct Item: Equatable {
     let key: CacheKey
     /// The entity tag, which tells whether memory still has the same bytes.
-    let etag: String
+    let etag: EntityTag
     /// How often a job for it gave way to others.
     var delays = 0
   }

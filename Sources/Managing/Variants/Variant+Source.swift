@@ -15,7 +15,7 @@ extension VariantInfo {
   init(_ image: ProcessedImage, of source: Source, watermark: Source?) {
     self.init(
       image.report.content, etag: image.report.etag,
-      lastModified: source.origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
+      lastModified: source.origin.lastModified.flatMap { HTTPDate.parse($0) },
       freshness: source.freshness.combined(with: watermark), sourceVersion: source.version,
       watermarkVersion: watermark?.version ?? 0, generation: source.generation)
     isLocal = source.isLocal || watermark?.isLocal == true
@@ -39,7 +39,7 @@ extension VariantInfo {
   ) {
     self.init(
       .image(image), etag: Self.etag(ofVersion: version),
-      lastModified: origin.lastModified.flatMap { HTTPDate.parse($0) }.map(HTTPDate.text),
+      lastModified: origin.lastModified.flatMap { HTTPDate.parse($0) },
       freshness: freshness, sourceVersion: version, generation: generation)
     isLocal = origin.isUploaded
   }
@@ -47,8 +47,8 @@ extension VariantInfo {
   /// Whether the bytes are those of the source.
   var isSourceItself: Bool { etag == Self.etag(ofVersion: sourceVersion) }
 
-  private static func etag(ofVersion version: UInt64) -> String {
-    "\"\(String(version, radix: 16))\""
+  private static func etag(ofVersion version: UInt64) -> EntityTag {
+    EntityTag("\"\(String(version, radix: 16))\"")
   }
 
   /// Describes a source that is passed through.
@@ -66,7 +66,7 @@ extension Source {
 
 extension RenderReport {
   /// The strong validator of the bytes.
-  var etag: String { "\"\(digest)\"" }
+  var etag: EntityTag { EntityTag("\"\(digest)\"") }
 }
 
 extension Freshness {

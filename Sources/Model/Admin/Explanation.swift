@@ -114,8 +114,8 @@ public struct ExplainedEntry: Hashable, Sendable, Codable {
     received = freshness.receivedAt.seconds
     switch entry.stored {
     case .variant(let info):
-      etag = info.etag
-      lastModified = info.lastModified
+      etag = info.etag.description
+      lastModified = info.lastModified.map(HTTPDate.text)
     case .source(let response, _):
       etag = response.etag
       lastModified = response.lastModified

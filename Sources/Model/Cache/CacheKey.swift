@@ -17,10 +17,10 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
   /// The hash of `text`, computed at creation. Also selects shards.
   public let storedHash: Int
 
-  private init(text: String, sourceLength: Int) {
+  private init(text: String, sourceLength: Int, hash: Int? = nil) {
     self.text = text
     self.sourceLength = sourceLength
-    storedHash = text.hashValue
+    storedHash = hash ?? text.hashValue
   }
 
   /// Creates the key of a source.
@@ -41,12 +41,16 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// Creates a key from stored `text`, for example from the disk tier.
-  public init(text: String) {
+  public init(text: String) { self.init(text: text, hash: nil) }
+
+  /// Creates a key from `text`. Only tests of colliding hashes give a `hash`.
+  init(text: String, hash: Int?) {
     let space = text.utf8.firstIndex(of: UInt8(ascii: " "))
     self.init(
       text: text,
       sourceLength: space.map { text.utf8.distance(from: text.startIndex, to: $0) }
-        ?? text.utf8.count)
+        ?? text.utf8.count,
+      hash: hash)
   }
 
   /// Whether this is the key of a source.

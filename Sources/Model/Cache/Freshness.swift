@@ -23,35 +23,27 @@ public struct UnixTime: Hashable, Comparable, Sendable, Codable {
 }
 
 /// When a response was received and how long it is fresh.
-public struct Freshness: Hashable, Sendable, Codable {
+///
+/// Each variant in memory has one, so times that no valid response exceeds are stored in 32 bits.
+public struct Freshness: Hashable, Sendable {
   /// The receive time, by the local clock.
   public let receivedAt: UnixTime
   /// The age at the receive time, in seconds (RFC 9111's `corrected_initial_age`).
   public let initialAge: Int
-  /// The freshness lifetime in seconds, from the response's generation (RFC 9111's
-  /// `freshness_lifetime`).
-  public let lifetime: Int
+  private let storedLifetime: UInt32
+  private let storedStaleWhileRevalidate: UInt32
+  private let storedStaleIfError: UInt32
+  private let storedClientLifetime: UInt32
+  private let storedClientTime: UInt32
   /// Whether any tier may store the response (`no-store`, `private`).
   public let isStorable: Bool
   /// Whether a request may accept the response when stale. An origin may forbid it (RFC 9111,
   /// section 4.2.4).
   public let mayBeStale: Bool
-  /// How many seconds after its lifetime the response may be served during a revalidation (RFC
-  /// 5861, section 3).
-  public let staleWhileRevalidate: Int
-  /// How many seconds after its lifetime the response may be served if the origin fails (RFC 5861,
-  /// section 4).
-  public let staleIfError: Int
   /// Whether the response does not change while fresh (RFC 8246).
   public let isImmutable: Bool
   /// Whether the origin states the lifetime. Otherwise it is a default or heuristic.
   public let isStated: Bool
-  /// The freshness lifetime in private caches, in seconds (RFC 9111's `max-age`; `s-maxage` does
-  /// not apply there).
-  public let clientLifetime: Int
-  /// The maximum time in private caches, in seconds from now, if the origin states none. A purge
-  /// cannot reach those caches.
-  public let clientTime: Int
 
   /// A time without limit: 2^31 seconds, the largest value for caches (RFC 9111, section 1.2.2).
   public static let unlimited = 1 << 31
@@ -60,27 +52,43 @@ public struct Freshness: Hashable, Sendable, Codable {
   /// overflow, even if untrusted.
   public static let maximumSeconds = 1 << 40
 
-  /// Creates a freshness. Times are in seconds and are clamped to `0...maximumSeconds`. If
-  /// `mayBeStale` is false, both stale times become 0.
+  /// Creates a freshness. Times are in seconds. The age is clamped to `0...maximumSeconds`, the others
+  /// to `0...UInt32.max`, which is above `unlimited`. If `mayBeStale` is false, both stale times become
+  /// 0.
   public init(
     receivedAt: UnixTime, initialAge: Int = 0, lifetime: Int, isStorable: Bool = true,
     mayBeStale: Bool = true, staleWhileRevalidate: Int = 0, staleIfError: Int = 0,
     isImmutable: Bool = false, isStated: Bool = true, clientLifetime: Int? = nil,
     clientTime: Int = Freshness.unlimited
   ) {
-    func bounded(_ seconds: Int) -> Int { min(max(seconds, 0), Self.maximumSeconds) }
     self.receivedAt = receivedAt.bounded
-    self.initialAge = bounded(initialAge)
-    self.lifetime = bounded(lifetime)
+    self.initialAge = min(max(initialAge, 0), Self.maximumSeconds)
+    storedLifetime = UInt32(clamping: lifetime)
+    storedStaleWhileRevalidate = mayBeStale ? UInt32(clamping: staleWhileRevalidate) : 0
+    storedStaleIfError = mayBeStale ? UInt32(clamping: staleIfError) : 0
+    storedClientLifetime = UInt32(clamping: clientLifetime ?? lifetime)
+    storedClientTime = UInt32(clamping: clientTime)
     self.isStorable = isStorable
     self.mayBeStale = mayBeStale
-    self.staleWhileRevalidate = mayBeStale ? bounded(staleWhileRevalidate) : 0
-    self.staleIfError = mayBeStale ? bounded(staleIfError) : 0
     self.isImmutable = isImmutable
     self.isStated = isStated
-    self.clientLifetime = bounded(clientLifetime ?? lifetime)
-    self.clientTime = bounded(clientTime)
   }
+
+  /// The freshness lifetime in seconds, from the response's generation (RFC 9111's
+  /// `freshness_lifetime`).
+  public var lifetime: Int { Int(storedLifetime) }
+  /// How many seconds after its lifetime the response may be served during a revalidation (RFC
+  /// 5861, section 3).
+  public var staleWhileRevalidate: Int { Int(storedStaleWhileRevalidate) }
+  /// How many seconds after its lifetime the response may be served if the origin fails (RFC 5861,
+  /// section 4).
+  public var staleIfError: Int { Int(storedStaleIfError) }
+  /// The freshness lifetime in private caches, in seconds (RFC 9111's `max-age`; `s-maxage` does
+  /// not apply there).
+  public var clientLifetime: Int { Int(storedClientLifetime) }
+  /// The maximum time in private caches, in seconds from now, if the origin states none. A purge
+  /// cannot reach those caches.
+  public var clientTime: Int { Int(storedClientTime) }
 
   /// Returns the freshness of content made from two responses: the shorter lifetime and only the
   /// permissions both have.

@@ -90,6 +90,27 @@ public enum HTTPDate {
     }
   }
 
+  /// Parses a date that `write(_:into:)` wrote. Returns `nil` for any other form. Allocates nothing, for
+  /// dates that this server has stored.
+  public static func parseWritten(_ text: UnsafeRawBufferPointer) -> UnixTime? {
+    guard text.count == length else { return nil }
+    func number(_ places: Range<Int>) -> Int {
+      text[places].reduce(0) { $0 * 10 + Int($1 & 0xf) }
+    }
+    guard let month = monthNames.firstIndex(where: { text[8..<11].elementsEqual($0.utf8) }) else {
+      return nil
+    }
+    let days = daysSinceEpoch(year: number(12..<16), month: month + 1, day: number(5..<7))
+    let time = UnixTime(
+      seconds: days * 86_400 + number(17..<19) * 3_600 + number(20..<22) * 60 + number(23..<25))
+    // Whatever the other bytes are, a date of another form is written differently.
+    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: length) { written in
+      guard let start = written.baseAddress else { return nil }
+      write(time, into: start)
+      return text.elementsEqual(written) ? time : nil
+    }
+  }
+
   /// Parses only what the grammar allows: single spaces, `GMT`, exact letter case. For fields where
   /// an invalid value has its own meaning, such as `Expires` (RFC 9111, section 5.3).
   public static func parseExactly(_ text: String, now: UnixTime = .now) -> UnixTime? {

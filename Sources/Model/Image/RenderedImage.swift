@@ -1,34 +1,57 @@
 // RenderedImage: the properties of an encoded image, and what an imaging worker reports of a job.
 
 /// The properties of an encoded image. The bytes are stored beside it.
+///
+/// Each variant in memory has one, so the numbers are stored in as few bytes as they need.
 public struct RenderedImage: Hashable, Sendable {
-  /// The format of the bytes, one of `ImageFormat.outputs`.
-  public var format: ImageFormat
-  /// The size of one frame, in pixels.
-  public var size: PixelSize
-  /// The number of frames, 1 for a still image. libwebp merges equal consecutive frames into one
-  /// with the sum of their delays.
-  public var frames: Int
   /// Pixels per point, as in `Content-DPR`. Lower than requested if the source had too few pixels
   /// or a limit reduced the result.
   public var density: Double
   /// The size in pixels before a pixel limit or `maxbytes` reduced the result (`X-Scaled-Down`);
   /// `nil` if neither did.
   public var scaledDownFrom: PixelSize?
-  /// The lossy quality, 1–100, if `maxbytes` determined it (`X-Quality`).
-  public var quality: Int?
+  /// The format of the bytes, one of `ImageFormat.outputs`.
+  public var format: ImageFormat
+  private var storedQuality: UInt8?
+  private var storedWidth: UInt32
+  private var storedHeight: UInt32
+  private var storedFrames: UInt32
 
-  /// Creates the properties of an image, by default a still one that no limit changed.
+  /// Creates the properties of an image, by default a still one that no limit changed. Clamps numbers
+  /// to what their properties can have.
   public init(
     format: ImageFormat, size: PixelSize, frames: Int = 1, density: Double,
     scaledDownFrom: PixelSize? = nil, quality: Int? = nil
   ) {
-    self.format = format
-    self.size = size
-    self.frames = frames
     self.density = density
     self.scaledDownFrom = scaledDownFrom
-    self.quality = quality
+    self.format = format
+    storedQuality = quality.map(UInt8.init(clamping:))
+    storedWidth = UInt32(clamping: size.width)
+    storedHeight = UInt32(clamping: size.height)
+    storedFrames = UInt32(clamping: frames)
+  }
+
+  /// The size of one frame, in pixels, each side 0 to 2^32 - 1.
+  public var size: PixelSize {
+    get { PixelSize(width: Int(storedWidth), height: Int(storedHeight)) }
+    set {
+      storedWidth = UInt32(clamping: newValue.width)
+      storedHeight = UInt32(clamping: newValue.height)
+    }
+  }
+
+  /// The number of frames, 1 for a still image, at most 2^32 - 1. libwebp merges equal consecutive
+  /// frames into one with the sum of their delays.
+  public var frames: Int {
+    get { Int(storedFrames) }
+    set { storedFrames = UInt32(clamping: newValue) }
+  }
+
+  /// The lossy quality, 1–100, if `maxbytes` determined it (`X-Quality`).
+  public var quality: Int? {
+    get { storedQuality.map(Int.init) }
+    set { storedQuality = newValue.map(UInt8.init(clamping:)) }
   }
 }
 

@@ -3,23 +3,12 @@
 import Platform
 import Synchronization
 
-/// The metadata of a variant.
+/// The metadata of a variant. The order of the properties leaves few gaps in memory.
 public struct VariantInfo: Hashable, Sendable {
   /// What the bytes are.
   public var content: VariantContent
-  /// The strong validator (RFC 9110, section 8.8.3), with its quotes.
-  public var etag: String
-  /// The origin's `Last-Modified`, if valid.
-  public var lastModified: String?
-  /// The freshness of the source, limited by the watermark's.
-  public var freshness: Freshness
-  /// The version of the source, 0 if unknown. A variant is revalidated only with a source of the
-  /// same version.
-  public var sourceVersion: UInt64
-  /// The version of the watermark, 0 without one.
-  public var watermarkVersion: UInt64
-  /// The generation of the source; see `PurgeList`.
-  public var generation: Int
+  /// The strong validator.
+  public var etag: EntityTag
   /// Whether the source has damage that the decoder tolerated (`X-Damaged`). Damaged variants are
   /// never stored on disk.
   public var isDamaged = false
@@ -29,10 +18,21 @@ public struct VariantInfo: Hashable, Sendable {
   /// Whether the source or the watermark is this machine's alone: an upload, or a local file. Other machines may have
   /// another image there, so such a variant is not shared.
   public var isLocal = false
+  /// The origin's `Last-Modified`, if valid.
+  public var lastModified: UnixTime?
+  /// The freshness of the source, limited by the watermark's.
+  public var freshness: Freshness
+  /// The version of the source, 0 if unknown. A variant is revalidated only with a source of the
+  /// same version.
+  public var sourceVersion: UInt64
+  /// The version of the watermark, 0 without one.
+  public var watermarkVersion: UInt64
+  /// The generation of the source; see `PurgeList`.
+  public var generation: Int
 
   /// Creates the metadata of a variant.
   public init(
-    _ content: VariantContent, etag: String, lastModified: String? = nil, freshness: Freshness,
+    _ content: VariantContent, etag: EntityTag, lastModified: UnixTime? = nil, freshness: Freshness,
     sourceVersion: UInt64 = 0, watermarkVersion: UInt64 = 0, generation: Int = 0
   ) {
     self.content = content

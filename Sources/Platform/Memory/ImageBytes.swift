@@ -15,12 +15,12 @@ public final class ImageBytes: @unchecked Sendable {
   public let count: Int
   /// Bytes of memory that the object holds, beside itself; more than `count` if it keeps a part of what was read.
   public let heldBytes: Int
-  /// The mapping for `munmap`; `nil` if the bytes were copied.
-  private let mapping: UnsafeMutableRawBufferPointer?
-  /// The allocation; `nil` if the bytes are mapped.
-  private let allocation: UnsafeMutableRawPointer?
   /// What the bytes count against, as long as this object exists.
   private let lease: ByteLease?
+  /// The number of bytes of the allocation or mapping in front of `baseAddress`.
+  private let offset: UInt32
+  /// Whether the bytes are mapped, and not copied.
+  private let isMapped: Bool
 
   /// The minimum size, in bytes, of a file that is mapped instead of copied.
   public static let mappingThreshold = 1 << 20
@@ -34,8 +34,8 @@ public final class ImageBytes: @unchecked Sendable {
     baseAddress = UnsafeRawPointer(memory)
     count = bytes.count
     heldBytes = bytes.count
-    mapping = nil
-    allocation = memory
+    offset = 0
+    isMapped = false
     self.lease = lease
   }
 
@@ -44,7 +44,8 @@ public final class ImageBytes: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - lease: what the bytes count against; `nil` for nothing.
-  ///   - fill: writes the bytes. The returned range must lie in the buffer and be initialized.
+  ///   - fill: writes the bytes. The returned range must lie in the buffer, start in its first 4 GiB
+  ///     and be initialized.
   public init?(
     capacity: Int, lease: ByteLease?, filling fill: (UnsafeMutableRawBufferPointer) -> Range<Int>?
   ) {
@@ -57,8 +58,8 @@ public final class ImageBytes: @unchecked Sendable {
     baseAddress = UnsafeRawPointer(memory + kept.lowerBound)
     count = kept.count
     heldBytes = capacity
-    mapping = nil
-    allocation = memory
+    offset = UInt32(kept.lowerBound)
+    isMapped = false
     self.lease = lease
   }
 
@@ -84,8 +85,8 @@ public final class ImageBytes: @unchecked Sendable {
         start != MAP_FAILED
       else { throw SystemError() }
       baseAddress = UnsafeRawPointer(start) + slack
-      mapping = UnsafeMutableRawBufferPointer(start: start, count: length)
-      allocation = nil
+      offset = UInt32(slack)
+      isMapped = true
     } else {
       let memory = UnsafeMutableRawPointer.allocate(byteCount: max(region.count, 1), alignment: 16)
       var done = 0
@@ -101,8 +102,8 @@ public final class ImageBytes: @unchecked Sendable {
         done += read
       }
       baseAddress = UnsafeRawPointer(memory)
-      mapping = nil
-      allocation = memory
+      offset = 0
+      isMapped = false
     }
     count = region.count
     heldBytes = region.count
@@ -124,8 +125,8 @@ public final class ImageBytes: @unchecked Sendable {
   }
 
   deinit {
-    if let mapping { munmap(mapping.baseAddress, mapping.count) }
-    allocation?.deallocate()
+    let start = UnsafeMutableRawPointer(mutating: baseAddress - Int(offset))
+    if isMapped { munmap(start, count + Int(offset)) } else { start.deallocate() }
   }
 
   /// Calls `body` with the bytes, which are valid during the call.

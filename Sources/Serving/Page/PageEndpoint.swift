@@ -42,7 +42,7 @@ extension RequestContext {
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
     head.add("Content-Type", value: file.type.description)
     head.add("Cache-Control", value: "no-cache")
-    head.add("ETag", value: file.etag)
+    head.add("ETag", value: file.etag.description)
     head.add("Content-Security-Policy", value: PageFile.contentSecurityPolicy)
     head.add("Referrer-Policy", value: "no-referrer")
     addCommon(to: &head, vary: nil)

@@ -10,7 +10,7 @@ struct PageFile: Sendable {
   /// The media type.
   let type: StaticString
   /// A strong validator of the bytes.
-  let etag: String
+  let etag: EntityTag
   let bytes: ImageBytes
 
   init(_ bytes: ImageBytes, type: StaticString) {
@@ -20,7 +20,7 @@ struct PageFile: Sendable {
       G_CHECKSUM_SHA256, bytes.baseAddress.assumingMemoryBound(to: guchar.self),
       gsize(bytes.count))
     defer { g_free(digest) }
-    etag = "\"" + String((digest.map { String(cString: $0) } ?? "").prefix(32)) + "\""
+    etag = EntityTag("\"\((digest.map { String(cString: $0) } ?? "").prefix(32))\"")
   }
 
   /// What the page may load and do: its own files, images and requests to its own server. No text becomes markup

@@ -18,15 +18,14 @@ enum Preconditions {
       return isNotModified(etag: info.etag, ifNoneMatch: ifNoneMatch)
     }
     guard let ifModifiedSince, let since = HTTPDate.parse(ifModifiedSince),
-      let lastModified = info.lastModified.flatMap({ HTTPDate.parse($0) })
+      let lastModified = info.lastModified
     else { return false }
     return lastModified <= since
   }
 
   /// Returns whether a list of entity tags, or `*`, contains the tag.
-  static func isNotModified(etag: String, ifNoneMatch: UnsafeRawBufferPointer) -> Bool {
-    var etag = etag
-    return etag.withUTF8 { matches(ifNoneMatch, etag: UnsafeRawBufferPointer($0)) }
+  static func isNotModified(etag: EntityTag, ifNoneMatch: UnsafeRawBufferPointer) -> Bool {
+    etag.withUTF8 { matches(ifNoneMatch, etag: UnsafeRawBufferPointer($0)) }
   }
 
   /// Parses the list tag by tag, because quotes may contain commas and blanks.

@@ -32,8 +32,7 @@ extension ResponseHead {
     }
     appendControlRest(freshness, isExpiring: false)
     add("Content-Type", value: info.content.mediaType)
-    add("ETag", value: info.etag)
-    if let lastModified = info.lastModified { add("Last-Modified", value: lastModified) }
+    addValidators(of: info)
     if let image = info.image {
       append("\r\nContent-DPR: ")
       if image.density == 1 { append("1") } else { append(Self.decimal(image.density)) }

@@ -107,13 +107,16 @@ struct ResponseHead {
   /// Adds a field. Drops a value with control characters, which could inject other fields.
   mutating func add(_ name: StaticString, value: String) {
     var value = value
-    value.withUTF8 { value in
-      guard !value.isEmpty, !value.contains(where: { $0 < 0x20 || $0 == 0x7f }) else { return }
-      append("\r\n")
-      append(name)
-      append(": ")
-      bytes.append(contentsOf: value)
-    }
+    value.withUTF8 { add(name, value: $0) }
+  }
+
+  /// Adds a field. Drops a value with control characters, which could inject other fields.
+  private mutating func add(_ name: StaticString, value: UnsafeBufferPointer<UInt8>) {
+    guard !value.isEmpty, !value.contains(where: { $0 < 0x20 || $0 == 0x7f }) else { return }
+    append("\r\n")
+    append(name)
+    append(": ")
+    bytes.append(contentsOf: value)
   }
 
   /// Appends a text without control characters. Unlike `+=` with a string's bytes, this is one copy.
@@ -228,8 +231,7 @@ extension ResponseHead {
   /// `Cache-Control`.
   mutating func add(info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus) {
     add("Content-Type", value: info.content.mediaType)
-    add("ETag", value: info.etag)
-    if let lastModified = info.lastModified { add("Last-Modified", value: lastModified) }
+    addValidators(of: info)
     if let image = info.image {
       add("Content-DPR", value: Self.decimal(image.density))
       if let size = image.scaledDownFrom { add("X-Scaled-Down", value: size.description) }
@@ -243,6 +245,17 @@ extension ResponseHead {
         value: ContentDisposition.inline(source: source, format: image.format))
     }
     add("Content-Security-Policy", value: Self.contentSecurityPolicy)
+  }
+
+  /// Adds `ETag` and `Last-Modified`.
+  mutating func addValidators(of info: VariantInfo) {
+    info.etag.withUTF8 { add("ETag", value: $0) }
+    guard let lastModified = info.lastModified else { return }
+    withUnsafeTemporaryAllocation(of: UInt8.self, capacity: HTTPDate.length) { text in
+      guard let start = text.baseAddress else { return }
+      HTTPDate.write(lastModified, into: start)
+      add("Last-Modified", value: UnsafeBufferPointer(text))
+    }
   }
 
   /// Adds `Age` and `Cache-Control`. Downstream shared caches keep the image as long as this cache

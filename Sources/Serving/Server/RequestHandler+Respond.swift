@@ -17,7 +17,7 @@ extension RequestHandler {
   }
 
   /// Whether the client already has the bytes of the entity tag.
-  func isNotModified(etag: String, on connection: OpaquePointer) -> Bool {
+  func isNotModified(etag: EntityTag, on connection: OpaquePointer) -> Bool {
     Self.field("If-None-Match", on: connection).map {
       Preconditions.isNotModified(
         etag: etag, ifNoneMatch: UnsafeRawBufferPointer(start: $0, count: strlen($0)))

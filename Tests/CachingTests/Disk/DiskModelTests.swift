@@ -152,7 +152,7 @@ import Testing
               await tier.clean()
             default:
               if let variant = await tier.variant(for: Sample.variantKey(number)) {
-                let seed = Int(variant.info.etag) ?? -1
+                let seed = Int(variant.info.etag.description) ?? -1
                 #expect(variant.bytes == Sample.bytes(variant.body.count, seed: seed))
               }
             }

@@ -122,7 +122,7 @@ struct S3FIFOQueueTests {
     var random = SeededGenerator(seed: UInt64(seed))
     var queue = S3FIFOQueue()
     var naive = Naive()
-    var kept: [Int: (entry: MemoryEntry, slot: Int)] = [:]
+    var kept: [Int: (entry: MemoryEntry, slot: S3FIFOQueue.Slot)] = [:]
     var names: [CacheKey: Int] = [:]
     var evictions = 0
     for step in 0..<20_000 {

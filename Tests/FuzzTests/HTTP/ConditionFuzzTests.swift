@@ -22,10 +22,11 @@ import Testing
     }
   }
 
-  @Test func `a tag matches if the list has it`() throws {
-    let tag = "\"0123456789abcdef\""
+  /// A tag that is stored as text, and one that is stored as a digest.
+  @Test(arguments: ["\"0123456789abcdef\"", "\"0123456789abcdef0123456789abcdef\""])
+  func `a tag matches if the list has it`(tag: String) throws {
     let info = VariantInfo(
-      .sourceDescription, etag: tag,
+      .sourceDescription, etag: EntityTag(tag),
       freshness: Freshness(receivedAt: UnixTime(seconds: 0), lifetime: 0))
     let words = [
       tag, tag, "W/" + tag, "\"", "\"\"", "\"a\"", "W/\"a\"", "W/", "w/", "*", ",", ", ", " ",

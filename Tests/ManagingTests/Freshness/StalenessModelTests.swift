@@ -129,7 +129,7 @@ private struct Model {
 
   /// Returns the number of the bytes of a variant, which the origin encodes in their date.
   private func bytes(of variant: Variant) -> Int {
-    variant.info.lastModified.flatMap { HTTPDate.parse($0) }?.seconds ?? -1
+    variant.info.lastModified?.seconds ?? -1
   }
 
   private func outcome(of request: ImageRequest) async -> Outcome {

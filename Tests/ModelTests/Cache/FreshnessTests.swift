@@ -51,6 +51,27 @@ struct FreshnessTests {
     #expect(!damaged.mayBeServedWhileRevalidating(at: end) && !damaged.mayBeServedOnError(at: end))
   }
 
+  @Test(arguments: [
+    (.min, 0, 0), (-1, 0, 0), (Freshness.unlimited, Freshness.unlimited, Freshness.unlimited),
+    (1 << 40, Int(UInt32.max), 1 << 40), (.max, Int(UInt32.max), 1 << 40),
+  ])
+  func `times outside their ranges are clamped`(seconds: Int, time: Int, age: Int) {
+    let freshness = Freshness(
+      receivedAt: UnixTime(seconds: 100), initialAge: seconds, lifetime: seconds,
+      staleWhileRevalidate: seconds, staleIfError: seconds, clientLifetime: seconds,
+      clientTime: seconds)
+    #expect(freshness.initialAge == age)
+    let times = [
+      freshness.lifetime, freshness.staleWhileRevalidate, freshness.staleIfError,
+      freshness.clientLifetime, freshness.clientTime,
+    ]
+    #expect(times == Array(repeating: time, count: 5))
+    let equal = Freshness(
+      receivedAt: UnixTime(seconds: 100), initialAge: age, lifetime: time,
+      staleWhileRevalidate: time, staleIfError: time, clientLifetime: time, clientTime: time)
+    #expect(freshness == equal)
+  }
+
   @Test func `combined freshness expires with the first to expire`() {
     // Given
     let long = Freshness(

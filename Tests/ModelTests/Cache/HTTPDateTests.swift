@@ -59,4 +59,29 @@ struct HTTPDateTests {
       #expect(HTTPDate.parse(HTTPDate.text(of: time), now: Self.now) == time)
     }
   }
+
+  private func written(_ text: String) -> UnixTime? {
+    Array(text.utf8).withUnsafeBytes { HTTPDate.parseWritten($0) }
+  }
+
+  @Test func `a date that was written is read back`() {
+    for seconds in stride(from: -62_167_219_200, through: 253_402_300_799, by: 86_399 * 997) {
+      let time = UnixTime(seconds: seconds)
+      #expect(written(HTTPDate.text(of: time)) == time)
+    }
+    for seconds in [Int.min, -62_167_219_201, 253_402_300_800, .max] {
+      let clamped = written(HTTPDate.text(of: UnixTime(seconds: seconds)))
+      #expect(clamped?.seconds == (seconds < 0 ? -62_167_219_200 : 253_402_300_799))
+    }
+  }
+
+  @Test(arguments: [
+    "", "Sun, 06 Nov 1994 08:49:37 GMT ", "Sun, 06 Nov 1994 08:49:37 UTC",
+    "Mon, 06 Nov 1994 08:49:37 GMT", "sun, 06 nov 1994 08:49:37 gmt",
+    "Sun, 06 Nov 1994 08:49:60 GMT", "Sun, 06 Nov 1994 24:49:37 GMT",
+    "Sun, 36 Nov 1994 08:49:37 GMT", "Sun, 06 Nox 1994 08:49:37 GMT",
+    "Sun, p6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov ???? 08:49:37 GMT",
+    "Sunday, 06-Nov-94 08:49:37 GM",
+  ])
+  func `a date in another form was not written`(text: String) { #expect(written(text) == nil) }
 }

@@ -33,6 +33,19 @@ struct ImageBytesTests {
     #expect(read.withUnsafeBytes { Array($0) } == Array(original[33...]))
   }
 
+  @Test(arguments: [0..<100, 0..<0, 100..<100, 7..<50, 99..<100])
+  func `a part of what was read is kept with the memory of the whole`(part: Range<Int>) throws {
+    for _ in 0..<1_000 {
+      let kept = try #require(
+        ImageBytes(capacity: 100, lease: nil) { buffer in
+          buffer.copyBytes(from: bytes(100))
+          return part
+        })
+      #expect(kept.withUnsafeBytes { Array($0) } == Array(bytes(100)[part]))
+      #expect(kept.count == part.count && kept.heldBytes == 100)
+    }
+  }
+
   @Test(arguments: [100, ImageBytes.mappingThreshold * 2])
   func `a file shorter than its region is an error`(count: Int) throws {
     let short = try region(of: bytes(50), count: count)

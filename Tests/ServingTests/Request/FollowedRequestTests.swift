@@ -114,7 +114,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
     try await withServer(provider, configure: { $0.corsOrigins = pages }) { server in
       let clients = try (0..<6).map { _ in try HTTPClient(port: server.port) }
       for (number, client) in clients.enumerated() {
-        let tag = number >= 4 ? variant.info.etag : "\"other\""
+        let tag = number >= 4 ? variant.info.etag.description : "\"other\""
         try client.send(
           HTTPClient.text(
             "GET", target: imageTarget,

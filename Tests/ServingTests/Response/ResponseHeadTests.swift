@@ -83,4 +83,20 @@ import Testing
     // A density is never 0, however small.
     #expect(ResponseHead.decimal(0.000_1) == "0.001")
   }
+
+  @Test(arguments: [
+    (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"), (.min, "Sat, 01 Jan 0000 00:00:00 GMT"),
+    (.max, "Fri, 31 Dec 9999 23:59:59 GMT"),
+  ])
+  func `validators are sent as tag and date`(seconds: Int, date: String) throws {
+    for tag in ["\"0123456789abcdef0123456789abcdef\"", "\"e\""] {
+      var info = makeInfo()
+      info.etag = EntityTag(tag)
+      info.lastModified = UnixTime(seconds: seconds)
+      var head = ResponseHead()
+      head.addValidators(of: info)
+      #expect(
+        String(decoding: head.bytes, as: UTF8.self) == "\r\nETag: \(tag)\r\nLast-Modified: \(date)")
+    }
+  }
 }

@@ -97,6 +97,14 @@ private struct NoSpans: SpanSink {
       method, target: imageTarget, header: header, status: status)
   }
 
+  @Test(.enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"))
+  func `a thousand hits of a client that has the image allocate nothing`() async throws {
+    let digest = "\"0123456789abcdef0123456789abcdef\""
+    try await expectNoAllocation(
+      "GET", target: imageTarget, header: "If-None-Match: \(digest)\r\n", status: 304,
+      etag: EntityTag(digest))
+  }
+
   @Test(
     .enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"),
     arguments: [false, true])
@@ -136,7 +144,7 @@ private struct NoSpans: SpanSink {
 
   private func expectNoAllocation(
     _ method: String, target: String, header: String, status: Int, follows: Bool = false,
-    exports: Bool = false, trusts: Bool = false
+    exports: Bool = false, trusts: Bool = false, etag: EntityTag = makeInfo().etag
   ) async throws {
     let provider = CountingProvider()
     // The age has three digits for the whole test: one more digit requires a new head.
@@ -153,7 +161,9 @@ private struct NoSpans: SpanSink {
       },
     ]
     for request in [plain, plain.accepting([.avif, .webp])] + hinted {
-      let variant = makeVariant(request.key, info: makeInfo(receivedAgo: 100))
+      var info = makeInfo(receivedAgo: 100)
+      info.etag = etag
+      let variant = makeVariant(request.key, info: info)
       // The first hit ends the deferral. All hits are counted.
       variant.deferStoring()
       variant.countHits(100_000)

@@ -53,8 +53,8 @@ struct EntryMetadata: Equatable {
     case .variant(let info):
       writer.add(Tag.freshness.rawValue, info.freshness)
       writer.add(info.content)
-      writer.add(Tag.etag.rawValue, info.etag)
-      writer.add(Tag.lastModified.rawValue, info.lastModified)
+      writer.add(info.etag)
+      writer.add(Tag.lastModified.rawValue, info.lastModified.map(HTTPDate.text))
       writer.add(
         Tag.sourceVersion.rawValue, unlessZero: Int(truncatingIfNeeded: info.sourceVersion))
       writer.add(
@@ -95,8 +95,8 @@ struct EntryMetadata: Equatable {
     var frames: Int?
     var density: Double?
     var quality: Int?
-    var etag: String?
-    var lastModified: String?
+    var etag: EntityTag?
+    var lastModified: UnixTime?
     var version: UInt64 = 0
     var watermarkVersion: UInt64 = 0
     var generation = 0
@@ -114,8 +114,8 @@ struct EntryMetadata: Equatable {
       case .frames: frames = field.integer(at: 0).map { min(max($0, 1), Int(Int32.max)) }
       case .density: density = field.density
       case .scaledDownFrom: scaledDownFrom = field.pixelSize(upTo: .max)
-      case .etag: etag = field.text
-      case .lastModified: lastModified = field.text
+      case .etag: etag = EntityTag(utf8: field.bytes)
+      case .lastModified: lastModified = field.date
       case .sourceVersion: version = UInt64(truncatingIfNeeded: field.integer(at: 0) ?? 0)
       case .watermarkVersion:
         watermarkVersion = UInt64(truncatingIfNeeded: field.integer(at: 0) ?? 0)
@@ -178,6 +178,10 @@ private struct FieldWriter {
     text.withUTF8 { add(tag, UnsafeRawBufferPointer($0)) }
   }
 
+  mutating func add(_ etag: EntityTag) {
+    etag.withUTF8 { add(EntryMetadata.Tag.etag.rawValue, UnsafeRawBufferPointer($0)) }
+  }
+
   mutating func add(_ tag: UInt8, _ numbers: [Int]) {
     numbers.map { $0.littleEndian }.withUnsafeBytes { add(tag, $0) }
   }
@@ -226,6 +230,9 @@ private struct FieldReader {
     let bytes: UnsafeRawBufferPointer
 
     var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    /// A date in the form that is written; an invalid one is absent.
+    var date: UnixTime? { HTTPDate.parseWritten(bytes) ?? HTTPDate.parse(text) }
 
     func integer(at index: Int) -> Int? {
       guard bytes.count >= (index + 1) * 8 else { return nil }
