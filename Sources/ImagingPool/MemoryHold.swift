@@ -1,5 +1,6 @@
 // MemoryHold: holds a worker to the memory that its job was admitted with.
 
+import ImagingWire
 import Model
 import Platform
 
@@ -9,7 +10,7 @@ extension WorkerSlot {
   ///
   /// - Returns: whether the worker has less than its whole memory for the job.
   func hold(_ worker: WorkerProcess, for id: UInt64, _ job: ImageJob) -> Bool {
-    let bytes = admittedBytes(id).flatMap { job.mayMakeGIF ? nil : $0 }
+    let bytes = admittedBytes(id).flatMap { job.mayFindColours(configuration.limits) ? nil : $0 }
     do throws(SystemError) {
       try worker.holdMemory(
         to: bytes.map { $0 + configuration.memorySlack },
@@ -40,10 +41,13 @@ extension WorkerSlot {
 }
 
 extension ImageJob {
-  /// Whether the result is a GIF, as far as that is known. With less memory libimagequant finds other colours and reports
-  /// no error, so these jobs have the whole memory of a worker.
-  fileprivate var mayMakeGIF: Bool {
-    (transform.output.format ?? RiskyFormats.format(of: file)) == .gif
+  /// Whether libimagequant finds the colours of the result, as far as that is known: for a GIF, and for a PNG of a source
+  /// with a palette. With less memory it finds other colours and reports no error, so these jobs have the whole memory of
+  /// a worker.
+  fileprivate func mayFindColours(_ limits: ImagingLimits) -> Bool {
+    let format = transform.output.format
+    if (format ?? SourceHead.format(of: file)) == .gif { return true }
+    return limits.keepsPalettes && (format ?? .png) == .png && SourceHead.mayHavePalette(file)
   }
 }
 

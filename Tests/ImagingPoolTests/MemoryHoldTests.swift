@@ -199,6 +199,18 @@ struct MemoryHoldTests {
     }
   }
 
+  @Test(arguments: [".png[palette]", ".gif"])
+  func `a PNG of a source with a palette has the whole memory at once`(suffix: String) async throws
+  {
+    let job = try Self.job(Self.scene(suffix), as: .png)
+    let part = 512 << 20
+    try await PoolSupport.withPool(Self.configuration(part: part, slack: 2 << 20 - part)) { pool in
+      let digest = try await pool.process(job).report.digest
+      #expect(try await digest == Self.digest(job))
+      #expect(pool.figures.underestimated == 0)
+    }
+  }
+
   @Test func `a damaged image is found damaged with the whole memory, and once`() async throws {
     let bytes = try Self.scene(".png")
     try await PoolSupport.withPool(Self.configuration(part: 64 << 20)) { pool in

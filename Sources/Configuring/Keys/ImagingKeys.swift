@@ -111,8 +111,8 @@ extension Configuration {
     .boolean(
       "imaging.keep_palettes", at: \.imaging.keepsPalettes,
       purpose:
-        "whether a PNG of a source with a palette has a palette, too: at most 256 colours, less "
-        + "than half of the bytes"),
+        "whether a PNG of a source with a palette has a palette, too, where that saves a tenth of "
+        + "the bytes: at most 256 colours"),
     .integer(
       "imaging.png_effort", at: \.imaging.efforts.png,
       purpose: "zlib's level for PNG; higher: slower, fewer bytes", in: EncoderEfforts.pngRange),

@@ -12,8 +12,7 @@ struct PNGPalette {
 
   /// Counts the colours of an image.
   ///
-  /// Returns `nil` if there are more than `limit`, if the image is not in memory, or if it is grey, which takes no more
-  /// bytes without a palette.
+  /// Returns `nil` if there are more than `limit`, if the image is not in memory, or if it is grey, which stays grey.
   init?(of image: borrowing Image) {
     bands = image.bands
     guard (3...4).contains(bands), image.pixelBytes == bands, let pixels = image.pixels else {
@@ -34,14 +33,15 @@ struct PNGPalette {
       | (bands == 4 ? UInt32(pixel[3]) : 255) << 24
   }
 
-  /// Returns the PNG of the same image with a palette, and with all other chunks.
+  /// Returns the PNG of the image with a palette, and with all other chunks.
   ///
-  /// - Parameter file: The image as a PNG of red, green, blue and perhaps alpha, 8 bits each.
+  /// - Parameters:
+  ///   - file: The image as a PNG of red, green, blue and perhaps alpha, 8 bits each.
+  ///   - image: The image whose colours were counted.
   /// - Returns: `nil` if the file is something else, or if memory is short.
-  func indexed(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
-    guard let parts = PNGParts(file), parts.layout.pixelBytes == bands,
-      let rows = Zlib.inflated(parts.compressed, count: parts.layout.byteCount),
-      let plain = parts.layout.unfiltered(rows)
+  func indexed(_ file: UnsafeRawBufferPointer, of image: borrowing Image) -> [UInt8]? {
+    guard let parts = PNGParts(file), parts.layout.size == image.size,
+      parts.layout.pixelBytes == bands
     else { return nil }
     // Transparent colours come first, because `tRNS` ends with the last of them (11.3.1.1).
     let ordered = colours.list.sorted { ($0 >> 24 == 255 ? 1 : 0) < ($1 >> 24 == 255 ? 1 : 0) }
@@ -51,8 +51,9 @@ struct PNGPalette {
       places[index] = UInt8(place)
     }
     let bits = [1, 2, 4].first { ordered.count <= 1 << $0 } ?? 8
-    guard let packed = packed(plain, parts.layout, bits: bits, places: places),
-      let compressed = Zlib.deflated(packed, level: Self.level)
+    guard
+      let rows = rows(of: image, parts.layout.isInterlaced, bits: bits, places: places),
+      let compressed = Zlib.deflated(rows, level: Self.level)
     else { return nil }
     let palette = ordered.flatMap { colour in
       [0, 8, 16].map { UInt8(truncatingIfNeeded: colour >> $0) }
@@ -65,45 +66,42 @@ struct PNGPalette {
       chunks: [("PLTE", palette)] + (alphas.isEmpty ? [] : [("tRNS", alphas)]))
   }
 
-  /// libdeflate's level, which takes a fraction of the time that zlib takes for as many bytes. Without filters: the number
+  /// libdeflate's level, which takes a fraction of the time that zlib takes for as many bytes. Without filters: the index
   /// of a colour says nothing about its neighbours (12.7).
   private static let level: CInt = 7
 
   /// Returns rows of indices, each with the filter byte 0; `nil` if a pixel has an unknown colour.
   ///
   /// - Parameters:
-  ///   - plain: Rows of samples, each with the filter byte 0.
   ///   - bits: The bits of an index: 1, 2, 4 or 8; the leftmost pixel has the highest (7.2).
   ///   - places: For each colour of the table its index in the palette.
-  private func packed(
-    _ plain: [UInt8], _ layout: PNGLayout, bits: Int, places: [UInt8]
+  private func rows(
+    of image: borrowing Image, _ isInterlaced: Bool, bits: Int, places: [UInt8]
   ) -> [UInt8]? {
+    guard let pixels = image.pixels else { return nil }
+    let size = image.size
     var result: [UInt8] = []
-    result.reserveCapacity(plain.count / bands)
+    result.reserveCapacity(size.pixels * bits / 8 + 2 * size.height)
     var last: (colour: UInt32, place: UInt8)?
-    let isComplete = plain.withUnsafeBufferPointer { plain in
-      guard var pixel = plain.baseAddress else { return true }
-      for pass in layout.passes {
-        let columns = pass.rowBytes / bands
-        for _ in 0..<pass.rows {
-          pixel += 1
-          let start = result.count + 1
-          result.append(contentsOf: repeatElement(0, count: 1 + (columns * bits + 7) / 8))
-          for column in 0..<columns {
-            let colour = Self.colour(pixel, bands: bands)
-            if colour != last?.colour {
-              guard let index = colours.index(of: colour) else { return false }
-              last = (colour, places[index])
-            }
-            let bit = column * bits
-            result[start + bit / 8] |= (last?.place ?? 0) << UInt8(8 - bits - bit % 8)
-            pixel += bands
+    for grid in PNGLayout.grids(isInterlaced: isInterlaced) where grid.x < size.width {
+      let columns = (size.width - grid.x + grid.across - 1) / grid.across
+      for y in stride(from: grid.y, to: size.height, by: grid.down) {
+        // The filter byte and the indices
+        let start = result.count + 1
+        result.append(contentsOf: repeatElement(0, count: 1 + (columns * bits + 7) / 8))
+        let row = pixels + (y * size.width + grid.x) * bands
+        for column in 0..<columns {
+          let colour = Self.colour(row + column * grid.across * bands, bands: bands)
+          if colour != last?.colour {
+            guard let index = colours.index(of: colour) else { return nil }
+            last = (colour, places[index])
           }
+          let bit = column * bits
+          result[start + bit / 8] |= (last?.place ?? 0) << UInt8(8 - bits - bit % 8)
         }
       }
-      return true
     }
-    return isComplete ? result : nil
+    return result
   }
 }
 

@@ -6,11 +6,9 @@ import CDeflate
 struct PNGParts {
   /// The layout of the rows.
   let layout: PNGLayout
-  /// The contents of all `IDAT` chunks.
-  private(set) var compressed: [UInt8] = []
-  /// The bytes before and after these chunks.
-  private let head: ArraySlice<UInt8>
-  private let tail: ArraySlice<UInt8>
+  /// The bytes before the `IDAT` chunks and after them.
+  private let head: [UInt8]
+  private let tail: [UInt8]
 
   /// Finds the chunks. Returns `nil` if one is damaged or unknown to matter for the rows.
   init?(_ file: UnsafeRawBufferPointer) {
@@ -32,21 +30,31 @@ struct PNGParts {
         // These chunks follow each other (5.6).
         guard place == nil || place?.upperBound == start else { return nil }
         place = (place?.lowerBound ?? start)..<chunks.position
-        compressed += chunk.content
       } else if chunk.isOf("IEND") {
         break
       }
     }
     guard let layout, let place, chunks.position == file.count else { return nil }
     self.layout = layout
-    let bytes = Array(file)
-    head = bytes[..<place.lowerBound]
-    tail = bytes[place.upperBound...]
+    head = Array(file[..<place.lowerBound])
+    tail = Array(file[place.upperBound...])
+  }
+
+  /// Returns the rows of the file as a zlib stream: the contents of all `IDAT` chunks.
+  ///
+  /// - Parameter file: The file that the parts are of.
+  func compressed(in file: UnsafeRawBufferPointer) -> [UInt8] {
+    var chunks = PNGChunks(file)
+    var compressed: [UInt8] = []
+    while let chunk = try? chunks.next(), !chunk.isOf("IEND") {
+      if chunk.isOf("IDAT") { compressed += chunk.content }
+    }
+    return compressed
   }
 
   /// Returns the file with other compressed rows, in one chunk.
   func file(with compressed: [UInt8]) -> [UInt8] {
-    Array(head) + Self.chunk("IDAT", compressed) + tail
+    head + Self.chunk("IDAT", compressed) + tail
   }
 
   /// Returns the file with rows of another form.

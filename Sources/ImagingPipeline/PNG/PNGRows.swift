@@ -10,6 +10,8 @@ struct PNGLayout {
   /// The bytes of each row, without the byte of its filter, pass by pass. A PNG that is not
   /// interlaced has one pass.
   let passes: [(rowBytes: Int, rows: Int)]
+  /// Whether the rows come in the passes of Adam7.
+  let isInterlaced: Bool
   /// The bytes of a pixel, at least 1: how far back the filters look.
   let pixelBytes: Int
 
@@ -33,21 +35,25 @@ struct PNGLayout {
     size = PixelSize(width: width, height: height)
     let bits = Int(header[8]) * channels
     pixelBytes = max(bits / 8, 1)
-    // The first pixel and the distance of pixels in each pass of Adam7 (8.1).
-    let grids =
-      header[12] == 0
-      ? [(0, 0, 1, 1)]
-      : [
-        (0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2),
-        (0, 1, 1, 2),
-      ]
-    passes = grids.compactMap { x, y, across, down in
+    isInterlaced = header[12] == 1
+    passes = Self.grids(isInterlaced: isInterlaced).compactMap { x, y, across, down in
       let columns = (width - x + across - 1) / across
       let rows = (height - y + down - 1) / down
       return columns > 0 && rows > 0 ? ((columns * bits + 7) / 8, rows) : nil
     }
     byteCount = passes.reduce(0) { $0 + (1 + $1.rowBytes) * $1.rows }
     guard byteCount <= Self.maximumBytes else { return nil }
+  }
+}
+
+extension PNGLayout {
+  /// Returns the first pixel and the distances of pixels in each pass of Adam7 (8.1), or in the only pass.
+  static func grids(isInterlaced: Bool) -> [(x: Int, y: Int, across: Int, down: Int)] {
+    guard isInterlaced else { return [(0, 0, 1, 1)] }
+    return [
+      (0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2),
+      (0, 1, 1, 2),
+    ]
   }
 }
 

@@ -57,7 +57,7 @@ struct Output {
     efforts = limits.efforts
     reducesColours =
       format == .png && header.hasPalette && limits.keepsPalettes && ImageFormat.gif.isEncodable
-      && size.pixels <= PNGEncoder.maximumPixelsReduced
+      && size.pixels <= PNGEncoder.maximumPixels
     quality = transform.output.qualities[format].map { transform.output.quality ?? $0 }
   }
 }

@@ -176,12 +176,16 @@ public struct Pipeline: Sendable {
     if transform.product.placeholder == nil {
       // The encoders' memory is the variant's; what decoding takes alone is checked first.
       try cost.check(job.limits)
-      // libimagequant finds the palettes of both.
-      let format = output.reducesColours ? .gif : output.format
+      let isSearched = transform.output.maxBytes != nil
       cost.add(
-        encoding: geometry.canvas, frames: frames, as: format,
-        isSearched: transform.output.maxBytes != nil)
-      cost.add(bytesOf: geometry.canvas, frames: frames, as: format, hasAlpha: header.hasAlpha)
+        encoding: geometry.canvas, frames: frames, as: output.format, isSearched: isSearched)
+      var largest = output.format
+      if output.reducesColours {
+        // The PNG is encoded twice, and libimagequant finds its palette as that of a GIF.
+        cost.add(encoding: geometry.canvas, frames: frames, as: .gif, isSearched: isSearched)
+        largest = .gif
+      }
+      cost.add(bytesOf: geometry.canvas, frames: frames, as: largest, hasAlpha: header.hasAlpha)
     }
     try job.admit(cost)
     let loaded = try loader.load(for: geometry, frames: frames)

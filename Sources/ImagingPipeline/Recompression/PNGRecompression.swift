@@ -13,7 +13,7 @@ enum PNGRecompression {
   ///   short.
   static func smaller(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
     guard let parts = PNGParts(file), MemoryLeft.hasPlenty(for: 4 * parts.layout.byteCount),
-      let rows = Zlib.inflated(parts.compressed, count: parts.layout.byteCount),
+      let rows = Zlib.inflated(parts.compressed(in: file), count: parts.layout.byteCount),
       let plain = parts.layout.unfiltered(rows)
     else { return nil }
     guard let best = best(of: rows, plain: plain, parts.layout),

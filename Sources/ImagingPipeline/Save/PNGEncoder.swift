@@ -15,21 +15,21 @@ struct PNGEncoder {
   /// Whether an image with more colours than a palette holds is reduced to a palette.
   let reducesColours: Bool
 
-  /// Larger images are never reduced to a palette: it takes libimagequant four times as long as the PNG.
-  static let maximumPixelsReduced = 4_000_000
+  /// Larger images have no palette: it takes libimagequant four times as long as the PNG.
+  static let maximumPixels = 4_000_000
   /// The part of the bytes that a reduced image may take, in tenths. What saves less is not worth the colours.
   private static let tenthsWorth = 9
 
   /// Encodes an image in sRGB or grey.
   func encode(_ image: borrowing Image) throws(ImageError) -> GLibBytes {
     let all = try withAllColours(image)
+    guard image.size.pixels <= Self.maximumPixels, image.bands > 2 else { return all }
     if let palette = PNGPalette(of: image) {
-      guard let indexed = all.withUnsafeBytes({ palette.indexed($0) }), indexed.count < all.count
-      else { return all }
+      let indexed = all.withUnsafeBytes { palette.indexed($0, of: image) }
+      guard let indexed, indexed.count < all.count else { return all }
       return try GLibBytes(copying: indexed)
     }
-    // Grey has no more than 256 levels.
-    guard reducesColours, image.bands > 2 else { return all }
+    guard reducesColours else { return all }
     let reduced = try withReducedColours(image)
     return 10 * reduced.count < Self.tenthsWorth * all.count ? reduced : all
   }

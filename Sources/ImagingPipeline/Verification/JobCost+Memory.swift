@@ -95,7 +95,13 @@ extension JobCost {
   mutating func add(bytesOf size: PixelSize, frames: Int, as format: ImageFormat, hasAlpha: Bool) {
     let pixels = Double(size.pixels) * Double(frames) * (hasAlpha ? 4 / 3 : 1)
     bytes += Int(min(pixels * Self.bytesOfEncoding(format), 1e15))
+    if format == .png, size.pixels <= PNGEncoder.maximumPixels {
+      bytes += size.pixels * Self.bytesOfPalette
+    }
   }
+
+  /// Bytes of a pixel for a PNG with a palette: its indices, compressed, in a file, and that file for libvips.
+  private static let bytesOfPalette = 4
 
   /// Bytes to encode a pixel of three samples, measured: docs/decisions/006-measurements-behind-constants.md.
   private static func bytesOfEncoding(_ format: ImageFormat) -> Double {

@@ -1,6 +1,5 @@
 // DerivationCandidates: lists cached variants that smaller variants can be derived from.
 
-import Glibc
 import Model
 import Platform
 
@@ -54,8 +53,8 @@ struct DerivationCandidates {
 }
 
 extension Variant.Body {
-  /// Whether the pixels of this PNG are indices of a palette, for which colours may have been lost. May read a byte of
-  /// a file.
+  /// Whether the pixels of this PNG are indices of a palette, for which colours may have been lost. A file that would
+  /// have to be waited for counts as one.
   fileprivate var hasPalette: Bool {
     // The colour type in `IHDR` (PNG, third edition, 11.2.1).
     let place = 25
@@ -64,7 +63,12 @@ extension Variant.Body {
       return bytes.withUnsafeBytes { $0.count > place && $0[place] == 3 }
     case .file(let region):
       var type: UInt8 = 0
-      return pread(region.descriptor, &type, 1, off_t(region.offset + place)) == 1 && type == 3
+      let access = FileAccess()
+      let read = region.isInMemory ? access.read : access.readAtOnce
+      let count = withUnsafeMutableBytes(of: &type) {
+        read(region.descriptor, $0, region.offset + place)
+      }
+      return count != 1 || type == 3
     }
   }
 }

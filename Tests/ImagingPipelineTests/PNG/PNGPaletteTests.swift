@@ -59,7 +59,7 @@ import Testing
           #expect(png.count <= all.count)
           #expect(png[28] == (isInterlaced ? 1 : 0))
           if count == 257 { #expect(png == all) }
-          if size.height > 3, (4...16).contains(count) { #expect(png[25] == 3) }
+          if size.height > 3, (4..<257).contains(count) { #expect(png[25] == 3) }
           if png[25] == 3 { #expect(Int(png[24]) == Self.bits(of: count)) }
           #expect(try Pixels(decoding: png).values == pixels.values)
         }
@@ -95,6 +95,13 @@ import Testing
     #expect(try Pixels(decoding: png).values == pixels.values)
   }
 
+  @Test func `an image above four megapixels has all samples`() throws {
+    for (height, type) in [(2_000, UInt8(3)), (2_001, 2)] {
+      let png = try Self.encoded(Pixels(width: 2_000, height: height, color: [200, 30, 30]))
+      #expect(png[25] == type)
+    }
+  }
+
   @Test func `grey images have no palette`() throws {
     for bands in [1, 2] {
       let pixels = Pixels(width: 90, height: 90, bands: bands) { x, _ in
@@ -107,7 +114,7 @@ import Testing
   }
 
   @Test(arguments: 0..<60 as Range<UInt64>)
-  func `another file than that of the image gets no palette`(seed: UInt64) throws {
+  func `a file of another form gets no palette`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let size = PixelSize(width: 20, height: 15)
     let pixels = Self.image(of: 5, bands: 3, size: size, &random)
@@ -119,13 +126,14 @@ import Testing
       Issue.record("no palette")
       return
     }
-    let indexed = { (png: [UInt8]) in png.withUnsafeBytes { palette.indexed($0) } }
+    let indexed = { (png: [UInt8]) in png.withUnsafeBytes { palette.indexed($0, of: image) } }
     let png = try TestImages.encode(pixels, as: ".png")
     #expect(indexed(png) != nil)
-    // Other colours, other samples, and damage
-    let others = try [(6, 3), (5, 4)].map { count, bands in
-      try TestImages.encode(
-        Self.image(of: count, bands: bands, size: size, &random), as: ".png")
+    // Another size, other samples, a palette, and damage
+    let others = try [(3, 21, ".png"), (4, 20, ".png"), (3, 20, ".png[palette]")].map {
+      bands, width, suffix in
+      let size = PixelSize(width: width, height: 15)
+      return try TestImages.encode(Self.image(of: 5, bands: bands, size: size, &random), as: suffix)
     }
     var damaged = png
     damaged[random.number(8...png.count - 1)] ^= 1 << UInt8(random.number(0...7))

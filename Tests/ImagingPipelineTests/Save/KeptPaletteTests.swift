@@ -128,6 +128,18 @@ import Testing
     }
   }
 
+  @Test func `metadata is kept beside a palette`() throws {
+    let source = try TestImages.described(width: 60, height: 40, as: ".png[palette]")
+    let made = try Made(source) {
+      $0.format = .png
+      $0.stripsMetadata = false
+    }
+    #expect(made.bytes[25] == 3)
+    let found = try TestImages.metadata(of: made.bytes)
+    #expect(try #require(found["exif-data"]).contains(TestImages.exifMark))
+    #expect(try #require(found["xmp-data"]).contains(TestImages.xmpMark))
+  }
+
   @Test func `a source without a palette loses no colour`() throws {
     let scene = Pixels.scene(width: 240, height: 160)
     let source = try TestImages.encode(scene, as: ".png")
