@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -31,24 +32,29 @@ def part_of(file: str, library: str) -> str:
         return "kernel"
     if file.startswith(library):
         return "library"
-    if file in ("pictor-imager", "libvips.so.42") or file.startswith(("liborc", "[JIT]", "perf-")):
+    # libvips compiles its loops by liborc.
+    if file.startswith(("pictor-imager", "libvips", "liborc", "[JIT]", "perf-")):
         return "own"
     return "rest"
 
 
 def profile(server: Process, run, file: Path):
     """Runs while perf(1) takes samples of a server and its workers; the result, and the share of each file."""
-    pids = ",".join(map(str, server.tree()))
-    perf = subprocess.Popen(
-        ["perf", "record", "--quiet", "--freq", "499", "--output", file, "--pid", pids],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    # A worker that was replaced meanwhile is none that perf can follow.
+    for _ in range(3):
+        perf = subprocess.Popen(
+            ["perf", "record", "--quiet", "--freq", "499", "--output", file, "--pid", ",".join(map(str, server.tree()))],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        time.sleep(0.3)
+        if perf.poll() is None:
+            break
     measured = run()
     perf.terminate()
-    perf.wait(60)
+    _, trouble = perf.communicate(timeout=60)
     report = output_of("perf", "report", "--input", file, "--stdio", "--sort", "dso", "--quiet")
     shares = {match[2]: float(match[1]) / 100 for line in report.splitlines() if (match := LINE.match(line))}
     if not shares:
-        raise Failure("perf has no samples")
+        raise Failure(f"perf has no samples: {trouble.strip()[-200:]}")
     return measured, shares
 
 
