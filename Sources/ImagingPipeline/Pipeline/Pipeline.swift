@@ -240,13 +240,15 @@ public struct Pipeline: Sendable {
     }
     // The whole source is decoded at this point, so its bytes are known to be intact.
     var encodedFormat = output.format
+    var isEncodedHere = true
     if let own,
       lossless.isBetter(own, than: encoded, within: transform.output.maxBytes ?? maximumBytes)
     {
       encoded = Encoded(bytes: try GLibBytes(copying: own), size: geometry.canvas, quality: nil)
       encodedFormat = header.format
+      isEncodedHere = false
     }
-    try encoded.check(as: encodedFormat)
+    try encoded.check(as: encodedFormat, isEncodedHere: isEncodedHere)
     watch.finish(\.encode)
     return EncodedImage(
       encoded, format: encodedFormat, frames: frames, geometry: geometry, timings: watch.timings)
