@@ -103,7 +103,7 @@ public enum HTTPDate {
     let days = daysSinceEpoch(year: number(12..<16), month: month + 1, day: number(5..<7))
     let time = UnixTime(
       seconds: days * 86_400 + number(17..<19) * 3_600 + number(20..<22) * 60 + number(23..<25))
-    // Whatever the other bytes are, a date of another form is written differently.
+    // The other bytes are compared by writing the date again: a date of another form is written differently.
     return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: length) { written in
       guard let start = written.baseAddress else { return nil }
       write(time, into: start)
