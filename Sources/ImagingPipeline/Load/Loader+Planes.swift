@@ -1,10 +1,10 @@
-// Loader+Planes: reduces an AVIF or WebP before it is converted to RGB.
+// Loader+Planes: reduces a HEIC, AVIF or WebP before it is converted to RGB.
 
 import Model
 
 extension Loader {
-  /// The least reduction of a WebP without the filter of its blocks' edges. Below it, the edges cost bytes and likeness
-  /// (docs/decisions/036-planes.md).
+  /// The least reduction of a WebP or HEIC without the filter of its blocks' edges. Below it, the edges cost bytes and
+  /// likeness (docs/decisions/036-planes.md, 042-heic-planes.md).
   private static let leastUnsmoothed = 4.0
 
   /// Decodes a source to its planes and reduces these to the result's size.
@@ -17,22 +17,25 @@ extension Loader {
       target.width <= size.width, target.height <= size.height,
       target.pixels <= Image.maximumReducedPixels
     else { return nil }
-    let window = Window(part.stored, times: (1, 1))
     // A second try, if libraries can start no threads: the result must not depend on that.
+    let isSmoothed = factor(for: geometry) < Self.leastUnsmoothed
     for threads in threads > 1 ? [threads, 1] : [1] {
       switch header.format {
-      case .avif where !needsAllBits:
-        guard let planes = AV1Planes(source, size: header.size, threads: threads) else { continue }
-        return try planes.image.reduced(
-          to: target, showing: window, profile: header.profile, threads: threads)
+      case .heic where !needsAllBits, .avif where !needsAllBits:
+        guard let picture = HEIFPicture(of: source) else { return nil }
+        let reduced = try picture.reduced(
+          to: target, showing: part.stored, of: header.size, profile: header.profile,
+          decoding: .init(isSmoothed: isSmoothed, threads: threads))
+        guard let reduced else { continue }
+        return reduced
       case .webp where !header.isAnimation:
-        let isSmoothed = factor(for: geometry) < Self.leastUnsmoothed
         guard
           let planes = WebPPlanes(
             source, size: header.size, isSmoothed: isSmoothed, isThreaded: threads > 1)
         else { continue }
         return try planes.image.reduced(
-          to: target, showing: window, profile: header.profile, threads: threads)
+          to: target, showing: Window(part.stored, times: (1, 1)), profile: header.profile,
+          threads: threads)
       default: return nil
       }
     }

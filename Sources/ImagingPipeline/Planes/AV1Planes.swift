@@ -1,9 +1,9 @@
-// AV1Planes: decodes an AVIF to its planes with dav1d.
+// AV1Planes: decodes an AV1 image to its planes with dav1d.
 
 import CDav1d
 import Model
 
-/// The decoded primary image of an AVIF.
+/// A decoded AV1 image.
 ///
 /// libvips has libheif convert the whole source to RGB, which costs more than decoding it.
 struct AV1Planes: ~Copyable {
@@ -11,19 +11,23 @@ struct AV1Planes: ~Copyable {
   /// Owned; freed by `deinit`.
   private let picture: UnsafeMutablePointer<Dav1dPicture>
 
-  /// Decodes the primary image.
+  /// Decodes an image.
   ///
   /// - Parameters:
-  ///   - size: The size that the header gives.
+  ///   - data: The coded image.
+  ///   - size: The size that the container gives.
+  ///   - model: The container's colour model.
   ///   - threads: The most threads that decode.
-  /// - Returns: `nil` for what libvips has to decode (`AVIFItem`, `ColourMatrix`); and for damage, which libvips reports.
-  init?(_ source: UnsafeRawBufferPointer, size: PixelSize, threads: Int = 1) {
-    guard let item = AVIFItem(of: source) else { return nil }
-    if let model = item.model, !ColourMatrix.exists(for: model.coefficients) { return nil }
+  /// - Returns: `nil` for grey images, other colour models (`ColourMatrix`) and other sizes, and for damage.
+  init?(
+    _ data: UnsafeRawBufferPointer, size: PixelSize, model: HEIFPicture.ColourModel?,
+    threads: Int = 1
+  ) {
+    if let model, !ColourMatrix.exists(for: model.coefficients) { return nil }
     let picture = UnsafeMutablePointer<Dav1dPicture>.allocate(capacity: 1)
     picture.initialize(to: Dav1dPicture())
-    guard Self.decode(item.data, size: size, threads: threads, to: picture),
-      let image = Self.planes(of: picture.pointee, model: item.model), image.luma.size == size
+    guard Self.decode(data, size: size, threads: threads, to: picture),
+      let image = Self.planes(of: picture.pointee, model: model), image.luma.size == size
     else {
       Self.free(picture)
       return nil
@@ -66,7 +70,7 @@ struct AV1Planes: ~Copyable {
   }
 
   private static func planes(
-    of picture: Dav1dPicture, model: (coefficients: Int, isFullRange: Bool)?
+    of picture: Dav1dPicture, model: HEIFPicture.ColourModel?
   ) -> PlanarImage? {
     guard let sequence = picture.seq_hdr, let y = picture.data.0, let cb = picture.data.1,
       let cr = picture.data.2
@@ -81,12 +85,12 @@ struct AV1Planes: ~Copyable {
     case DAV1D_PIXEL_LAYOUT_I444: colours = size
     default: return nil
     }
-    let (coefficients, isFullRange) =
-      model ?? (Int(sequence.pointee.mtrx.rawValue), sequence.pointee.color_range != 0)
-    guard
-      let matrix = ColourMatrix(
-        coefficients: coefficients, isFullRange: isFullRange, depth: depth)
-    else { return nil }
+    let model =
+      model
+      ?? HEIFPicture.ColourModel(
+        coefficients: Int(sequence.pointee.mtrx.rawValue),
+        isFullRange: sequence.pointee.color_range != 0)
+    guard let matrix = ColourMatrix(model, depth: depth) else { return nil }
     func plane(_ start: UnsafeMutableRawPointer, _ stride: Int, _ size: PixelSize) -> Plane {
       Plane(start: UnsafeRawPointer(start), stride: stride, size: size, depth: depth)
     }

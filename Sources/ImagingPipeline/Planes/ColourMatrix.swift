@@ -3,7 +3,7 @@
 import CVectors
 
 /// The conversion of Y, Cb and Cr to RGB (ITU-T H.273, 8.3, MatrixCoefficients and VideoFullRangeFlag).
-struct ColourMatrix {
+struct ColourMatrix: Equatable {
   /// The fraction bits of a weight.
   private static let weightBits: Int32 = 13
 
@@ -38,6 +38,14 @@ struct ColourMatrix {
     blue = pair(luma, 2 * (1 - shares.blue) * colour)
     green = pair(luma, -2 * (1 - shares.blue) * shares.blue / shareOfGreen * colour)
     greenOfRed = pair(-2 * (1 - shares.red) * shares.red / shareOfGreen * colour, 0)
+  }
+
+  /// Creates the conversion of a colour model.
+  ///
+  /// - Returns: As the other initializer.
+  init?(_ model: HEIFPicture.ColourModel, depth: Int) {
+    self.init(
+      coefficients: model.coefficients, isFullRange: model.isFullRange, depth: depth)
   }
 
   /// Whether a colour model is a sum of luma and differences.

@@ -18,14 +18,11 @@ extension PlanarImage {
     to target: PixelSize, showing window: Window, profile: [UInt8], threads: Int = 1
   ) throws(ImageError) -> Image {
     var colours = window
-    if chroma.blue.size.width < luma.size.width {
-      colours.x /= 2
-      colours.width /= 2
-    }
-    if chroma.blue.size.height < luma.size.height {
-      colours.y /= 2
-      colours.height /= 2
-    }
+    let (across, down) = (Double(sampling.across), Double(sampling.down))
+    colours.x /= across
+    colours.width /= across
+    colours.y /= down
+    colours.height /= down
     let result = try Image(blank: target, bands: 3, profile: profile)
     let parts = Parallel.count(target.height, atLeast: Image.leastRows, threads)
     let views = (window, colours)

@@ -12,10 +12,13 @@ struct Plane {
   /// The bits of a sample: 8, in one byte, or up to 14, in two bytes in the processor's order.
   let depth: Int
 
+  /// The bytes of a sample.
+  var sampleBytes: Int { depth > 8 ? 2 : 1 }
+
   /// Returns an area of the plane.
   func cut(_ area: PixelArea) -> Plane {
     Plane(
-      start: start + area.y * stride + area.x * (depth > 8 ? 2 : 1), stride: stride,
+      start: start + area.y * stride + area.x * sampleBytes, stride: stride,
       size: area.size, depth: depth)
   }
 }
@@ -35,6 +38,14 @@ struct PlanarImage {
     self.luma = luma
     chroma = (blue, red)
     self.matrix = matrix
+  }
+
+  /// The samples of luma for one of colour, across and down: 1 or 2.
+  var sampling: (across: Int, down: Int) {
+    (
+      chroma.blue.size.width < luma.size.width ? 2 : 1,
+      chroma.blue.size.height < luma.size.height ? 2 : 1
+    )
   }
 
   /// Whether a colour plane has all samples, half of them across, or half of them across and down.

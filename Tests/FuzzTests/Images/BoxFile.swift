@@ -15,17 +15,11 @@ struct BoxFile {
     [
       "ftyp", "meta", "pitm", "iloc", "iprp", "ipco", "ipma", "colr", "nclx", "prof", "clli",
       "ispe", "mdat", "iref", "moov", "jp2h", "uuid", "heic", "avif",
+      "iinf", "infe", "dimg", "idat", "grid", "hvc1", "hvcC", "av01", "av1C", "irot", "imir",
+      "clap",
     ].map { Array($0.utf8) } + [
       [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 8], [0, 0, 0, 1, 0x6d, 0x65, 0x74, 0x61], [0xff, 0xff],
     ]
-
-  static func box(_ type: String, content: [UInt8]) -> [UInt8] {
-    number(8 + content.count, width: 4) + Array(type.utf8) + content
-  }
-
-  static func number(_ value: Int, width: Int) -> [UInt8] {
-    (0..<width).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
-  }
 
   /// Makes a sound file.
   init(using generator: inout SeededGenerator) {
@@ -40,14 +34,16 @@ struct BoxFile {
         let primaries = generator.pick(1, 2, 9, 12)
         let transfer = generator.pick(1, 8, 13, 16, 18)
         let content =
-          Self.number(primaries, width: 2) + Self.number(transfer, width: 2) + [0, 0, 0x80]
-        properties += Self.box("colr", content: Array("nclx".utf8) + content)
+          HEIFBoxes.number(primaries, width: 2) + HEIFBoxes.number(transfer, width: 2) + [
+            0, 0, 0x80,
+          ]
+        properties += HEIFBoxes.box("colr", content: Array("nclx".utf8) + content)
         if isOfPrimary { points = (primaries, transfer) }
       case 1:
         let light = generator.number(0...4_000)
-        properties += Self.box("clli", content: Self.number(light, width: 2) + [0, 0])
+        properties += HEIFBoxes.box("clli", content: HEIFBoxes.number(light, width: 2) + [0, 0])
         if isOfPrimary, light > 0 { peak = light }
-      default: properties += Self.box("ispe", content: [0, 0, 0, 0] + generator.bytes(8))
+      default: properties += HEIFBoxes.box("ispe", content: [0, 0, 0, 0] + generator.bytes(8))
       }
     }
     let isWide = generator.isOne(of: 2)
@@ -55,17 +51,20 @@ struct BoxFile {
     var others: [UInt8] = []
     if generator.isOne(of: 2) { others = isWide ? [0, 9, 1, 0, 1] : [0, 9, 1, 1] }
     let association: [UInt8] =
-      [0, 0, 0, isWide ? 1 : 0] + Self.number(others.isEmpty ? 1 : 2, width: 4) + others
-      + Self.number(primary, width: 2) + [UInt8(indices.count)] + list
+      [0, 0, 0, isWide ? 1 : 0] + HEIFBoxes.number(others.isEmpty ? 1 : 2, width: 4) + others
+      + HEIFBoxes.number(primary, width: 2) + [UInt8(indices.count)] + list
     let content =
-      [0, 0, 0, 0] + Self.box("pitm", content: [0, 0, 0, 0] + Self.number(primary, width: 2))
+      [0, 0, 0, 0]
+      + HEIFBoxes.box("pitm", content: [0, 0, 0, 0] + HEIFBoxes.number(primary, width: 2))
       + Self.locations(using: &generator)
-      + Self.box(
+      + HEIFBoxes.box(
         "iprp",
-        content: Self.box("ipco", content: properties) + Self.box("ipma", content: association))
+        content: HEIFBoxes.box("ipco", content: properties)
+          + HEIFBoxes.box("ipma", content: association))
     bytes =
-      Self.box("ftyp", content: Array("heic".utf8) + [0, 0, 0, 0] + Array("mif1".utf8))
-      + Self.box("meta", content: content) + Self.box("mdat", content: generator.bytes(40))
+      HEIFBoxes.box("ftyp", content: Array("heic".utf8) + [0, 0, 0, 0] + Array("mif1".utf8))
+      + HEIFBoxes.box("meta", content: content)
+      + HEIFBoxes.box("mdat", content: generator.bytes(40))
   }
 
   /// Returns an item location box of any version and widths, whose items are in the first 40 bytes.
@@ -80,19 +79,21 @@ struct BoxFile {
     var content = [UInt8(version), 0, 0, 0, UInt8(offset << 4 | length)]
     content.append(UInt8(base << 4 | (version == 0 ? 0 : index)))
     let items = generator.number(0...4)
-    content += number(items, width: version < 2 ? 2 : 4)
+    content += HEIFBoxes.number(items, width: version < 2 ? 2 : 4)
     for item in 0..<items {
-      content += number(item + 1, width: version < 2 ? 2 : 4)
-      if version > 0 { content += number(generator.number(0...1), width: 2) }
+      content += HEIFBoxes.number(item + 1, width: version < 2 ? 2 : 4)
+      if version > 0 { content += HEIFBoxes.number(generator.number(0...1), width: 2) }
       let extents = generator.number(0...maximumExtents)
-      content += [0, 0] + number(generator.number(0...20), width: base) + number(extents, width: 2)
+      content +=
+        [0, 0] + HEIFBoxes.number(generator.number(0...20), width: base)
+        + HEIFBoxes.number(extents, width: 2)
       for _ in 0..<extents {
-        if version > 0 { content += number(0, width: index) }
+        if version > 0 { content += HEIFBoxes.number(0, width: index) }
         content +=
-          number(generator.number(0...10), width: offset)
-          + number(generator.number(0...10), width: length)
+          HEIFBoxes.number(generator.number(0...10), width: offset)
+          + HEIFBoxes.number(generator.number(0...10), width: length)
       }
     }
-    return box("iloc", content: content)
+    return HEIFBoxes.box("iloc", content: content)
   }
 }

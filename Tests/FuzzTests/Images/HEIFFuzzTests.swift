@@ -48,13 +48,6 @@ import Testing
           _ = HEIFContainer.codePoints(of: buffer)
           _ = Self.isSound(buffer, as: .jxl)
           _ = Self.isSound(buffer, as: .jp2)
-          if let item = AVIFItem(of: buffer), let start = item.data.baseAddress,
-            let base = buffer.baseAddress
-          {
-            let offset = start - base
-            try hold(
-              offset >= 0 && offset + item.data.count <= buffer.count, "an item from \(offset) on")
-          }
           return Self.isSound(buffer)
         }
         guard isSound else {
@@ -66,6 +59,54 @@ import Testing
         guard let meta, let iloc = Self.content(of: "iloc", in: meta.dropFirst(4)) else { return }
         for (start, count) in Self.extents(of: Array(iloc)) {
           try hold(start + count <= Double(bytes.count), "\(count) bytes from \(start) on")
+        }
+      })
+    #expect(accepted > 0 && refused > 0)
+  }
+
+  @Test func `the tiles of damaged grids are in the file, and cover the image`() throws {
+    let scene = Pixels.scene(width: 150, height: 90)
+    let files = try [false, true].map { isAVIF in
+      try HEIFGrid {
+        $0.isAVIF = isAVIF
+        $0.tile = PixelSize(width: 64, height: 64)
+        $0.turns = [("irot", 1), ("imir", 0)]
+        $0.model = .tiles
+        $0.isInMeta = isAVIF
+      }.file(of: scene)
+    }
+    var accepted = 0
+    var refused = 0
+    try Fuzz.run(
+      "grids", usual: 4_000,
+      make: { generator in
+        var file = files[generator.number(0...1)]
+        // Most damage would be in the pixels, which this test does not decode.
+        guard let pixels = file.indices.first(where: { file[$0...].starts(with: "mdat".utf8) })
+        else { return file }
+        var boxes = Array(file[..<pixels])
+        Damage.apply(to: &boxes, words: BoxFile.words, using: &generator)
+        file.replaceSubrange(..<pixels, with: boxes)
+        return file
+      },
+      check: { bytes in
+        try GuardedBytes(bytes).withBytes { buffer in
+          guard let picture = HEIFPicture(of: buffer), let base = buffer.baseAddress else {
+            refused += 1
+            return
+          }
+          accepted += 1
+          for tile in picture.tiles {
+            guard let start = tile.data.baseAddress else { continue }
+            let offset = start - base
+            try hold(
+              offset >= 0 && offset + tile.data.count <= buffer.count, "a tile from \(offset) on")
+          }
+          guard let grid = picture.grid else { return }
+          let size = grid.size
+          let whole = grid.tiles(in: PixelArea(x: 0, y: 0, size: size))
+          try hold(whole.columns == 0..<grid.columns && whole.rows == 0..<grid.rows, "a grid")
+          try hold(picture.tiles.count == grid.columns * grid.rows, "\(picture.tiles.count) tiles")
         }
       })
     #expect(accepted > 0 && refused > 0)

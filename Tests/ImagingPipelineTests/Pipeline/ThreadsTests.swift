@@ -18,10 +18,14 @@ import Testing
 
   @Test(arguments: [
     ".jpg[Q=95]", ".jpg[Q=95,interlace]", ".jpg[Q=95,subsample_mode=off]", ".webp[Q=90]",
-    ".webp[lossless,effort=0]", ".avif[Q=80,effort=0]", ".png[compression=1]", ".tif",
+    ".webp[lossless,effort=0]", ".avif[Q=80,effort=0]", ".heic[Q=80,effort=0]", "grid",
+    ".png[compression=1]", ".tif",
   ])
   func `the result does not depend on the number of threads`(kind: String) throws {
-    let source = try TestImages.encode(Self.scene, as: kind)
+    let source =
+      try kind == "grid"
+      ? HEIFGrid { $0.tile = PixelSize(width: 512, height: 512) }.file(of: Self.scene)
+      : TestImages.encode(Self.scene, as: kind)
     if kind == ".jpg[Q=95]" { #expect(source.count > 4 * ScaledJPEGDecoder.leastPart) }
     let changes: [(inout Transform) -> Void] = [
       { $0.width = 160 }, { $0.width = 500 }, { $0.width = 1_400 },

@@ -1,0 +1,190 @@
+// HEIFPicture: finds the coded images of which the primary image of a HEIC or AVIF consists.
+
+import Model
+import Platform
+
+/// The primary image of a HEIC or AVIF: one coded image or a grid of them, as stored and then turned (ISO/IEC 23008-12; AV1
+/// Image File Format, 2). All of the container is untrusted input.
+struct HEIFPicture {
+  /// A coded image.
+  struct Tile {
+    let data: UnsafeRawBufferPointer
+    /// The content of `hvcC` or `av1C`.
+    let configuration: ByteReader
+  }
+
+  /// How an image is coded; the type of its item.
+  enum Codec: String {
+    case hevc = "hvc1"
+    case av1 = "av01"
+  }
+
+  /// MatrixCoefficients and VideoFullRangeFlag (ITU-T H.273, 8.3).
+  struct ColourModel {
+    let coefficients: Int
+    let isFullRange: Bool
+  }
+
+  let codec: Codec
+  /// From the left to the right, then from the top to the bottom.
+  let tiles: [Tile]
+  /// The grid; `nil` for a single coded image.
+  let grid: Grid?
+  /// The colour model where the container gives it; it then overrides that of the coded images.
+  let model: ColourModel?
+  /// How the image is made upright (`irot`, `imir`).
+  let orientation: Orientation
+
+  /// The properties of any image that need no work: sizes, depths, aspect, and light, which `HEIFContainer` reads.
+  private static let known: Set<String> = [
+    "ispe", "pixi", "pasp", "colr", "av1C", "hvcC", "clli", "mdcv", "cclv", "amve",
+  ]
+  private static let turns: Set<String> = ["irot", "imir"]
+  /// The most coded images of a grid: 256 megapixels in tiles of 512 × 512.
+  private static let maximumTiles = 1_024
+
+  /// - Returns: `nil` for what libheif has to put together: cropped images, overlays, layers, several extents; for a grey
+  ///   image; and for malformed boxes.
+  init?(of file: UnsafeRawBufferPointer) {
+    guard let items = HEIFItems(of: file), let primary = items.items([items.primary])?.first,
+      primary.properties.allSatisfy({
+        Self.known.contains($0.type) || Self.turns.contains($0.type)
+      })
+    else { return nil }
+    var parts = [primary]
+    var grid: Grid?
+    if primary.type == "grid" {
+      let ids = items.parts(of: items.primary)
+      guard ids.count <= Self.maximumTiles, let found = items.items(ids), let first = found.first,
+        found.allSatisfy({ $0.properties.allSatisfy { Self.known.contains($0.type) } }),
+        let whole = Grid(primary.data, of: ids.count, like: first)
+      else { return nil }
+      parts = found
+      grid = whole
+    }
+    self.grid = grid
+    guard let first = parts.first, let codec = Codec(rawValue: first.type) else { return nil }
+    self.codec = codec
+    tiles = parts.compactMap { Tile($0, codec: codec) }
+    guard tiles.count == parts.count, let orientation = Self.orientation(of: primary) else {
+      return nil
+    }
+    self.orientation = orientation
+    model = Self.model(of: primary) ?? Self.model(of: first)
+  }
+
+  /// Returns how an item is turned (ISO/IEC 23008-12:2022, 6.5.10 and 6.5.12); `nil` for malformed boxes. The edition of 2017
+  /// has the axes of `imir` the other way round; libheif has them as here.
+  private static func orientation(of item: HEIFItem) -> Orientation? {
+    var orientation = Orientation.up
+    for property in item.properties where turns.contains(property.type) {
+      var content = property.content
+      guard let value = try? content.byte() else { return nil }
+      if property.type == "irot" {
+        // Quarter turns against the clock; `Rotation` has them clockwise.
+        let degrees = (4 - Int(value & 3)) % 4 * 90
+        guard let rotation = Rotation(rawValue: degrees) else { return nil }
+        orientation = orientation.turned(by: rotation, flip: .none)
+      } else {
+        orientation = orientation.turned(
+          by: .none, flip: value & 1 == 0 ? .vertical : .horizontal)
+      }
+    }
+    return orientation
+  }
+
+  /// Returns the colour model that an item's boxes give (ISO/IEC 14496-12, 12.1.5).
+  private static func model(of item: HEIFItem) -> ColourModel? {
+    for property in item.properties where property.type == "colr" {
+      var content = property.content
+      if (try? content.name()) == "nclx", content.skip(4),
+        let coefficients = try? content.number(2), let range = try? content.byte()
+      {
+        return ColourModel(coefficients: coefficients, isFullRange: range & 0x80 != 0)
+      }
+    }
+    return nil
+  }
+}
+
+extension HEIFPicture.Tile {
+  /// - Returns: `nil` for another codec, and for a grey image.
+  fileprivate init?(_ item: HEIFItem, codec: HEIFPicture.Codec) {
+    let type = codec == .hevc ? "hvcC" : "av1C"
+    let boxes = item.properties.filter { $0.type == type }
+    guard item.type == codec.rawValue, boxes.count == 1, let box = boxes.first else { return nil }
+    switch codec {
+    case .av1:
+      // AV1 Codec ISO Media File Format Binding, 2.3.3: `monochrome` is bit 4 of the third byte.
+      guard let flags = try? box.content.number(at: 2, width: 1), flags & 0x10 == 0 else {
+        return nil
+      }
+    case .hevc:
+      // ISO/IEC 14496-15, 8.3.2.1.2: chromaFormat is in the lowest bits of byte 16; 0 is grey.
+      guard let format = try? box.content.number(at: 16, width: 1), format & 3 != 0 else {
+        return nil
+      }
+    }
+    data = item.data
+    configuration = box.content
+  }
+}
+
+extension HEIFPicture {
+  /// How tiles of one size make up an image (ISO/IEC 23008-12, 6.6.2.3).
+  struct Grid {
+    let columns: Int
+    let rows: Int
+    /// The size of the image. What exceeds it of the last tiles is hidden.
+    let size: PixelSize
+    /// The size of a tile.
+    let tile: PixelSize
+
+    /// The most pixels of a tile that is larger than the image.
+    private static let maximumExcess = 1 << 20
+
+    /// - Returns: `nil` if the box is malformed, or if tiles of the first one's size do not cover the image.
+    fileprivate init?(_ item: UnsafeRawBufferPointer, of count: Int, like first: HEIFItem) {
+      var data = ByteReader(item)
+      guard (try? data.byte()) == 0, let flags = try? data.byte(), let rows = try? data.byte(),
+        let columns = try? data.byte(), let width = try? data.number(flags & 1 == 0 ? 2 : 4),
+        let height = try? data.number(flags & 1 == 0 ? 2 : 4), width > 0, height > 0,
+        let tile = Self.size(of: first)
+      else { return nil }
+      self.columns = Int(columns) + 1
+      self.rows = Int(rows) + 1
+      size = PixelSize(width: width, height: height)
+      self.tile = tile
+      guard count == self.columns * self.rows, width.isCovered(by: self.columns, of: tile.width),
+        height.isCovered(by: self.rows, of: tile.height),
+        tile.pixels <= max(size.pixels, Self.maximumExcess)
+      else { return nil }
+    }
+
+    /// Returns the size that an item's box gives (`ispe`); `nil` for none, and for sides above 65,535 pixels.
+    private static func size(of item: HEIFItem) -> PixelSize? {
+      guard var box = item.properties.first(where: { $0.type == "ispe" })?.content, box.skip(4),
+        let width = try? box.number(4), let height = try? box.number(4),
+        (1...0xffff).contains(width), (1...0xffff).contains(height)
+      else { return nil }
+      return PixelSize(width: width, height: height)
+    }
+
+    /// Returns the columns and rows of the tiles that an area of the image touches.
+    func tiles(in area: PixelArea) -> (columns: Range<Int>, rows: Range<Int>) {
+      let right = area.x + area.size.width - 1
+      let bottom = area.y + area.size.height - 1
+      return (
+        area.x / tile.width..<right / tile.width + 1,
+        area.y / tile.height..<bottom / tile.height + 1
+      )
+    }
+  }
+}
+
+extension Int {
+  /// Whether so many parts cover the length, and one fewer do not.
+  fileprivate func isCovered(by count: Int, of part: Int) -> Bool {
+    (count - 1) * part < self && self <= count * part
+  }
+}

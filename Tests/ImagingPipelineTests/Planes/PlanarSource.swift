@@ -1,0 +1,38 @@
+// PlanarSource: HEIC and AVIF results from planes, beside those that libheif has converted first.
+
+import Model
+import TestSupport
+
+@testable import ImagingPipeline
+
+enum PlanarSource {
+  /// Returns the result of a source, and that of the same pixels converted by libheif and stored without loss.
+  static func both(
+    _ source: [UInt8], change: @escaping (inout Transform) -> Void
+  ) throws -> (made: Pixels, reference: Pixels) {
+    let png = try TestImages.encode(try Pixels(decoding: source), as: ".png[compression=1]")
+    let results = try [source, png].map { source in
+      try Made(source) {
+        $0.format = .png
+        change(&$0)
+      }.pixels()
+    }
+    return (results[0], results[1])
+  }
+
+  /// Whether a source is reduced in planes.
+  ///
+  /// - Parameter size: The size of the upright image; `nil` for libheif's.
+  static func isPlanar(_ source: [UInt8], of size: PixelSize? = nil) throws -> Bool {
+    let size = try size ?? Pixels(decoding: source).size
+    TestImages.start()
+    return try source.withUnsafeBytes { bytes in
+      let image = try HEIFPicture(of: bytes)?.reduced(
+        to: PixelSize(width: size.width / 2, height: size.height / 2),
+        showing: PixelArea(x: 0, y: 0, size: size), of: size, profile: [],
+        decoding: .init(isSmoothed: true, threads: 1))
+      guard let image else { return false }
+      return image.size.width == size.width / 2
+    }
+  }
+}

@@ -1,0 +1,170 @@
+// HEIFGrid: HEIC and AVIF files of tiles, as cameras write them and libheif's encoder does not.
+
+import Model
+
+/// Boxes of a file (ISO/IEC 14496-12, 4.2).
+public enum HEIFBoxes {
+  /// Returns a box with its header.
+  public static func box(_ type: String, content: [UInt8]) -> [UInt8] {
+    number(8 + content.count, width: 4) + Array(type.utf8) + content
+  }
+
+  /// Returns the big-endian bytes of a number.
+  public static func number(_ value: Int, width: Int) -> [UInt8] {
+    (0..<width).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+  }
+
+  /// Returns the first box of a type, at any depth, with its header.
+  public static func first(_ type: String, in file: [UInt8]) -> [UInt8]? {
+    guard let place = file.indices.first(where: { file[$0...].starts(with: type.utf8) }), place >= 4
+    else { return nil }
+    let count = file[place - 4..<place].reduce(0) { $0 << 8 | Int($1) }
+    guard count >= 8, place - 4 + count <= file.count else { return nil }
+    return Array(file[place - 4..<place - 4 + count])
+  }
+}
+
+/// A grid of coded images (ISO/IEC 23008-12, 6.6.2.3).
+public struct HEIFGrid {
+  /// Where the colour model (`nclx`) is.
+  public enum Place: CaseIterable, Sendable {
+    case image, tiles, nowhere
+  }
+
+  /// Whether tiles are AV1 instead of HEVC.
+  public var isAVIF = false
+  /// The bits per band: 8, 10 or 12; HEVC has 8.
+  public var bits = 8
+  /// The size of a tile.
+  public var tile = PixelSize(width: 128, height: 96)
+  /// The size in the grid's description; `nil` for the image's.
+  public var size: PixelSize?
+  /// Boxes that turn the image, with their only byte, in their order.
+  public var turns: [(type: String, value: UInt8)] = []
+  /// Where the colour model is.
+  public var model = Place.nowhere
+  /// Whether the grid is described in `meta` and not beside the tiles.
+  public var isInMeta = true
+  /// Properties of each tile beyond those it needs.
+  public var tileProperties: [[UInt8]] = []
+
+  /// Creates the description of a grid of HEVC tiles.
+  public init(change: (inout HEIFGrid) -> Void = { _ in }) { change(&self) }
+
+  /// Encodes an image of 3 bands. Tiles at the right and lower edge are filled with its last pixels.
+  public func file(of pixels: Pixels) throws -> [UInt8] {
+    let columns = (pixels.size.width + tile.width - 1) / tile.width
+    let rows = (pixels.size.height + tile.height - 1) / tile.height
+    var files: [[UInt8]] = []
+    for row in 0..<rows {
+      for column in 0..<columns {
+        let part = Pixels(width: tile.width, height: tile.height) { x, y in
+          pixels.rgb(
+            x: min(column * tile.width + x, pixels.size.width - 1),
+            y: min(row * tile.height + y, pixels.size.height - 1))
+        }
+        files.append(try TestImages.heif(part, isAVIF: isAVIF, bits: bits))
+      }
+    }
+    let data = files.compactMap { HEIFBoxes.first("mdat", in: $0).map { Array($0.dropFirst(8)) } }
+    guard data.count == files.count,
+      let configuration = HEIFBoxes.first(isAVIF ? "av1C" : "hvcC", in: files[0])
+    else { throw TestImages.Failure(text: "no tile") }
+    let size = size ?? pixels.size
+    let grid =
+      [0, 0, UInt8(rows - 1), UInt8(columns - 1)] + HEIFBoxes.number(size.width, width: 2)
+      + HEIFBoxes.number(size.height, width: 2)
+    let model = HEIFBoxes.first("colr", in: files[0]) ?? HEIFBoxes.nclx(coefficients: 6)
+    let properties = properties(configuration, size: size, model: model)
+    // The length of `meta` does not depend on where it says that tiles are.
+    let head = HEIFBoxes.box(
+      "ftyp", content: Array((isAVIF ? "avif" : "heic").utf8) + [0, 0, 0, 0] + Array("mif1".utf8))
+    let start = head.count + 8 + meta(data, grid, properties, from: 0).count
+    return head + meta(data, grid, properties, from: start)
+      + HEIFBoxes.box("mdat", content: data.flatMap(\.self) + (isInMeta ? [] : grid))
+  }
+
+  /// Returns all properties, and the indices of those of a tile and of the image.
+  private func properties(
+    _ configuration: [UInt8], size: PixelSize, model: [UInt8]
+  ) -> (boxes: [[UInt8]], tile: [Int], image: [Int]) {
+    func extent(_ size: PixelSize) -> [UInt8] {
+      HEIFBoxes.box(
+        "ispe",
+        content: [0, 0, 0, 0] + HEIFBoxes.number(size.width, width: 4)
+          + HEIFBoxes.number(size.height, width: 4))
+    }
+    var boxes = [extent(tile), configuration, extent(size)]
+    var ofTile = [1, 2]
+    var ofImage = [3]
+    if self.model != .nowhere {
+      boxes.append(model)
+      if self.model == .tiles { ofTile.append(4) } else { ofImage.append(4) }
+    }
+    for turn in turns {
+      boxes.append(HEIFBoxes.box(turn.type, content: [turn.value]))
+      ofImage.append(boxes.count)
+    }
+    for property in tileProperties {
+      boxes.append(property)
+      ofTile.append(boxes.count)
+    }
+    return (boxes, ofTile, ofImage)
+  }
+
+  /// Returns `meta` of tiles that are in the file from `start` on; the image is the item after the last tile.
+  private func meta(
+    _ data: [[UInt8]], _ grid: [UInt8],
+    _ properties: (boxes: [[UInt8]], tile: [Int], image: [Int]), from start: Int
+  ) -> [UInt8] {
+    typealias Boxes = HEIFBoxes
+    let image = data.count + 1
+    let ids = Array(1...data.count)
+    let entries = (ids + [image]).flatMap { id in
+      Boxes.box(
+        "infe",
+        content: [2, 0, 0, 0] + Boxes.number(id, width: 2) + [0, 0]
+          + Array((id == image ? "grid" : isAVIF ? "av01" : "hvc1").utf8) + [0])
+    }
+    var locations: [UInt8] = [1, 0, 0, 0, 0x44, 0] + Boxes.number(image, width: 2)
+    var offset = start
+    for (index, bytes) in (data + [grid]).enumerated() {
+      let isInner = index == data.count && isInMeta
+      locations += Boxes.number(index + 1, width: 2) + [0, isInner ? 1 : 0, 0, 0, 0, 1]
+      locations += Boxes.number(isInner ? 0 : offset, width: 4)
+      locations += Boxes.number(bytes.count, width: 4)
+      offset += bytes.count
+    }
+    func association(_ id: Int, _ indices: [Int]) -> [UInt8] {
+      Boxes.number(id, width: 2) + [UInt8(indices.count)] + indices.map { UInt8($0) }
+    }
+    let associations =
+      [0, 0, 0, 0] + Boxes.number(image, width: 4)
+      + ids.flatMap { association($0, properties.tile) } + association(image, properties.image)
+    let parts =
+      Boxes.number(image, width: 2) + Boxes.number(data.count, width: 2)
+      + ids.flatMap { Boxes.number($0, width: 2) }
+    let content =
+      Boxes.box(
+        "hdlr",
+        content: [UInt8](repeating: 0, count: 8) + Array("pict".utf8)
+          + .init(repeating: 0, count: 13))
+      + Boxes.box("pitm", content: [0, 0, 0, 0] + Boxes.number(image, width: 2))
+      + Boxes.box("iinf", content: [0, 0, 0, 0] + Boxes.number(image, width: 2) + entries)
+      + Boxes.box("iref", content: [0, 0, 0, 0] + Boxes.box("dimg", content: parts))
+      + Boxes.box(
+        "iprp",
+        content: Boxes.box("ipco", content: properties.boxes.flatMap(\.self))
+          + Boxes.box("ipma", content: associations))
+      + Boxes.box("iloc", content: locations)
+      + (isInMeta ? Boxes.box("idat", content: grid) : [])
+    return Boxes.box("meta", content: [0, 0, 0, 0] + content)
+  }
+}
+
+extension HEIFBoxes {
+  /// Returns a colour description of sRGB with these MatrixCoefficients, full range.
+  public static func nclx(coefficients: UInt8) -> [UInt8] {
+    box("colr", content: Array("nclx".utf8) + [0, 1, 0, 13, 0, coefficients, 0x80])
+  }
+}
