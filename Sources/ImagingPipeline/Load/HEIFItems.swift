@@ -23,13 +23,14 @@ struct HEIFItems {
   /// All properties; the first has index 1.
   private let properties: [HEIFBox]
 
-  /// The most properties of an item.
-  private static let maximumProperties = 256
-
-  /// - Returns: `nil` if the file has no primary item or no properties.
+  /// - Returns: `nil` if the file has no primary item or no properties; and for two descriptions (`meta`), of which readers
+  ///   choose different ones.
   init?(of file: UnsafeRawBufferPointer) {
+    let descriptions = HEIFBox.all(in: ByteReader(file)).filter { $0.type == "meta" }
     // A FullBox starts with a version and flags, 4 bytes in all.
-    guard var meta = HEIFBox.first("meta", in: ByteReader(file)), meta.skip(4) else { return nil }
+    guard descriptions.count == 1, var meta = descriptions.first?.content, meta.skip(4) else {
+      return nil
+    }
     boxes = HEIFBox.all(in: meta)
     guard var item = boxes.first(where: { $0.type == "pitm" })?.content,
       let version = try? item.number(1), item.skip(3),
@@ -61,7 +62,7 @@ struct HEIFItems {
 
   /// Returns the properties of items, in the order in which they apply (ISO/IEC 23008-12, 9.3).
   ///
-  /// - Returns: `nil` if one of the items has two lists of them, or too many.
+  /// - Returns: `nil` if one of the items has two lists of them.
   func properties(of ids: Set<Int>) -> [Int: [HEIFBox]]? {
     var found: [Int: [HEIFBox]] = [:]
     for box in associations {
@@ -76,7 +77,7 @@ struct HEIFItems {
       {
         let list = try? content.take(count * (isWide ? 2 : 1))
         if ids.contains(id) {
-          guard found[id] == nil, count <= Self.maximumProperties, let list else { return nil }
+          guard found[id] == nil, let list else { return nil }
           found[id] = self.properties(list, isWide: isWide)
         }
         guard list != nil else { break }

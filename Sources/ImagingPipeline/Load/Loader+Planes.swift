@@ -17,16 +17,16 @@ extension Loader {
       target.width <= size.width, target.height <= size.height,
       target.pixels <= Image.maximumReducedPixels
     else { return nil }
-    // A second try, if libraries can start no threads: the result must not depend on that.
     let isSmoothed = factor(for: geometry) < Self.leastUnsmoothed
+    // A second try, if dav1d or libwebp can start no threads: the result must not depend on that.
     for threads in threads > 1 ? [threads, 1] : [1] {
       switch header.format {
       case .heic where !needsAllBits, .avif where !needsAllBits:
-        guard let picture = HEIFPicture(of: source) else { return nil }
-        let reduced = try picture.reduced(
+        guard let image = HEIFImage(of: source) else { return nil }
+        let reduced = try image.reduced(
           to: target, showing: part.stored, of: header.size, profile: header.profile,
           decoding: .init(isSmoothed: isSmoothed, threads: threads))
-        guard let reduced else { continue }
+        if reduced == nil, image.codec == .av1 { continue }
         return reduced
       case .webp where !header.isAnimation:
         guard

@@ -20,7 +20,7 @@ struct AV1Planes: ~Copyable {
   ///   - threads: The most threads that decode.
   /// - Returns: `nil` for grey images, other colour models (`ColourMatrix`) and other sizes, and for damage.
   init?(
-    _ data: UnsafeRawBufferPointer, size: PixelSize, model: HEIFPicture.ColourModel?,
+    _ data: UnsafeRawBufferPointer, size: PixelSize, model: HEIFImage.ColourModel?,
     threads: Int = 1
   ) {
     if let model, !ColourMatrix.exists(for: model.coefficients) { return nil }
@@ -70,7 +70,7 @@ struct AV1Planes: ~Copyable {
   }
 
   private static func planes(
-    of picture: Dav1dPicture, model: HEIFPicture.ColourModel?
+    of picture: Dav1dPicture, model: HEIFImage.ColourModel?
   ) -> PlanarImage? {
     guard let sequence = picture.seq_hdr, let y = picture.data.0, let cb = picture.data.1,
       let cr = picture.data.2
@@ -87,7 +87,7 @@ struct AV1Planes: ~Copyable {
     }
     let model =
       model
-      ?? HEIFPicture.ColourModel(
+      ?? HEIFImage.ColourModel(
         coefficients: Int(sequence.pointee.mtrx.rawValue),
         isFullRange: sequence.pointee.color_range != 0)
     guard let matrix = ColourMatrix(model, depth: depth) else { return nil }

@@ -43,7 +43,7 @@ struct ColourMatrix: Equatable {
   /// Creates the conversion of a colour model.
   ///
   /// - Returns: As the other initializer.
-  init?(_ model: HEIFPicture.ColourModel, depth: Int) {
+  init?(_ model: HEIFImage.ColourModel, depth: Int) {
     self.init(
       coefficients: model.coefficients, isFullRange: model.isFullRange, depth: depth)
   }

@@ -27,7 +27,7 @@ enum PlanarSource {
     let size = try size ?? Pixels(decoding: source).size
     TestImages.start()
     return try source.withUnsafeBytes { bytes in
-      let image = try HEIFPicture(of: bytes)?.reduced(
+      let image = try HEIFImage(of: bytes)?.reduced(
         to: PixelSize(width: size.width / 2, height: size.height / 2),
         showing: PixelArea(x: 0, y: 0, size: size), of: size, profile: [],
         decoding: .init(isSmoothed: true, threads: 1))

@@ -74,7 +74,11 @@ public struct HEIFGrid {
     let grid =
       [0, 0, UInt8(rows - 1), UInt8(columns - 1)] + HEIFBoxes.number(size.width, width: 2)
       + HEIFBoxes.number(size.height, width: 2)
-    let model = HEIFBoxes.first("colr", in: files[0]) ?? HEIFBoxes.nclx(coefficients: 6)
+    // Tiles have the model that they are coded with. That of the image differs; libheif does not use it.
+    let model =
+      model == .image
+      ? HEIFBoxes.nclx(coefficients: 1)
+      : HEIFBoxes.first("colr", in: files[0]) ?? HEIFBoxes.nclx(coefficients: 6)
     let properties = properties(configuration, size: size, model: model)
     // The length of `meta` does not depend on where it says that tiles are.
     let head = HEIFBoxes.box(
@@ -163,8 +167,10 @@ public struct HEIFGrid {
 }
 
 extension HEIFBoxes {
-  /// Returns a colour description of sRGB with these MatrixCoefficients, full range.
-  public static func nclx(coefficients: UInt8) -> [UInt8] {
-    box("colr", content: Array("nclx".utf8) + [0, 1, 0, 13, 0, coefficients, 0x80])
+  /// Returns a colour description of sRGB with these MatrixCoefficients (ITU-T H.273).
+  public static func nclx(coefficients: UInt8, isFullRange: Bool = true) -> [UInt8] {
+    box(
+      "colr",
+      content: Array("nclx".utf8) + [0, 1, 0, 13, 0, coefficients, isFullRange ? 0x80 : 0])
   }
 }

@@ -1,16 +1,18 @@
-// HEIFPicture: finds the coded images of which the primary image of a HEIC or AVIF consists.
+// HEIFImage: finds the coded images of which the primary image of a HEIC or AVIF consists.
 
 import Model
 import Platform
 
 /// The primary image of a HEIC or AVIF: one coded image or a grid of them, as stored and then turned (ISO/IEC 23008-12; AV1
 /// Image File Format, 2). All of the container is untrusted input.
-struct HEIFPicture {
+struct HEIFImage {
   /// A coded image.
   struct Tile {
     let data: UnsafeRawBufferPointer
     /// The content of `hvcC` or `av1C`.
     let configuration: ByteReader
+    /// The colour model where the container gives it; it then overrides that of the coded image.
+    let model: ColourModel?
   }
 
   /// How an image is coded; the type of its item.
@@ -30,8 +32,6 @@ struct HEIFPicture {
   let tiles: [Tile]
   /// The grid; `nil` for a single coded image.
   let grid: Grid?
-  /// The colour model where the container gives it; it then overrides that of the coded images.
-  let model: ColourModel?
   /// How the image is made upright (`irot`, `imir`).
   let orientation: Orientation
 
@@ -70,7 +70,6 @@ struct HEIFPicture {
       return nil
     }
     self.orientation = orientation
-    model = Self.model(of: primary) ?? Self.model(of: first)
   }
 
   /// Returns how an item is turned (ISO/IEC 23008-12:2022, 6.5.10 and 6.5.12); `nil` for malformed boxes. The edition of 2017
@@ -93,9 +92,10 @@ struct HEIFPicture {
     return orientation
   }
 
-  /// Returns the colour model that an item's boxes give (ISO/IEC 14496-12, 12.1.5).
-  private static func model(of item: HEIFItem) -> ColourModel? {
-    for property in item.properties where property.type == "colr" {
+  /// Returns the colour model that the last of an item's boxes gives (ISO/IEC 14496-12, 12.1.5). Tiles have their own, and
+  /// that of a grid counts for none of them, as in libheif.
+  fileprivate static func model(of item: HEIFItem) -> ColourModel? {
+    for property in item.properties.reversed() where property.type == "colr" {
       var content = property.content
       if (try? content.name()) == "nclx", content.skip(4),
         let coefficients = try? content.number(2), let range = try? content.byte()
@@ -107,9 +107,9 @@ struct HEIFPicture {
   }
 }
 
-extension HEIFPicture.Tile {
+extension HEIFImage.Tile {
   /// - Returns: `nil` for another codec, and for a grey image.
-  fileprivate init?(_ item: HEIFItem, codec: HEIFPicture.Codec) {
+  fileprivate init?(_ item: HEIFItem, codec: HEIFImage.Codec) {
     let type = codec == .hevc ? "hvcC" : "av1C"
     let boxes = item.properties.filter { $0.type == type }
     guard item.type == codec.rawValue, boxes.count == 1, let box = boxes.first else { return nil }
@@ -127,10 +127,11 @@ extension HEIFPicture.Tile {
     }
     data = item.data
     configuration = box.content
+    model = HEIFImage.model(of: item)
   }
 }
 
-extension HEIFPicture {
+extension HEIFImage {
   /// How tiles of one size make up an image (ISO/IEC 23008-12, 6.6.2.3).
   struct Grid {
     let columns: Int
@@ -140,7 +141,7 @@ extension HEIFPicture {
     /// The size of a tile.
     let tile: PixelSize
 
-    /// The most pixels of a tile that is larger than the image.
+    /// The most pixels of all tiles beyond four times those of the image.
     private static let maximumExcess = 1 << 20
 
     /// - Returns: `nil` if the box is malformed, or if tiles of the first one's size do not cover the image.
@@ -157,7 +158,7 @@ extension HEIFPicture {
       self.tile = tile
       guard count == self.columns * self.rows, width.isCovered(by: self.columns, of: tile.width),
         height.isCovered(by: self.rows, of: tile.height),
-        tile.pixels <= max(size.pixels, Self.maximumExcess)
+        tile.pixels * count <= 4 * size.pixels + Self.maximumExcess
       else { return nil }
     }
 
@@ -168,16 +169,6 @@ extension HEIFPicture {
         (1...0xffff).contains(width), (1...0xffff).contains(height)
       else { return nil }
       return PixelSize(width: width, height: height)
-    }
-
-    /// Returns the columns and rows of the tiles that an area of the image touches.
-    func tiles(in area: PixelArea) -> (columns: Range<Int>, rows: Range<Int>) {
-      let right = area.x + area.size.width - 1
-      let bottom = area.y + area.size.height - 1
-      return (
-        area.x / tile.width..<right / tile.width + 1,
-        area.y / tile.height..<bottom / tile.height + 1
-      )
     }
   }
 }
