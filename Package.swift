@@ -75,7 +75,7 @@ let package = Package(
       name: "ImagingPipeline",
       dependencies: [
         "Model", "Platform", "ImagingWire", "FastJPEG", "CVips", "CDeflate", "CJPEG", "CDav1d",
-        "CDe265", "CWebP", "CVectors",
+        "CDe265", "CAom", "CWebP", "CVectors",
       ],
       swiftSettings: always),
     .executableTarget(
@@ -120,6 +120,7 @@ let package = Package(
     // libvips-dev brings its header along.
     library("CJPEG", pkgConfig: "libjpeg", package: "libjpeg-dev"),
     library("CDav1d", pkgConfig: "dav1d", package: "libdav1d-dev"),
+    library("CAom", pkgConfig: "aom", package: "libaom-dev"),
     library("CDe265", pkgConfig: "libde265", package: "libde265-dev"),
     library("CWebP", pkgConfig: "libwebp", package: "libwebp-dev"),
     library("CSandbox", pkgConfig: "libseccomp", package: "libseccomp-dev"),

@@ -11,6 +11,8 @@ struct Output {
   let quality: Int?
   /// How much work the encoder takes.
   let efforts: EncoderEfforts
+  /// The most threads of the encoder.
+  let threads: Int
   /// Whether JPEG, PNG and GIF are made to draw coarsely first.
   let isInterlaced: Bool
   /// Whether a PNG has at most 256 colours, because its source has a palette.
@@ -55,6 +57,7 @@ struct Output {
     keepsAlpha = format.holdsAlpha
     isInterlaced = transform.output.isProgressive
     efforts = limits.efforts
+    threads = limits.maximumThreads
     reducesColours =
       format == .png && header.hasPalette && limits.keepsPalettes && ImageFormat.gif.isEncodable
       && size.pixels <= PNGEncoder.maximumPixels

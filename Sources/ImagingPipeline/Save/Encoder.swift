@@ -26,6 +26,10 @@ extension Output {
         reducesColours: reducesColours
       ).encode(image)
     }
+    if format == .avif {
+      let encoder = AVIFEncoder(quality: quality ?? self.quality ?? 0, threads: threads)
+      if encoder.suits(image, effort: efforts.avif) { return try encoder.encode(image) }
+    }
     let interlace = CInt(isInterlaced ? 1 : 0)
     let quality = CInt(quality ?? self.quality ?? 0)
     // An encoder that keeps metadata creates an Exif block if the image has no Exif.

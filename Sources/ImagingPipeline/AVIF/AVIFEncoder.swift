@@ -1,0 +1,133 @@
+// AVIFEncoder: encodes pixels with libaom, in less time than libheif takes for the same likeness and bytes.
+
+import CAom
+import CVips
+import Model
+
+/// How one AVIF is encoded (docs/decisions/043-avif-encoder.md).
+struct AVIFEncoder {
+  /// 1–100, by libheif's scale.
+  let quality: Int
+  /// The most threads. The result does not depend on their number.
+  let threads: Int
+
+  /// The effort of these settings, by libvips's scale.
+  private static let effort = 1
+  /// From this quality on, libvips's heifsave does not subsample chroma (`subsample_mode`).
+  private static let fullChromaQuality = 90
+  /// The highest cq-level, the lowest quality (aom/aomcx.h).
+  private static let lowestLevel = 63
+
+  /// The cq-level, 0–63: libheif's, and one more, with which these settings give as many bytes at the same likeness.
+  private var level: Int {
+    min(((100 - quality) * Self.lowestLevel + 50) / 100 + 1, Self.lowestLevel)
+  }
+
+  /// What libaom is told, as names of aom/aomcx.h.
+  private var settings: [(aome_enc_control_id, Int32)] {
+    [
+      (AOME_SET_CPUUSED, 8),
+      (AOME_SET_CQ_LEVEL, Int32(level)),
+      (AOME_SET_TUNING, Int32(AOM_TUNE_SSIM.rawValue)), (AV1E_SET_ROW_MT, 1),
+      // Only estimates use the slow quantization: less time for as many bytes at equal likeness.
+      (AV1E_SET_DISABLE_TRELLIS_QUANT, 2),
+      // What codes cost is found once an image. With this the result does not depend on the number of threads.
+      (AV1E_SET_COEFF_COST_UPD_FREQ, 3), (AV1E_SET_MODE_COST_UPD_FREQ, 3),
+      // sRGB, in YCbCr of BT.601 (ITU-T H.273), of the full range.
+      (AV1E_SET_COLOR_PRIMARIES, 1), (AV1E_SET_TRANSFER_CHARACTERISTICS, 13),
+      (AV1E_SET_MATRIX_COEFFICIENTS, Int32(AVIFContainer.matrix)), (AV1E_SET_COLOR_RANGE, 1),
+    ]
+  }
+
+  /// Whether this encoder is for an image and an effort: three bands of 8 bits, no metadata, chroma of half the resolution.
+  /// libvips encodes all else.
+  func suits(_ image: borrowing Image, effort: Int) -> Bool {
+    effort == Self.effort && quality < Self.fullChromaQuality && image.bands == 3
+      && image.format == VIPS_FORMAT_UCHAR && !image.hasMetadata
+  }
+
+  /// Encodes an image in sRGB that this encoder is for; everything not yet computed is computed now.
+  ///
+  /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
+  func encode(_ image: borrowing Image) throws(ImageError) -> GLibBytes {
+    if let pixels = image.pixels { return try encode(pixels, image.size) }
+    let copy = try image.made("copy") { pictor_vips_copy($0, $1) }.inMemory()
+    guard let pixels = copy.pixels else {
+      throw .internal(detail: "encode: the image is not in memory")
+    }
+    return try encode(pixels, copy.size)
+  }
+
+  private func encode(
+    _ pixels: UnsafePointer<UInt8>, _ size: PixelSize
+  ) throws(ImageError) -> GLibBytes {
+    guard let planes = SubsampledPlanes(of: pixels, size) else {
+      throw .outOfMemory(detail: "encode: planes of \(size)")
+    }
+    var threads = threads
+    while true {
+      do throws(ImageError) {
+        let coded = try planes.withImage { image throws(ImageError) -> [UInt8] in
+          try frame(of: image, size, threads: threads)
+        }
+        guard let file = AVIFContainer.file(of: coded, size) else {
+          throw .internal(detail: "encode: libaom made \(coded.count) bytes without a header")
+        }
+        return try GLibBytes(copying: file)
+      } catch {
+        // A second try, if libaom can start no threads.
+        guard threads > 1 else { throw error }
+        threads = 1
+      }
+    }
+  }
+
+  /// Encodes one picture.
+  private func frame(
+    of image: UnsafePointer<aom_image_t>, _ size: PixelSize, threads: Int
+  ) throws(ImageError) -> [UInt8] {
+    var configuration = aom_codec_enc_cfg_t()
+    var encoder = aom_codec_ctx_t()
+    try check(
+      aom_codec_enc_config_default(
+        aom_codec_av1_cx(), &configuration, CUnsignedInt(AOM_USAGE_ALL_INTRA)), &encoder)
+    configuration.g_w = CUnsignedInt(size.width)
+    configuration.g_h = CUnsignedInt(size.height)
+    configuration.g_threads = CUnsignedInt(threads)
+    // A still picture.
+    configuration.g_limit = 1
+    configuration.rc_end_usage = AOM_Q
+    configuration.rc_min_quantizer = 0
+    configuration.rc_max_quantizer = CUnsignedInt(Self.lowestLevel)
+    try check(pictor_aom_init(&encoder, &configuration), &encoder)
+    defer { aom_codec_destroy(&encoder) }
+    for (setting, value) in settings {
+      try check(pictor_aom_set(&encoder, CInt(setting.rawValue), value), &encoder)
+    }
+    try check(aom_codec_encode(&encoder, image, 0, 1, 0), &encoder)
+    var bytes: [UInt8] = []
+    take(from: &encoder, to: &bytes)
+    // The end of the sequence, after which what was kept back comes.
+    try check(aom_codec_encode(&encoder, nil, 0, 1, 0), &encoder)
+    take(from: &encoder, to: &bytes)
+    return bytes
+  }
+
+  private func take(from encoder: inout aom_codec_ctx_t, to bytes: inout [UInt8]) {
+    var place: aom_codec_iter_t?
+    while let packet = aom_codec_get_cx_data(&encoder, &place) {
+      var count = 0
+      guard let frame = pictor_aom_frame(packet, &count) else { continue }
+      bytes += UnsafeRawBufferPointer(start: frame, count: count)
+    }
+  }
+
+  private func check(
+    _ result: aom_codec_err_t, _ encoder: inout aom_codec_ctx_t
+  ) throws(ImageError) {
+    guard result != AOM_CODEC_OK else { return }
+    let detail = aom_codec_error_detail(&encoder) ?? aom_codec_err_to_string(result)
+    let text = "encode: libaom: \(detail.map { String(cString: $0) } ?? "")"
+    throw result == AOM_CODEC_MEM_ERROR ? .outOfMemory(detail: text) : .internal(detail: text)
+  }
+}

@@ -1,0 +1,125 @@
+// AVIFEncoderTests: AVIFs that libaom makes without libheif, decoded by libheif.
+
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite(.onOwnThreads) struct AVIFEncoderTests {
+  private static func made(
+    _ pixels: Pixels, quality: Int = 63, threads: Int = 1
+  ) throws -> [UInt8] {
+    var limits = ImagingLimits()
+    limits.maximumThreads = threads
+    return try Made(try TestImages.encode(pixels, as: ".png"), limits: limits) {
+      $0.format = .avif
+      $0.quality = quality
+    }.bytes
+  }
+
+  /// Whether Pictor's own container is around the picture: it gives the primaries, and libheif does not.
+  private static func isOwn(_ file: [UInt8]) -> Bool {
+    HEIFBoxes.first("colr", in: file) == HEIFBoxes.nclx(coefficients: 6)
+  }
+
+  @Test(arguments: [
+    PixelSize(width: 1, height: 1), PixelSize(width: 2, height: 1), PixelSize(width: 1, height: 7),
+    PixelSize(width: 15, height: 16), PixelSize(width: 64, height: 65),
+    PixelSize(width: 331, height: 219), PixelSize(width: 1_003, height: 40),
+  ])
+  func `an image of any size looks like its source`(size: PixelSize) throws {
+    // Smooth: edges of colours would be lost to chroma of half the resolution.
+    let scene = Pixels(width: size.width, height: size.height) { x, y in
+      let shade = 60 + 120 * x / size.width + 60 * y / size.height
+      return [UInt8(shade), UInt8(shade + 12), UInt8(shade - 20)]
+    }
+    let file = try Self.made(scene)
+    #expect(Self.isOwn(file))
+    #expect(try Pixels(decoding: file).psnr(to: scene) > 36)
+  }
+
+  @Test(
+    arguments: [
+      [0, 0, 0], [255, 255, 255], [128, 128, 128], [255, 0, 0], [0, 255, 0], [0, 0, 255],
+      [255, 255, 0], [0, 255, 255], [255, 0, 255], [200, 130, 90],
+    ] as [[UInt8]])
+  func `a colour is kept`(colour: [UInt8]) throws {
+    let file = try Self.made(Pixels(width: 40, height: 30, color: colour), quality: 85)
+    let found = try Pixels(decoding: file).rgb(x: 20, y: 15)
+    for (found, wanted) in zip(found, colour) { #expect(abs(Int(found) - Int(wanted)) <= 3) }
+  }
+
+  @Test func `a higher quality has more bytes and more likeness`() throws {
+    let scene = Pixels.textured(width: 200, height: 150)
+    var last = (bytes: 0, likeness: 0.0)
+    for quality in [1, 20, 40, 63, 80, 89] {
+      let file = try Self.made(scene, quality: quality)
+      let likeness = try Pixels(decoding: file).psnr(to: scene)
+      #expect(file.count > last.bytes && likeness > last.likeness, "\(quality)")
+      last = (file.count, likeness)
+    }
+  }
+
+  @Test(arguments: [20, 63, 85])
+  func `it has the bytes and the likeness of libheif's`(quality: Int) throws {
+    let scene = Pixels.textured(width: 331, height: 219)
+    let file = try Self.made(scene, quality: quality)
+    let theirs = try TestImages.encode(scene, as: ".avif[Q=\(quality),effort=1]")
+    #expect(Double(file.count) < 1.05 * Double(theirs.count))
+    let likeness = try [file, theirs].map { try Pixels(decoding: $0).psnr(to: scene) }
+    #expect(likeness[0] > likeness[1] - 0.5)
+  }
+
+  @Test func `the result does not depend on the number of threads`() throws {
+    let scene = Pixels.textured(width: 901, height: 603)
+    let one = try Self.made(scene)
+    for threads in [2, 3, 4] {
+      let isSame = try Self.made(scene, threads: threads) == one
+      #expect(isSame, "\(threads)")
+    }
+  }
+
+  @Test func `the container holds one picture in sRGB`() throws {
+    let file = try Self.made(Pixels.scene(width: 90, height: 60))
+    try file.withUnsafeBytes { bytes in
+      let image = try #require(HEIFImage(of: bytes))
+      #expect(image.codec == .av1 && image.grid == nil && image.orientation == .up)
+      let model = image.tiles.first?.model
+      #expect(model?.coefficients == 6 && model?.isFullRange == true)
+      // No temporal delimiter (OBU type 2) in front of the sequence header.
+      #expect(image.tiles.first?.data.first == 0x0a)
+      #expect(HEIFContainer.codePoints(of: bytes) == nil)
+      try ContainerLengths.check(bytes, as: .avif, limits: ImagingLimits())
+    }
+    let description = try Made(file) { $0.product = .info(nil) }
+    #expect(description.isDescription)
+  }
+
+  @Test func `what it is not for, libvips encodes`() throws {
+    let scene = Pixels.scene(width: 90, height: 60)
+    let png = try TestImages.encode(scene, as: ".png")
+    let alpha = try TestImages.encode(.scene(width: 90, height: 60, alpha: true), as: ".png")
+    let grey = try TestImages.encode(
+      Pixels(width: 90, height: 60, bands: 1) { x, y in [UInt8(x + y)] }, as: ".png")
+    for (source, bands) in [(alpha, 4), (grey, 3)] {
+      let file = try Made(source) { $0.format = .avif }.bytes
+      #expect(!Self.isOwn(file))
+      #expect(try Pixels(decoding: file).bands == bands)
+    }
+    #expect(!Self.isOwn(try Self.made(scene, quality: 90)))
+    var limits = ImagingLimits()
+    limits.efforts.avif = 2
+    #expect(!Self.isOwn(try Made(png, limits: limits) { $0.format = .avif }.bytes))
+  }
+
+  @Test func `a picture without a sequence header is no file`() {
+    let size = PixelSize(width: 1, height: 1)
+    for frame in [[], [0x12, 0], [0x0a, 0x0a, 0x18], [0x0a, 0x80, 0x18, 0], [0x0a, 0x0a, 0, 0]]
+      as [[UInt8]]
+    {
+      #expect(AVIFContainer.file(of: frame, size) == nil)
+    }
+  }
+}
