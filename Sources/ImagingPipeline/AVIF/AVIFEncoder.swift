@@ -18,7 +18,7 @@ struct AVIFEncoder {
   /// The highest cq-level, the lowest quality (aom/aomcx.h).
   private static let lowestLevel = 63
 
-  /// The cq-level, 0–63: libheif's, and one more, with which these settings give as many bytes at the same likeness.
+  /// The cq-level, 0–63: libheif's, and one more, since these settings give more bytes and likeness at the same level.
   private var level: Int {
     min(((100 - quality) * Self.lowestLevel + 50) / 100 + 1, Self.lowestLevel)
   }
@@ -29,7 +29,7 @@ struct AVIFEncoder {
       (AOME_SET_CPUUSED, 8),
       (AOME_SET_CQ_LEVEL, Int32(level)),
       (AOME_SET_TUNING, Int32(AOM_TUNE_SSIM.rawValue)), (AV1E_SET_ROW_MT, 1),
-      // Only estimates use the slow quantization: less time for as many bytes at equal likeness.
+      // Trellis quantization for estimates only: less time.
       (AV1E_SET_DISABLE_TRELLIS_QUANT, 2),
       // What codes cost is found once an image. With this the result does not depend on the number of threads.
       (AV1E_SET_COEFF_COST_UPD_FREQ, 3), (AV1E_SET_MODE_COST_UPD_FREQ, 3),
