@@ -1,10 +1,10 @@
-// CAom: libaom's AV1 encoder, as Swift sees it: its macro and its function of any number of arguments.
+// CAom: libaom's AV1 encoder. Swift can call neither its macro nor its function of any number of arguments.
 #pragma once
 
 #include <aom/aom_encoder.h>
 #include <aom/aomcx.h>
 
-/// Has an encoder be created; `aom_codec_enc_init` is a macro.
+/// Creates an encoder; `aom_codec_enc_init` is a macro.
 static inline aom_codec_err_t pictor_aom_init(
     aom_codec_ctx_t *encoder, const aom_codec_enc_cfg_t *settings) {
   return aom_codec_enc_init(encoder, aom_codec_av1_cx(), settings, 0);

@@ -1,4 +1,4 @@
-// AVIFContainer: puts an AV1 picture into an AVIF.
+// AVIFContainer: puts a coded AV1 image into an AVIF.
 
 import Model
 
@@ -9,14 +9,14 @@ enum AVIFContainer {
 
   /// Returns the file.
   ///
-  /// - Parameter frame: The OBUs of the picture, as libaom writes them (AV1 specification, 5.3).
+  /// - Parameter frame: The OBUs of the image, as libaom writes them (AV1 specification, 5.3).
   /// - Returns: `nil` unless they begin with a sequence header of a still picture.
   static func file(of frame: [UInt8], _ size: PixelSize) -> [UInt8]? {
     var frame = frame[...]
     // A temporal delimiter, which a file leaves out (AV1 Codec ISO Media File Format Binding, 2.4).
     if frame.starts(with: [0x12, 0]) { frame = frame.dropFirst(2) }
     guard let configuration = configuration(of: frame) else { return nil }
-    // The length of `meta` does not depend on where it says that the picture is.
+    // The length of `meta` does not depend on where the coded image is.
     let head = box("ftyp", Array("avif".utf8), number(0, 4), Array("avifmif1miaf".utf8))
     let start = head.count + meta(frame.count, at: 0, size, configuration).count + 8
     return head + meta(frame.count, at: start, size, configuration) + box("mdat", Array(frame))
@@ -53,7 +53,7 @@ enum AVIFContainer {
       "meta", fullBox,
       box("hdlr", zeros(8), Array("pict".utf8), zeros(13)),
       box("pitm", fullBox, item),
-      // Offset and length have 4 bytes; the picture is one piece.
+      // Offset and length have 4 bytes; the coded image is in one piece.
       box(
         "iloc", fullBox, [0x44, 0, 0, 1], item, number(0, 2), [0, 1], number(start, 4),
         number(count, 4)),

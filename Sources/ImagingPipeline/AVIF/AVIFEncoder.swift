@@ -23,16 +23,17 @@ struct AVIFEncoder {
     min(((100 - quality) * Self.lowestLevel + 50) / 100 + 1, Self.lowestLevel)
   }
 
-  /// What libaom is told, as names of aom/aomcx.h.
+  /// libaom's settings, by their names in aom/aomcx.h.
   private var settings: [(aome_enc_control_id, Int32)] {
     [
       (AOME_SET_CPUUSED, 8),
       (AOME_SET_CQ_LEVEL, Int32(level)),
       (AOME_SET_TUNING, Int32(AOM_TUNE_SSIM.rawValue)), (AV1E_SET_ROW_MT, 1),
-      // Trellis quantization for estimates only: less time.
+      // Trellis quantization for what is written, and none in the search for it.
       (AV1E_SET_DISABLE_TRELLIS_QUANT, 2),
       // What codes cost is found once an image. With this the result does not depend on the number of threads.
       (AV1E_SET_COEFF_COST_UPD_FREQ, 3), (AV1E_SET_MODE_COST_UPD_FREQ, 3),
+      (AV1E_SET_DV_COST_UPD_FREQ, 3),
       // sRGB, in YCbCr of BT.601 (ITU-T H.273), of the full range.
       (AV1E_SET_COLOR_PRIMARIES, 1), (AV1E_SET_TRANSFER_CHARACTERISTICS, 13),
       (AV1E_SET_MATRIX_COEFFICIENTS, Int32(AVIFContainer.matrix)), (AV1E_SET_COLOR_RANGE, 1),
@@ -40,7 +41,7 @@ struct AVIFEncoder {
   }
 
   /// Whether this encoder is for an image and an effort: three bands of 8 bits, no metadata, chroma of half the resolution.
-  /// libvips encodes all else.
+  /// libvips encodes all other images.
   func suits(_ image: borrowing Image, effort: Int) -> Bool {
     effort == Self.effort && quality < Self.fullChromaQuality && image.bands == 3
       && image.format == VIPS_FORMAT_UCHAR && !image.hasMetadata
@@ -51,6 +52,7 @@ struct AVIFEncoder {
   /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
   func encode(_ image: borrowing Image) throws(ImageError) -> GLibBytes {
     if let pixels = image.pixels { return try encode(pixels, image.size) }
+    // The pixels are valid until the end of the function.
     let copy = try image.made("copy") { pictor_vips_copy($0, $1) }.inMemory()
     guard let pixels = copy.pixels else {
       throw .internal(detail: "encode: the image is not in memory")
@@ -75,14 +77,14 @@ struct AVIFEncoder {
         }
         return try GLibBytes(copying: file)
       } catch {
-        // A second try, if libaom can start no threads.
+        // A second try on one thread: perhaps libaom can start no others, or has no memory for them.
         guard threads > 1 else { throw error }
         threads = 1
       }
     }
   }
 
-  /// Encodes one picture.
+  /// Returns the coded image.
   private func frame(
     of image: UnsafePointer<aom_image_t>, _ size: PixelSize, threads: Int
   ) throws(ImageError) -> [UInt8] {
@@ -105,21 +107,22 @@ struct AVIFEncoder {
       try check(pictor_aom_set(&encoder, CInt(setting.rawValue), value), &encoder)
     }
     try check(aom_codec_encode(&encoder, image, 0, 1, 0), &encoder)
-    var bytes: [UInt8] = []
-    take(from: &encoder, to: &bytes)
-    // The end of the sequence, after which what was kept back comes.
+    let first = output(of: &encoder)
+    // The end of the sequence: libaom gives what it has kept back.
     try check(aom_codec_encode(&encoder, nil, 0, 1, 0), &encoder)
-    take(from: &encoder, to: &bytes)
-    return bytes
+    return first + output(of: &encoder)
   }
 
-  private func take(from encoder: inout aom_codec_ctx_t, to bytes: inout [UInt8]) {
+  /// Returns what the encoder has ready; packets are valid until its next call.
+  private func output(of encoder: inout aom_codec_ctx_t) -> [UInt8] {
+    var bytes: [UInt8] = []
     var place: aom_codec_iter_t?
     while let packet = aom_codec_get_cx_data(&encoder, &place) {
       var count = 0
       guard let frame = pictor_aom_frame(packet, &count) else { continue }
       bytes += UnsafeRawBufferPointer(start: frame, count: count)
     }
+    return bytes
   }
 
   private func check(
@@ -128,6 +131,7 @@ struct AVIFEncoder {
     guard result != AOM_CODEC_OK else { return }
     let detail = aom_codec_error_detail(&encoder) ?? aom_codec_err_to_string(result)
     let text = "encode: libaom: \(detail.map { String(cString: $0) } ?? "")"
-    throw result == AOM_CODEC_MEM_ERROR ? .outOfMemory(detail: text) : .internal(detail: text)
+    let isOfMemory = result == AOM_CODEC_MEM_ERROR || Blame.isOfMemory(text)
+    throw isOfMemory ? .outOfMemory(detail: text) : .internal(detail: text)
   }
 }

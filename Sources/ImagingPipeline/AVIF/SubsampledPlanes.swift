@@ -20,8 +20,8 @@ struct SubsampledPlanes: ~Copyable {
       let image = aom_img_alloc(
         nil, AOM_IMG_FMT_I420, CUnsignedInt(size.width), CUnsignedInt(size.height), 16)
     else { return nil }
-    guard let luma = image.pointee.planes.0, let blue = image.pointee.planes.1,
-      let red = image.pointee.planes.2
+    guard let luma = image.pointee.planes.0, let cb = image.pointee.planes.1,
+      let cr = image.pointee.planes.2
     else {
       aom_img_free(image)
       return nil
@@ -38,7 +38,7 @@ struct SubsampledPlanes: ~Copyable {
       Self.colours(
         (pixels + 2 * y * stride, pixels + lower * stride), count: size.width,
         to: (
-          blue + y * Int(image.pointee.stride.1), red + y * Int(image.pointee.stride.2)
+          cb + y * Int(image.pointee.stride.1), cr + y * Int(image.pointee.stride.2)
         ))
     }
   }
@@ -66,7 +66,7 @@ struct SubsampledPlanes: ~Copyable {
   /// Averages four pixels for each sample; the last column and row count twice where sides are odd.
   private static func colours(
     _ rows: (upper: UnsafePointer<UInt8>, lower: UnsafePointer<UInt8>), count: Int,
-    to planes: (blue: UnsafeMutablePointer<UInt8>, red: UnsafeMutablePointer<UInt8>)
+    to planes: (cb: UnsafeMutablePointer<UInt8>, cr: UnsafeMutablePointer<UInt8>)
   ) {
     for x in 0..<(count + 1) / 2 {
       let left = 6 &* x
@@ -80,8 +80,8 @@ struct SubsampledPlanes: ~Copyable {
       let centre: Int32 = 257 << (Int32(bits) + 1)
       let cb = centre &- 11_058 &* r &- 21_710 &* g &+ 32_768 &* b
       let cr = centre &+ 32_768 &* r &- 27_439 &* g &- 5_329 &* b
-      planes.blue[x] = UInt8(clamping: cb >> (Int32(bits) + 2))
-      planes.red[x] = UInt8(clamping: cr >> (Int32(bits) + 2))
+      planes.cb[x] = UInt8(clamping: cb >> (Int32(bits) + 2))
+      planes.cr[x] = UInt8(clamping: cr >> (Int32(bits) + 2))
     }
   }
 }

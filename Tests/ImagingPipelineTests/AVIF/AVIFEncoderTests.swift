@@ -19,7 +19,7 @@ import Testing
     }.bytes
   }
 
-  /// Whether Pictor's own container is around the picture: it gives the primaries, and libheif does not.
+  /// Whether Pictor's own container is around the coded image: it gives the primaries, and libheif does not.
   private static func isOwn(_ file: [UInt8]) -> Bool {
     HEIFBoxes.first("colr", in: file) == HEIFBoxes.nclx(coefficients: 6)
   }
@@ -72,16 +72,54 @@ import Testing
     #expect(likeness[0] > likeness[1] - 0.5)
   }
 
-  @Test func `the result does not depend on the number of threads`() throws {
-    let scene = Pixels.textured(width: 901, height: 603)
-    let one = try Self.made(scene)
+  /// Photographs, and what libaom takes for a screen: few colours, repeated shapes; many rows and few.
+  private static let kinds: [Pixels] = [
+    .textured(width: 901, height: 603), .textured(width: 90, height: 2_300),
+    .textured(width: 1_900, height: 66),
+    Pixels(width: 640, height: 480) { x, y in
+      (x / 8 + y / 16) % 3 == 0 ? [20, 20, 30] : x % 40 < 3 ? [200, 30, 30] : [250, 250, 250]
+    },
+    Pixels(width: 500, height: 400, color: [10, 120, 200]),
+  ]
+
+  @Test(arguments: kinds.indices, [20, 63, 89])
+  func `the result does not depend on the number of threads`(kind: Int, quality: Int) throws {
+    let one = try Self.made(Self.kinds[kind], quality: quality)
     for threads in [2, 3, 4] {
-      let isSame = try Self.made(scene, threads: threads) == one
+      let isSame = try Self.made(Self.kinds[kind], quality: quality, threads: threads) == one
       #expect(isSame, "\(threads)")
     }
   }
 
-  @Test func `the container holds one picture in sRGB`() throws {
+  @Test func `effects, deep sources and a limit of bytes lead to it`() throws {
+    let scene = Pixels.textured(width: 300, height: 200)
+    let png = try TestImages.encode(scene, as: ".png")
+    let changes: [(inout Transform) -> Void] = [
+      { $0.effects.blur = 2 }, { $0.effects.sharpen = 1 }, { $0.rotation = .quarter },
+      {
+        $0.width = 600
+        $0.enlarge = true
+      },
+      { $0.maxBytes = 3_000 },
+    ]
+    for (index, change) in changes.enumerated() {
+      let file = try Made(png) {
+        $0.format = .avif
+        change(&$0)
+      }.bytes
+      let reference = try Made(png) {
+        $0.format = .png
+        if index < 4 { change(&$0) }
+      }
+      #expect(Self.isOwn(file), "\(index)")
+      #expect(try Pixels(decoding: file).psnr(to: try reference.pixels()) > 20, "\(index)")
+      if index == 4 { #expect(file.count <= 3_000) }
+    }
+    let deep = try TestImages.encode(scene, as: ".png[bitdepth=16]")
+    #expect(Self.isOwn(try Made(deep) { $0.format = .avif }.bytes))
+  }
+
+  @Test func `the container holds one image in sRGB`() throws {
     let file = try Self.made(Pixels.scene(width: 90, height: 60))
     try file.withUnsafeBytes { bytes in
       let image = try #require(HEIFImage(of: bytes))
@@ -109,12 +147,20 @@ import Testing
       #expect(try Pixels(decoding: file).bands == bands)
     }
     #expect(!Self.isOwn(try Self.made(scene, quality: 90)))
+    let photo = try TestImages.heif(scene, isAVIF: false, exifOrientation: 1)
+    for isBare in [true, false] {
+      let file = try Made(photo) {
+        $0.format = .avif
+        $0.output.stripsMetadata = isBare
+      }.bytes
+      #expect(Self.isOwn(file) == isBare)
+    }
     var limits = ImagingLimits()
     limits.efforts.avif = 2
     #expect(!Self.isOwn(try Made(png, limits: limits) { $0.format = .avif }.bytes))
   }
 
-  @Test func `a picture without a sequence header is no file`() {
+  @Test func `a coded image without a sequence header is no file`() {
     let size = PixelSize(width: 1, height: 1)
     for frame in [[], [0x12, 0], [0x0a, 0x0a, 0x18], [0x0a, 0x80, 0x18, 0], [0x0a, 0x0a, 0, 0]]
       as [[UInt8]]
