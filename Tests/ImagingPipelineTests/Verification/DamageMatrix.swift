@@ -45,7 +45,15 @@ struct DamagedKind: Sendable {
       DamagedKind(name: "TIFF", format: .tiff, make: encoded(".tif")),
       DamagedKind(name: "TIFF, LZW", format: .tiff, make: encoded(".tif[compression=lzw]")),
       DamagedKind(name: "HEIC", format: .heic, make: { try TestImages.heif(scene, isAVIF: false) }),
+      DamagedKind(
+        name: "HEIC, reduced", format: .heic, width: 64,
+        make: { try TestImages.heif(scene, isAVIF: false) }),
+      DamagedKind(
+        name: "HEIC of tiles, reduced", format: .heic, width: 64,
+        make: { try HEIFGrid().file(of: scene) }),
       DamagedKind(name: "AVIF", format: .avif, make: encoded(".avif[Q=70,effort=0]")),
+      DamagedKind(
+        name: "AVIF, reduced", format: .avif, width: 64, make: encoded(".avif[Q=70,effort=0]")),
       DamagedKind(name: "JPEG XL", format: .jxl, make: encoded(".jxl[effort=3]")),
       DamagedKind(name: "JPEG 2000", format: .jp2, make: encoded(".jp2[Q=70]")),
       DamagedKind(name: "BMP", format: .bmp, make: { bitmap(of: scene) }),
