@@ -174,7 +174,7 @@ extension HEIFImage {
 }
 
 extension Int {
-  /// Whether so many parts cover the length, and one fewer do not.
+  /// Whether `count` parts cover this length, and `count - 1` parts do not.
   fileprivate func isCovered(by count: Int, of part: Int) -> Bool {
     (count - 1) * part < self && self <= count * part
   }

@@ -1,4 +1,4 @@
-// PlanarSource: HEIC and AVIF results from planes, beside those that libheif has converted first.
+// PlanarSource: results from planes, beside those of sources that are decoded whole.
 
 import Model
 import TestSupport
@@ -6,18 +6,26 @@ import TestSupport
 @testable import ImagingPipeline
 
 enum PlanarSource {
-  /// Returns the result of a source, and that of the same pixels converted by libheif and stored without loss.
+  /// Returns the result of a source, and that of the same pixels decoded whole and stored without loss.
   static func both(
     _ source: [UInt8], change: @escaping (inout Transform) -> Void
   ) throws -> (made: Pixels, reference: Pixels) {
     let png = try TestImages.encode(try Pixels(decoding: source), as: ".png[compression=1]")
-    let results = try [source, png].map { source in
+    return try results(of: source, png, change: change)
+  }
+
+  /// Returns the results of two sources as PNG.
+  static func results(
+    of source: [UInt8], _ reference: [UInt8],
+    change: @escaping (inout Transform) -> Void = { $0.width = 120 }
+  ) throws -> (made: Pixels, reference: Pixels) {
+    func result(_ source: [UInt8]) throws -> Pixels {
       try Made(source) {
         $0.format = .png
         change(&$0)
       }.pixels()
     }
-    return (results[0], results[1])
+    return (try result(source), try result(reference))
   }
 
   /// Whether a source is reduced in planes.

@@ -18,25 +18,11 @@ import Testing
     return webp.withUnsafeBytes { WebPPlanes($0, size: size, isSmoothed: true) != nil }
   }
 
-  /// Returns the result of a WebP, and that of the same pixels stored without loss.
-  private func both(
-    _ webp: [UInt8], change: @escaping (inout Transform) -> Void
-  ) throws -> (made: Pixels, reference: Pixels) {
-    let png = try TestImages.encode(try Pixels(decoding: webp), as: ".png[compression=1]")
-    let results = try [webp, png].map { source in
-      try Made(source) {
-        $0.format = .png
-        change(&$0)
-      }.pixels()
-    }
-    return (results[0], results[1])
-  }
-
   @Test(arguments: [330, 300, 240, 200, 90, 37, 5, 1])
   func `a WebP looks like one that is decoded whole`(width: Int) throws {
     let webp = try Self.webp()
     #expect(try isPlanar(webp))
-    let (made, reference) = try both(webp) { $0.width = width }
+    let (made, reference) = try PlanarSource.both(webp) { $0.width = width }
     #expect(made.psnr(to: reference) > 36)
   }
 
@@ -58,7 +44,7 @@ import Testing
       },
     ]
     for (index, change) in changes.enumerated() {
-      let (made, reference) = try both(webp, change: change)
+      let (made, reference) = try PlanarSource.both(webp, change: change)
       #expect(made.psnr(to: reference) > 36, "\(index)")
     }
   }
@@ -67,13 +53,8 @@ import Testing
     let webp = try Self.webp(",profile=p3")
     #expect(try isPlanar(webp))
     let png = try TestImages.encode(Self.scene, as: ".png[profile=p3]")
-    let images = try [webp, png].map { source in
-      try Made(source) {
-        $0.format = .png
-        $0.width = 120
-      }.pixels()
-    }
-    #expect(images[0].psnr(to: images[1]) > 32)
+    let (made, reference) = try PlanarSource.results(of: webp, png)
+    #expect(made.psnr(to: reference) > 32)
   }
 
   @Test func `lossless, alpha, frames and damage are left to libvips`() throws {
