@@ -75,7 +75,7 @@ let package = Package(
       name: "ImagingPipeline",
       dependencies: [
         "Model", "Platform", "ImagingWire", "FastJPEG", "CVips", "CDeflate", "CJPEG", "CDav1d",
-        "CDe265", "CAom", "CWebP", "CVectors",
+        "CDe265", "CAom", "CWebP", "CJXL", "CVectors",
       ],
       swiftSettings: always),
     .executableTarget(
@@ -123,6 +123,7 @@ let package = Package(
     library("CAom", pkgConfig: "aom", package: "libaom-dev"),
     library("CDe265", pkgConfig: "libde265", package: "libde265-dev"),
     library("CWebP", pkgConfig: "libwebp", package: "libwebp-dev"),
+    library("CJXL", pkgConfig: "libjxl", package: "libjxl-dev"),
     library("CSandbox", pkgConfig: "libseccomp", package: "libseccomp-dev"),
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
     library("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),

@@ -99,8 +99,8 @@ def settings_claim(points: Points, photos, drawn) -> Claim:
         how=f"{len(photos)} photographs (Debian's lomiri-wallpapers and mate-backgrounds) and {len(drawn)} drawings; "
             f"{len(QUALITIES['jpeg'])} qualities of each. A percentage is bytes at equal likeness over those of the default "
             "(bold), mean over the likenesses that both reach (Bjøntegaard), by SSIM and by gradients. Bytes and processor "
-            "time of encoding are of the photographs at the default quality. JPEG by Pillow, others by pyvips with Pictor's "
-            "options and libvips. The chart: means at 800 px.",
+            "time of encoding are of the photographs at the default quality. JPEG by Pillow, efforts by Pictor's pipeline "
+            "(with the reading of a BMP), what is compared with them by pyvips. The chart: means at 800 px.",
         columns=["format", "setting", "px", "photographs, SSIM", "gradients", "drawings, SSIM", "gradients", "bytes",
                  "CPU ms", "of the default's"],
         rows=rows, curves=dict(curves), unit="bytes (geometric mean), logarithmic")

@@ -12,6 +12,10 @@ struct BenchmarkOptions {
   let seconds: Double
   /// Format of the result; `nil`: Pictor's choice.
   private(set) var format: ImageFormat?
+  /// Quality of the result; `nil`: the format's default.
+  private(set) var quality: Int?
+  /// The encoder's effort; `nil`: the format's default.
+  private(set) var effort: Int?
   /// Where the result is written, once; `nil`: nowhere.
   private(set) var out: String?
   /// The most threads of a job.
@@ -22,8 +26,8 @@ struct BenchmarkOptions {
   private(set) var isPlain = false
 
   static let usage =
-    "benchmark-pipeline FILE WIDTH SECONDS [--format jpeg|png|webp|gif] [--out FILE] [--plain] [--threads N] "
-    + "[--effect blur|sharpen|saturation=NUMBER] [--effect radius|tint|grayscale]"
+    "benchmark-pipeline FILE WIDTH SECONDS [--format NAME] [--quality N] [--effort N] [--out FILE] [--plain] "
+    + "[--threads N] [--effect blur|sharpen|saturation=NUMBER] [--effect radius|tint|grayscale]"
 
   /// Reads the arguments after the program's name; `nil` where they make no sense.
   init?(arguments: [String]) {
@@ -40,6 +44,16 @@ struct BenchmarkOptions {
       case "--format":
         guard let format = rest.popFirst().flatMap(ImageFormat.init) else { return nil }
         self.format = format
+      case "--quality":
+        guard let number = rest.popFirst().flatMap({ Int($0) }), 1...100 ~= number else {
+          return nil
+        }
+        quality = number
+      case "--effort":
+        guard let number = rest.popFirst().flatMap({ Int($0) }), 0...10 ~= number else {
+          return nil
+        }
+        effort = number
       case "--threads":
         guard let count = rest.popFirst().flatMap({ Int($0) }), 1...64 ~= count else { return nil }
         threads = count

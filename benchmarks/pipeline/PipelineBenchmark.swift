@@ -62,9 +62,19 @@ private struct Job {
     var transform = Transform()
     transform.sizing.width = options.width
     transform.output.format = options.format
+    transform.output.quality = options.quality
     transform.effects = options.effects
     self.transform = transform
     limits.maximumThreads = options.threads
+    if let effort = options.effort {
+      switch options.format {
+      case .webp: limits.efforts.webp = effort
+      case .avif: limits.efforts.avif = effort
+      case .jxl: limits.efforts.jxl = effort
+      case .gif: limits.efforts.gif = effort
+      default: limits.efforts.png = effort
+      }
+    }
     plain = options.isPlain ? PlainThumbnail(width: options.width, format: options.format) : nil
   }
 

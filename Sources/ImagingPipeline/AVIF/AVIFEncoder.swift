@@ -51,13 +51,7 @@ struct AVIFEncoder {
   ///
   /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
   func encode(_ image: borrowing Image) throws(ImageError) -> GLibBytes {
-    if let pixels = image.pixels { return try encode(pixels, image.size) }
-    // The pixels are valid until the end of the function.
-    let copy = try image.made("copy") { pictor_vips_copy($0, $1) }.inMemory()
-    guard let pixels = copy.pixels else {
-      throw .internal(detail: "encode: the image is not in memory")
-    }
-    return try encode(pixels, copy.size)
+    try image.withPixels { pixels, size throws(ImageError) in try encode(pixels, size) }
   }
 
   private func encode(

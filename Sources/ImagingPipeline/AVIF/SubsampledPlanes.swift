@@ -1,4 +1,4 @@
-// SubsampledPlanes: converts red, green and blue to luma and to colours of half the resolution.
+// SubsampledPlanes: the planes of an image in memory of libaom.
 
 import CAom
 import Model
@@ -7,9 +7,6 @@ import Model
 struct SubsampledPlanes: ~Copyable {
   /// Owned; freed by `deinit`.
   private let image: UnsafeMutablePointer<aom_image_t>
-
-  /// The fraction bits of a weight.
-  private static let bits = 16
 
   /// Converts an image.
   ///
@@ -28,19 +25,15 @@ struct SubsampledPlanes: ~Copyable {
     }
     image.pointee.range = AOM_CR_FULL_RANGE
     self.image = image
-    let stride = size.width * 3
-    for y in 0..<size.height {
-      Self.luma(
-        pixels + y * stride, count: size.width, to: luma + y * Int(image.pointee.stride.0))
+    func samples(_ start: UnsafeMutablePointer<UInt8>, _ stride: CInt) -> ChromaSubsampling.Samples
+    {
+      ChromaSubsampling.Samples(start: start, stride: Int(stride))
     }
-    for y in 0..<(size.height + 1) / 2 {
-      let lower = min(2 * y + 1, size.height - 1)
-      Self.colours(
-        (pixels + 2 * y * stride, pixels + lower * stride), count: size.width,
-        to: (
-          cb + y * Int(image.pointee.stride.1), cr + y * Int(image.pointee.stride.2)
-        ))
-    }
+    let strides = image.pointee.stride
+    ChromaSubsampling.fullRange.convert(
+      pixels, size,
+      to: ChromaSubsampling.Planes(
+        luma: samples(luma, strides.0), blue: samples(cb, strides.1), red: samples(cr, strides.2)))
   }
 
   deinit { aom_img_free(image) }
@@ -50,38 +43,5 @@ struct SubsampledPlanes: ~Copyable {
     _ body: (UnsafePointer<aom_image_t>) throws(ImageError) -> Result
   ) throws(ImageError) -> Result {
     try body(UnsafePointer(image))
-  }
-
-  private static func luma(
-    _ row: UnsafePointer<UInt8>, count: Int, to plane: UnsafeMutablePointer<UInt8>
-  ) {
-    for x in 0..<count {
-      let pixel = row + 3 &* x
-      let sum =
-        19_595 &* Int32(pixel[0]) &+ 38_470 &* Int32(pixel[1]) &+ 7_471 &* Int32(pixel[2])
-      plane[x] = UInt8(truncatingIfNeeded: (sum &+ 1 << 15) >> Int32(bits))
-    }
-  }
-
-  /// Averages four pixels for each sample; the last column and row count twice where sides are odd.
-  private static func colours(
-    _ rows: (upper: UnsafePointer<UInt8>, lower: UnsafePointer<UInt8>), count: Int,
-    to planes: (cb: UnsafeMutablePointer<UInt8>, cr: UnsafeMutablePointer<UInt8>)
-  ) {
-    for x in 0..<(count + 1) / 2 {
-      let left = 6 &* x
-      let right = 3 &* min(2 &* x &+ 1, count &- 1)
-      func sum(_ band: Int) -> Int32 {
-        Int32(rows.upper[left &+ band]) &+ Int32(rows.upper[right &+ band])
-          &+ Int32(rows.lower[left &+ band]) &+ Int32(rows.lower[right &+ band])
-      }
-      let (r, g, b) = (sum(0), sum(1), sum(2))
-      // 128 and a half, of sums of four.
-      let centre: Int32 = 257 << (Int32(bits) + 1)
-      let cb = centre &- 11_058 &* r &- 21_710 &* g &+ 32_768 &* b
-      let cr = centre &+ 32_768 &* r &- 27_439 &* g &- 5_329 &* b
-      planes.cb[x] = UInt8(clamping: cb >> (Int32(bits) + 2))
-      planes.cr[x] = UInt8(clamping: cr >> (Int32(bits) + 2))
-    }
   }
 }

@@ -75,6 +75,11 @@ extension Image {
     return copy
   }
 
+  /// Whether the image holds several frames, stacked vertically.
+  var isAnimation: Bool {
+    withVipsImage { Int(vips_image_get_page_height($0)) < size.height }
+  }
+
   /// Sets the animation metadata: frame height, frame count, loop count and delays. The image must
   /// not share its metadata with other images (see `stripped`).
   func describeAnimation(_ header: SourceHeader, frames: Int, size: PixelSize) {

@@ -26,10 +26,7 @@ extension Output {
         reducesColours: reducesColours
       ).encode(image)
     }
-    if format == .avif {
-      let encoder = AVIFEncoder(quality: quality ?? self.quality ?? 0, threads: threads)
-      if encoder.suits(image, effort: efforts.avif) { return try encoder.encode(image) }
-    }
+    if let bytes = try encodeDirectly(image, quality: quality ?? self.quality ?? 0) { return bytes }
     let interlace = CInt(isInterlaced ? 1 : 0)
     let quality = CInt(quality ?? self.quality ?? 0)
     // An encoder that keeps metadata creates an Exif block if the image has no Exif.
@@ -54,5 +51,23 @@ extension Output {
     }
     if format == .webp && isBare { bytes.shorten(WebPContainer.dropMetadata) }
     return bytes
+  }
+
+  /// Encodes an image with the format's own library instead of libvips; `nil` if libvips has to.
+  private func encodeDirectly(
+    _ image: borrowing Image, quality: Int
+  ) throws(ImageError) -> GLibBytes? {
+    switch format {
+    case .webp:
+      let encoder = WebPEncoder(quality: quality, effort: efforts.webp)
+      return encoder.suits(image) ? try encoder.encode(image) : nil
+    case .avif:
+      let encoder = AVIFEncoder(quality: quality, threads: threads)
+      return encoder.suits(image, effort: efforts.avif) ? try encoder.encode(image) : nil
+    case .jxl:
+      let encoder = JXLEncoder(quality: quality, effort: efforts.jxl, threads: threads)
+      return encoder.suits(image) ? try encoder.encode(image) : nil
+    default: return nil
+    }
   }
 }

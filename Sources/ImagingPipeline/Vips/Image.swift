@@ -190,6 +190,19 @@ struct Image: ~Copyable {
     }
   }
 
+  /// Calls a closure with the bytes of all pixels, row by row without gaps, and the size; they are valid during the call.
+  /// Computes what is not in memory.
+  func withPixels<Result: ~Copyable>(
+    _ body: (UnsafePointer<UInt8>, PixelSize) throws(ImageError) -> Result
+  ) throws(ImageError) -> Result {
+    if let pixels { return try body(pixels, size) }
+    let copy = try made("copy") { pictor_vips_copy($0, $1) }.inMemory()
+    guard let pixels = copy.pixels else {
+      throw .internal(detail: "pixels: the image is not in memory")
+    }
+    return try copy.withVipsImage { _ throws(ImageError) in try body(pixels, copy.size) }
+  }
+
   /// Writes a row of an image created by `init(blank:bands:profile:)`, in any order; different rows also at the same time.
   func write(_ bytes: UnsafePointer<UInt8>, row: Int) throws(ImageError) {
     guard let pixels else { throw .internal(detail: "pixels: the image is not in memory") }

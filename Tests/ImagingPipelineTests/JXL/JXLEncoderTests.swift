@@ -1,0 +1,96 @@
+// JXLEncoderTests: JPEG XLs that libjxl makes without libvips, compared with those that libvips has it make.
+
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite(.onOwnThreads) struct JXLEncoderTests {
+  private static func made(
+    _ pixels: Pixels, quality: Int = 77, effort: Int = 5, threads: Int = 1
+  ) throws -> [UInt8] {
+    var limits = ImagingLimits()
+    limits.efforts.jxl = effort
+    limits.maximumThreads = threads
+    return try Made(try TestImages.encode(pixels, as: ".png"), limits: limits) {
+      $0.format = .jxl
+      $0.quality = quality
+    }.bytes
+  }
+
+  private static func theirs(
+    _ pixels: Pixels, quality: Int = 77, effort: Int = 5
+  ) throws -> [UInt8] {
+    try TestImages.encode(pixels, as: ".jxl[Q=\(quality),effort=\(effort),strip]")
+  }
+
+  @Test(arguments: [5, 12, 29, 30, 50, 77, 90, 100], [3, 5, 7])
+  func `it has the bytes of libvips's`(quality: Int, effort: Int) throws {
+    let scene = Pixels.textured(width: 150, height: 110)
+    let made = try Self.made(scene, quality: quality, effort: effort)
+    let isSame = try made == Self.theirs(scene, quality: quality, effort: effort)
+    #expect(isSame)
+  }
+
+  /// Groups of libjxl have 256 pixels a side.
+  @Test(arguments: [
+    PixelSize(width: 1, height: 1), PixelSize(width: 2, height: 1), PixelSize(width: 1, height: 7),
+    PixelSize(width: 64, height: 65), PixelSize(width: 256, height: 256),
+    PixelSize(width: 257, height: 513), PixelSize(width: 1_003, height: 40),
+  ])
+  func `it has them at any size and with any number of threads`(size: PixelSize) throws {
+    let scene = Pixels.textured(width: size.width, height: size.height)
+    let theirs = try Self.theirs(scene)
+    for threads in [1, 2, 3, 4] {
+      let isSame = try Self.made(scene, threads: threads) == theirs
+      #expect(isSame, "\(threads)")
+    }
+  }
+
+  @Test(arguments: [1, 3, 4]) func `it has them with alpha and in grey`(bands: Int) throws {
+    let scene = Pixels(width: 90, height: 60, bands: bands) { x, y in
+      (0..<bands).map { UInt8(40 + 30 * $0 + x / (1 + $0) + y / 2) }
+    }
+    let made = try Self.made(scene)
+    let isSame = try made == Self.theirs(scene)
+    #expect(isSame)
+    #expect(try Pixels(decoding: made).bands == bands)
+  }
+
+  @Test func `the lowest qualities have the fewest bytes`() throws {
+    let scene = Pixels.textured(width: 200, height: 150)
+    var last = 0
+    for quality in [1, 2, 4, 5, 8, 15, 29, 30, 60, 100] {
+      let file = try Self.made(scene, quality: quality)
+      #expect(file.count >= last, "\(quality)")
+      last = file.count
+    }
+  }
+
+  @Test func `deep sources, effects and a limit of bytes lead to it`() throws {
+    let scene = Pixels.textured(width: 300, height: 200)
+    let png = try TestImages.encode(scene, as: ".png")
+    let deep = try TestImages.encode(scene, as: ".png[bitdepth=16]")
+    let changes: [(source: [UInt8], change: (inout Transform) -> Void)] = [
+      (png, { $0.effects.blur = 2 }), (png, { $0.rotation = .quarter }), (deep, { _ in }),
+    ]
+    for (index, (source, change)) in changes.enumerated() {
+      let file = try Made(source) {
+        $0.format = .jxl
+        change(&$0)
+      }
+      let reference = try Made(source) {
+        $0.format = .png
+        change(&$0)
+      }
+      #expect(try file.pixels().psnr(to: reference.pixels()) > 28, "\(index)")
+    }
+    let small = try Made(png) {
+      $0.format = .jxl
+      $0.maxBytes = 4_000
+    }
+    #expect(small.bytes.count <= 4_000)
+  }
+}

@@ -1,0 +1,134 @@
+// WebPEncoderTests: WebPs that libwebp makes without libvips, decoded by libvips.
+
+import ImagingWire
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+@Suite(.onOwnThreads) struct WebPEncoderTests {
+  private static func made(
+    _ pixels: Pixels, quality: Int = 79, effort: Int = 3
+  ) throws -> [UInt8] {
+    var limits = ImagingLimits()
+    limits.efforts.webp = effort
+    return try Made(try TestImages.encode(pixels, as: ".png"), limits: limits) {
+      $0.format = .webp
+      $0.quality = quality
+    }.bytes
+  }
+
+  @Test(arguments: [
+    PixelSize(width: 1, height: 1), PixelSize(width: 2, height: 1), PixelSize(width: 1, height: 7),
+    PixelSize(width: 15, height: 16), PixelSize(width: 64, height: 65),
+    PixelSize(width: 331, height: 219), PixelSize(width: 1_003, height: 40),
+    PixelSize(width: 16_383, height: 3),
+  ])
+  func `an image of any size looks like its source`(size: PixelSize) throws {
+    // Smooth: edges of colours would be lost to chroma of half the resolution.
+    let scene = Pixels(width: size.width, height: size.height) { x, y in
+      let shade = 60 + 120 * x / size.width + 60 * y / size.height
+      return [UInt8(shade), UInt8(shade + 12), UInt8(shade - 20)]
+    }
+    let file = try Self.made(scene)
+    #expect(try Pixels(decoding: file).size == size)
+    #expect(try Pixels(decoding: file).psnr(to: scene) > 36)
+  }
+
+  @Test(
+    arguments: [
+      [0, 0, 0], [255, 255, 255], [128, 128, 128], [255, 0, 0], [0, 255, 0], [0, 0, 255],
+      [255, 255, 0], [0, 255, 255], [255, 0, 255], [200, 130, 90],
+    ] as [[UInt8]])
+  func `a colour is kept`(colour: [UInt8]) throws {
+    let file = try Self.made(Pixels(width: 40, height: 30, color: colour), quality: 85)
+    let found = try Pixels(decoding: file).rgb(x: 20, y: 15)
+    for (found, wanted) in zip(found, colour) { #expect(abs(Int(found) - Int(wanted)) <= 3) }
+  }
+
+  @Test(arguments: [0, 3, 6])
+  func `a higher quality has more bytes and more likeness`(effort: Int) throws {
+    let scene = Pixels.textured(width: 200, height: 150)
+    var last = (bytes: 0, likeness: 0.0)
+    for quality in [1, 20, 40, 60, 79, 90, 100] {
+      let file = try Self.made(scene, quality: quality, effort: effort)
+      let likeness = try Pixels(decoding: file).psnr(to: scene)
+      #expect(file.count > last.bytes && likeness > last.likeness, "\(quality)")
+      last = (file.count, likeness)
+    }
+  }
+
+  @Test(arguments: [20, 50, 79, 95], [0, 3, 4, 6])
+  func `it has the bytes and the likeness of libvips's`(quality: Int, effort: Int) throws {
+    let scene = Pixels.textured(width: 331, height: 219)
+    let file = try Self.made(scene, quality: quality, effort: effort)
+    let theirs = try TestImages.encode(scene, as: ".webp[Q=\(quality),effort=\(effort),strip]")
+    #expect(Double(file.count) < 1.02 * Double(theirs.count))
+    let likeness = try [file, theirs].map { try Pixels(decoding: $0).psnr(to: scene) }
+    #expect(likeness[0] > likeness[1] - 0.5)
+  }
+
+  @Test func `a file is one lossy image and nothing else`() throws {
+    let file = try Self.made(.scene(width: 90, height: 61))
+    #expect(Array(file[8..<16]) == Array("WEBPVP8 ".utf8))
+    #expect(file.count % 2 == 0)
+    let count = file[4..<8].reversed().reduce(0) { $0 << 8 | Int($1) }
+    #expect(count + 8 == file.count)
+  }
+
+  @Test func `effects, deep sources and a limit of bytes lead to it`() throws {
+    let scene = Pixels.textured(width: 300, height: 200)
+    let png = try TestImages.encode(scene, as: ".png")
+    let changes: [(inout Transform) -> Void] = [
+      { $0.effects.blur = 2 }, { $0.effects.sharpen = 1 }, { $0.rotation = .quarter },
+      {
+        $0.width = 600
+        $0.enlarge = true
+      },
+      { $0.maxBytes = 4_000 },
+    ]
+    for (index, change) in changes.enumerated() {
+      let file = try Made(png) {
+        $0.format = .webp
+        change(&$0)
+      }.bytes
+      let reference = try Made(png) {
+        $0.format = .png
+        if index < 4 { change(&$0) }
+      }
+      #expect(Array(file[8..<16]) == Array("WEBPVP8 ".utf8), "\(index)")
+      #expect(try Pixels(decoding: file).psnr(to: try reference.pixels()) > 26, "\(index)")
+      if index == 4 { #expect(file.count <= 4_000) }
+    }
+    let deep = try TestImages.encode(scene, as: ".png[bitdepth=16]")
+    let file = try Made(deep) { $0.format = .webp }
+    #expect(try file.pixels().psnr(to: Made(deep) { $0.format = .png }.pixels()) > 28)
+  }
+
+  private func has(_ chunk: String, _ file: [UInt8]) -> Bool {
+    file.firstRange(of: Array(chunk.utf8)) != nil
+  }
+
+  @Test func `what it is not for, libvips encodes`() throws {
+    let alpha = try TestImages.encode(.scene(width: 90, height: 60, alpha: true), as: ".png")
+    #expect(try Pixels(decoding: Made(alpha) { $0.format = .webp }.bytes).bands == 4)
+    let grey = Pixels(width: 90, height: 60, bands: 1) { x, y in [UInt8(x + y)] }
+    let made = try Made(try TestImages.encode(grey, as: ".png")) { $0.format = .webp }
+    #expect(try made.pixels().rgb(x: 40, y: 30).allSatisfy { (66...74).contains($0) })
+    let frames = try Made(try TestImages.gif(width: 20, height: 10, frames: 3)) {
+      $0.format = .webp
+      $0.width = 10
+    }
+    #expect(frames.frames == 3 && has("ANMF", frames.bytes))
+    let photo =
+      try TestImages.heif(.scene(width: 90, height: 60), isAVIF: false, exifOrientation: 1)
+    for isBare in [true, false] {
+      let file = try Made(photo) {
+        $0.format = .webp
+        $0.output.stripsMetadata = isBare
+      }.bytes
+      #expect(has("EXIF", file) != isBare)
+    }
+  }
+}
