@@ -72,7 +72,10 @@ private struct Job {
       case .avif: limits.efforts.avif = effort
       case .jxl: limits.efforts.jxl = effort
       case .gif: limits.efforts.gif = effort
-      default: limits.efforts.png = effort
+      case .png: limits.efforts.png = effort
+      default:
+        throw .invalidParameter(
+          name: "effort", value: "\(effort)", allowed: "a format that has one")
       }
     }
     plain = options.isPlain ? PlainThumbnail(width: options.width, format: options.format) : nil

@@ -40,14 +40,12 @@ struct AVIFEncoder {
     ]
   }
 
-  /// Whether this encoder is for an image and an effort: three bands of 8 bits, no metadata, chroma of half the resolution.
-  /// libvips encodes all other images.
+  /// Whether this encoder can encode an image with an effort: it halves the resolution of chroma. libvips encodes all others.
   func suits(_ image: borrowing Image, effort: Int) -> Bool {
-    effort == Self.effort && quality < Self.fullChromaQuality && image.bands == 3
-      && image.format == VIPS_FORMAT_UCHAR && !image.hasMetadata
+    effort == Self.effort && quality < Self.fullChromaQuality && image.bands == 3 && image.isPlain
   }
 
-  /// Encodes an image in sRGB that this encoder is for; everything not yet computed is computed now.
+  /// Encodes an image in sRGB that `suits`; everything not yet computed is computed now.
   ///
   /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
   func encode(_ image: borrowing Image) throws(ImageError) -> GLibBytes {

@@ -25,15 +25,12 @@ struct SubsampledPlanes: ~Copyable {
     }
     image.pointee.range = AOM_CR_FULL_RANGE
     self.image = image
-    func samples(_ start: UnsafeMutablePointer<UInt8>, _ stride: CInt) -> ChromaSubsampling.Samples
-    {
-      ChromaSubsampling.Samples(start: start, stride: Int(stride))
-    }
     let strides = image.pointee.stride
     ChromaSubsampling.fullRange.convert(
       pixels, size,
       to: ChromaSubsampling.Planes(
-        luma: samples(luma, strides.0), blue: samples(cb, strides.1), red: samples(cr, strides.2)))
+        luma: .init(luma, stride: strides.0), cb: .init(cb, stride: strides.1),
+        cr: .init(cr, stride: strides.2)))
   }
 
   deinit { aom_img_free(image) }

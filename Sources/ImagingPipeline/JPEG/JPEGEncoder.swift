@@ -101,13 +101,9 @@ struct JPEGEncoder: ~Copyable {
 
   private consuming func finish() throws(ImageError) -> GLibBytes {
     try check(pictor_jpeg_finish(jpeg))
-    return try GLibBytes("encode") { bytes, count in
-      bytes.pointee = UnsafeMutableRawPointer(jpeg.pointee.bytes)
-      count.pointee = jpeg.pointee.count
-      // g_free is free(3) since GLib 2.46.
-      jpeg.pointee.bytes = nil
-      return 0
-    }
+    guard let file = jpeg.pointee.bytes else { throw .internal(detail: "encode: no bytes") }
+    jpeg.pointee.bytes = nil
+    return GLibBytes(owning: file, count: jpeg.pointee.count)
   }
 
   private func check(_ result: CInt) throws(ImageError) {

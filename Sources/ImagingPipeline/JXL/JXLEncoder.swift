@@ -1,4 +1,4 @@
-// JXLEncoder: encodes pixels with libjxl, without the thread that libvips has it start.
+// JXLEncoder: encodes pixels with libjxl, on the job's own threads.
 
 import CJXL
 import CVips
@@ -6,19 +6,22 @@ import Model
 import Platform
 import Synchronization
 
-/// How one JPEG XL is encoded; the bytes are libvips's (docs/decisions/044-webp-and-jxl-encoders.md).
+/// How one JPEG XL is encoded; the bytes are those of libvips's jxlsave (docs/decisions/044-webp-and-jxl-encoders.md).
 struct JXLEncoder {
   /// 1–100, by libvips's scale.
   let quality: Int
-  /// libjxl's, 1–9.
+  /// libjxl's, 3–9.
   let effort: Int
   /// The most threads. The result does not depend on their number.
   let threads: Int
 
-  /// libjxl refuses more (jxl/encode.h). libvips asks for more below quality 5, and gets the default of 1.
+  /// libjxl 0.7 refuses more. libvips ignores the error below quality 5, and encodes at the default of 1.
   private static let largestDistance: Float = 25
+  /// The pixels that are worth a thread: a group of libjxl, 256 pixels a side. For fewer a second thread takes more
+  /// processor time than it saves.
+  private static let pixelsOfThread = 65_536
 
-  /// The distance from the source in units of what is just visible (jxl/encode.h), as libvips's jxlsave has it.
+  /// The distance from the source in units of what is just visible (jxl/encode.h), by the formula of libvips's jxlsave.
   private var distance: Float {
     let steps = Double(100 - quality)
     guard quality < 30 else { return Float(0.1 + steps * 0.09) }
@@ -26,28 +29,27 @@ struct JXLEncoder {
     return min(Float(6.4 + coarser), Self.largestDistance)
   }
 
-  /// Whether this encoder is for an image: 8 bits, one frame, no metadata. libvips encodes all other images.
-  func suits(_ image: borrowing Image) -> Bool {
-    1...4 ~= image.bands && image.format == VIPS_FORMAT_UCHAR && !image.isAnimation
-      && !image.hasMetadata
-  }
-
-  /// Encodes an image in sRGB or grey that this encoder is for; everything not yet computed is computed now.
+  /// Encodes an image in sRGB or grey; everything not yet computed is computed now. Writes no metadata, as libvips.
   ///
-  /// - Throws: The error of the image's own pipeline, or `ImageError.internal`. Without memory libjxl ends the process.
+  /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`. Without memory libjxl mostly
+  ///   ends the process.
   func encode(_ image: borrowing Image) throws(ImageError) -> GLibBytes {
+    if image.format != VIPS_FORMAT_UCHAR { return try encode(image.cast(to: VIPS_FORMAT_UCHAR)) }
     let bands = image.bands
     return try image.withPixels { pixels, size throws(ImageError) in
       guard let encoder = JxlEncoderCreate(nil) else {
         throw .outOfMemory(detail: "encode: libjxl: no encoder")
       }
       defer { JxlEncoderDestroy(encoder) }
-      var threads = threads
-      return try withUnsafeMutablePointer(to: &threads) { threads throws(ImageError) in
-        if threads.pointee > 1 { try check(JxlEncoderSetParallelRunner(encoder, runner, threads)) }
-        try add(pixels, size, bands: bands, to: encoder)
-        return try GLibBytes(copying: output(of: encoder, capacity: size.pixels))
+      let threads = Parallel.count(size.pixels, atLeast: Self.pixelsOfThread, threads)
+      if threads > 1 {
+        // The runner's argument is a number in place of a pointer.
+        let status = JxlEncoderSetParallelRunner(
+          encoder, runner, UnsafeMutableRawPointer(bitPattern: threads))
+        try check(status, encoder, "runner")
       }
+      try add(pixels, size, bands: bands, to: encoder)
+      return try GLibBytes(copying: output(of: encoder, capacity: size.pixels))
     }
   }
 
@@ -62,23 +64,24 @@ struct JXLEncoder {
     info.bits_per_sample = 8
     info.num_color_channels = bands < 3 ? 1 : 3
     if bands % 2 == 0 { (info.num_extra_channels, info.alpha_bits) = (1, 8) }
-    // Colours may become libjxl's own, XYB.
+    // Allows XYB, libjxl's own colour space.
     info.uses_original_profile = 0
-    try check(JxlEncoderSetBasicInfo(encoder, &info))
+    try check(JxlEncoderSetBasicInfo(encoder, &info), encoder, "size")
     var colours = JxlColorEncoding()
     JxlColorEncodingSetToSRGB(&colours, bands < 3 ? 1 : 0)
-    try check(JxlEncoderSetColorEncoding(encoder, &colours))
+    try check(JxlEncoderSetColorEncoding(encoder, &colours), encoder, "colours")
     guard let settings = JxlEncoderFrameSettingsCreate(encoder, nil) else {
       throw .outOfMemory(detail: "encode: libjxl: no settings")
     }
-    try check(JxlEncoderSetFrameDistance(settings, distance))
+    try check(JxlEncoderSetFrameDistance(settings, distance), encoder, "distance")
     try check(
-      JxlEncoderFrameSettingsSetOption(
-        settings, JXL_ENC_FRAME_SETTING_EFFORT, Int64(effort)))
+      JxlEncoderFrameSettingsSetOption(settings, JXL_ENC_FRAME_SETTING_EFFORT, Int64(effort)),
+      encoder, "effort")
     var format = JxlPixelFormat(
       num_channels: UInt32(bands), data_type: JXL_TYPE_UINT8, endianness: JXL_NATIVE_ENDIAN,
       align: 0)
-    try check(JxlEncoderAddImageFrame(settings, &format, pixels, size.pixels * bands))
+    try check(
+      JxlEncoderAddImageFrame(settings, &format, pixels, size.pixels * bands), encoder, "pixels")
     JxlEncoderCloseInput(encoder)
   }
 
@@ -97,23 +100,28 @@ struct JXLEncoder {
       }
       count += room - left
       guard status == JXL_ENC_NEED_MORE_OUTPUT else {
-        try check(status)
-        return Array(bytes[..<count])
+        try check(status, encoder, "output")
+        bytes.removeLast(bytes.count - count)
+        return bytes
       }
       bytes += [UInt8](repeating: 0, count: bytes.count)
     }
   }
 
-  private func check(_ status: JxlEncoderStatus) throws(ImageError) {
+  private func check(
+    _ status: JxlEncoderStatus, _ encoder: OpaquePointer, _ step: StaticString
+  ) throws(ImageError) {
     guard status != JXL_ENC_SUCCESS else { return }
-    throw .internal(detail: "encode: libjxl: status \(status.rawValue)")
+    let error = JxlEncoderGetError(encoder)
+    let text = "encode: libjxl: \(step): error \(error.rawValue)"
+    throw error == JXL_ENC_ERR_OOM ? .outOfMemory(detail: text) : .internal(detail: text)
   }
 }
 
-/// Runs the parts of a computation of libjxl (jxl/parallel_runner.h) on as many threads as the first argument points to.
+/// Runs the parts of a computation of libjxl (jxl/parallel_runner.h) on several threads; the first argument is their number.
 private let runner: JxlParallelRunner = { threads, work, begin, body, start, end in
-  guard let threads, let begin, let body, start < end else { return 0 }
-  let count = min(threads.load(as: Int.self), Int(end - start))
+  guard let begin, let body, start < end else { return 0 }
+  let count = min(Int(bitPattern: threads), Int(end - start))
   let status = begin(work, count)
   guard status == 0 else { return status }
   let next = Atomic(start)

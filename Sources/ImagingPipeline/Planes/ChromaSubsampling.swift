@@ -4,22 +4,27 @@ import CVectors
 import Model
 
 /// The conversion of RGB to Y, Cb and Cr (ITU-R BT.601-7, 2.5), with a sample of Cb and Cr for four pixels (4:2:0). It is the
-/// opposite of `ColourMatrix`.
+/// inverse of `ColourMatrix`.
 struct ChromaSubsampling {
   /// Where the samples of an image go. Cb and Cr have half of the luma's columns and rows, rounded up.
   struct Planes {
-    let luma, blue, red: Samples
+    let luma, cb, cr: Samples
   }
 
   /// The samples of a plane, and the bytes from a row to the next.
   struct Samples {
     let start: UnsafeMutablePointer<UInt8>
     let stride: Int
+
+    init(_ start: UnsafeMutablePointer<UInt8>, stride: CInt) {
+      self.start = start
+      self.stride = Int(stride)
+    }
   }
 
   /// Black is 0 and white 255, as in JFIF.
   static let fullRange = Self(levelsOfLuma: 255, levelsOfColour: 255, black: 0)
-  /// Black is 16 and white 235, as in WebP (RFC 6386, 9.2).
+  /// Black is 16 and white 235, as in WebP (libwebp's `VP8RGBToY`; BT.601-7, 2.5.3).
   static let limitedRange = Self(levelsOfLuma: 219, levelsOfColour: 224, black: 16)
 
   /// The fraction bits of a weight.
@@ -27,8 +32,8 @@ struct ChromaSubsampling {
   /// The pixels of a step.
   private static let step = 8
 
-  /// What red and blue, and green, add to each plane.
-  private let luma, blue, red: Weights
+  /// The weights of each plane.
+  private let luma, cb, cr: Weights
   /// Y of black.
   private let black: Int32
 
@@ -37,8 +42,8 @@ struct ChromaSubsampling {
     let (r, g, b) = (0.299, 0.587, 0.114)
     let (y, c) = (levelsOfLuma / 255, levelsOfColour / 255)
     luma = Weights(red: r * y, green: g * y, blue: b * y)
-    blue = Weights(red: -r / (1 - b) / 2 * c, green: -g / (1 - b) / 2 * c, blue: c / 2)
-    red = Weights(red: c / 2, green: -g / (1 - r) / 2 * c, blue: -b / (1 - r) / 2 * c)
+    cb = Weights(red: -r / (1 - b) / 2 * c, green: -g / (1 - b) / 2 * c, blue: c / 2)
+    cr = Weights(red: c / 2, green: -g / (1 - r) / 2 * c, blue: -b / (1 - r) / 2 * c)
     self.black = black
   }
 
@@ -55,8 +60,8 @@ struct ChromaSubsampling {
         Rows(
           upper: upper, lower: hasLower ? upper + stride : upper, upperLuma: first,
           lowerLuma: hasLower ? first + planes.luma.stride : first,
-          blue: planes.blue.start + y / 2 * planes.blue.stride,
-          red: planes.red.start + y / 2 * planes.red.stride),
+          cb: planes.cb.start + y / 2 * planes.cb.stride,
+          cr: planes.cr.start + y / 2 * planes.cr.stride),
         width: size.width)
     }
   }
@@ -64,7 +69,7 @@ struct ChromaSubsampling {
   /// Two rows of pixels and their samples.
   private struct Rows {
     let upper, lower: UnsafePointer<UInt8>
-    let upperLuma, lowerLuma, blue, red: UnsafeMutablePointer<UInt8>
+    let upperLuma, lowerLuma, cb, cr: UnsafeMutablePointer<UInt8>
   }
 
   private func convert(_ rows: Rows, width: Int) {
@@ -75,8 +80,8 @@ struct ChromaSubsampling {
       store(luma(of: upper), to: rows.upperLuma + x)
       store(luma(of: lower), to: rows.lowerLuma + x)
       let square = Square(upper, lower)
-      store(colour(of: square, by: blue), to: rows.blue + x / 2)
-      store(colour(of: square, by: red), to: rows.red + x / 2)
+      store(colour(of: square, by: cb), to: rows.cb + x / 2)
+      store(colour(of: square, by: cr), to: rows.cr + x / 2)
       x += Self.step
     }
     convertEnd(of: rows, from: x, width: width)
@@ -100,10 +105,10 @@ struct ChromaSubsampling {
       rows.lowerLuma[x + index] = lowerLuma[index]
     }
     let square = Square(upper, lower)
-    let (blue, red) = (colour(of: square, by: blue), colour(of: square, by: red))
+    let (cb, cr) = (colour(of: square, by: cb), colour(of: square, by: cr))
     for index in 0..<(count + 1) / 2 {
-      rows.blue[x / 2 + index] = blue[index]
-      rows.red[x / 2 + index] = red[index]
+      rows.cb[x / 2 + index] = cb[index]
+      rows.cr[x / 2 + index] = cr[index]
     }
   }
 
@@ -160,6 +165,7 @@ struct ChromaSubsampling {
 
     @inline(__always)
     func sums(_ redBlue: SIMD4<UInt32>, _ green: SIMD4<UInt32>) -> SIMD4<Int32> {
+      // Sound: both have 16 bytes. The lower half of an element comes first, as the processor is little-endian.
       let first = unsafeBitCast(redBlue, to: SIMD8<Int16>.self)
       let second = unsafeBitCast(green, to: SIMD8<Int16>.self)
       return pictor_vectors_multiply_add(first, self.redBlue)

@@ -30,6 +30,12 @@ struct GLibBytes: ~Copyable {
     }
   }
 
+  /// Takes over memory from malloc(3), which g_free frees as well (since GLib 2.46).
+  init(owning start: UnsafeMutableRawPointer, count: Int) {
+    self.start = start
+    self.count = count
+  }
+
   deinit { g_free(start) }
 
   /// Truncates the bytes to the count that the closure returns; the closure may modify them.

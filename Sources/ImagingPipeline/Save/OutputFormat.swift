@@ -24,8 +24,8 @@ extension ImageFormat {
   /// Whether the format holds transparency.
   var holdsAlpha: Bool { self != .jpeg }
 
-  /// Whether this build can encode the format. The encoders of AVIF and JPEG XL are in libvips
-  /// modules, which this call loads.
+  /// Whether this build can encode the format. libvips reads AVIFs and JPEG XLs, and
+  /// encodes some AVIFs, with modules, which this call loads: results are read again (`EncodedCheck`).
   var isEncodable: Bool {
     do throws(ImageError) {
       switch self {

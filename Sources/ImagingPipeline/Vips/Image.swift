@@ -200,6 +200,7 @@ struct Image: ~Copyable {
     guard let pixels = copy.pixels else {
       throw .internal(detail: "pixels: the image is not in memory")
     }
+    // `copy` lives as long as the call.
     return try copy.withVipsImage { _ throws(ImageError) in try body(pixels, copy.size) }
   }
 

@@ -11,25 +11,22 @@ struct WebPEncoder {
   /// libwebp's method, 0–6.
   let effort: Int
 
-  /// How much more smooth areas are quantized than they show, 0–100; libwebp's own is 50.
+  /// How much more coarsely busy areas are quantized than smooth ones, 0–100; libwebp's default is 50.
   private static let noiseShaping: CInt = 70
-  /// How much edges of blocks are smoothed, 0–100; libwebp's own is 60.
+  /// How much edges of blocks are smoothed, 0–100; libwebp's default is 60.
   private static let filterStrength: CInt = 100
 
-  /// Whether this encoder is for an image: three bands of 8 bits, one frame, no metadata. libvips encodes all other images.
-  func suits(_ image: borrowing Image) -> Bool {
-    image.bands == 3 && image.format == VIPS_FORMAT_UCHAR && !image.isAnimation
-      && !image.hasMetadata
-  }
+  /// Whether this encoder can encode an image. libvips encodes all others.
+  func suits(_ image: borrowing Image) -> Bool { image.bands == 3 && image.isPlain }
 
-  /// Encodes an image in sRGB that this encoder is for; everything not yet computed is computed now.
+  /// Encodes an image in sRGB that `suits`; everything not yet computed is computed now.
   ///
   /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
   func encode(_ image: borrowing Image) throws(ImageError) -> GLibBytes {
     try image.withPixels { pixels, size throws(ImageError) in
       var picture = WebPPicture()
       guard WebPPictureInit(&picture) != 0 else {
-        throw .internal(detail: "encode: libwebp has another version than its header")
+        throw Self.otherVersion
       }
       defer { WebPPictureFree(&picture) }
       try fill(&picture, with: pixels, size)
@@ -45,20 +42,16 @@ struct WebPEncoder {
     picture.height = CInt(size.height)
     guard WebPPictureAlloc(&picture) != 0, let y = picture.y, let u = picture.u, let v = picture.v
     else { throw failure(picture) }
-    func samples(_ start: UnsafeMutablePointer<UInt8>, _ stride: CInt) -> ChromaSubsampling.Samples
-    {
-      ChromaSubsampling.Samples(start: start, stride: Int(stride))
-    }
     ChromaSubsampling.limitedRange.convert(
       pixels, size,
       to: ChromaSubsampling.Planes(
-        luma: samples(y, picture.y_stride), blue: samples(u, picture.uv_stride),
-        red: samples(v, picture.uv_stride)))
+        luma: .init(y, stride: picture.y_stride), cb: .init(u, stride: picture.uv_stride),
+        cr: .init(v, stride: picture.uv_stride)))
   }
 
   private func bytes(of picture: inout WebPPicture) throws(ImageError) -> GLibBytes {
     var config = WebPConfig()
-    guard WebPConfigInit(&config) != 0 else { throw failure(picture) }
+    guard WebPConfigInit(&config) != 0 else { throw Self.otherVersion }
     config.quality = Float(quality)
     config.method = CInt(effort)
     config.sns_strength = Self.noiseShaping
@@ -71,10 +64,13 @@ struct WebPEncoder {
       picture.custom_ptr = UnsafeMutableRawPointer(writer)
       return WebPEncode(&config, &picture) != 0
     }
-    guard isEncoded else { throw failure(picture) }
-    return try GLibBytes(
-      copying: Array(UnsafeBufferPointer(start: writer.mem, count: writer.size)))
+    guard isEncoded, let file = writer.mem else { throw failure(picture) }
+    writer.mem = nil
+    return GLibBytes(owning: file, count: writer.size)
   }
+
+  private static let otherVersion =
+    ImageError.internal(detail: "encode: libwebp has another version than its header")
 
   private func failure(_ picture: WebPPicture) -> ImageError {
     let text = "encode: libwebp: error \(picture.error_code.rawValue)"

@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: [5, 12, 29, 30, 50, 77, 90, 100], [3, 5, 7])
-  func `it has the bytes of libvips's`(quality: Int, effort: Int) throws {
+  func `a JPEG XL has the bytes of libvips's`(quality: Int, effort: Int) throws {
     let scene = Pixels.textured(width: 150, height: 110)
     let made = try Self.made(scene, quality: quality, effort: effort)
     let isSame = try made == Self.theirs(scene, quality: quality, effort: effort)
@@ -38,9 +38,12 @@ import Testing
   @Test(arguments: [
     PixelSize(width: 1, height: 1), PixelSize(width: 2, height: 1), PixelSize(width: 1, height: 7),
     PixelSize(width: 64, height: 65), PixelSize(width: 256, height: 256),
-    PixelSize(width: 257, height: 513), PixelSize(width: 1_003, height: 40),
+    PixelSize(width: 257, height: 513), PixelSize(width: 600, height: 530),
+    PixelSize(width: 1_003, height: 40),
   ])
-  func `it has them at any size and with any number of threads`(size: PixelSize) throws {
+  func `a JPEG XL has libvips's bytes at any size and with any number of threads`(
+    size: PixelSize
+  ) throws {
     let scene = Pixels.textured(width: size.width, height: size.height)
     let theirs = try Self.theirs(scene)
     for threads in [1, 2, 3, 4] {
@@ -49,7 +52,16 @@ import Testing
     }
   }
 
-  @Test(arguments: [1, 3, 4]) func `it has them with alpha and in grey`(bands: Int) throws {
+  @Test(arguments: [3, 4, 6, 7, 8, 9])
+  func `the number of threads changes nothing at any effort`(effort: Int) throws {
+    let scene = Pixels.textured(width: 530, height: 300)
+    let one = try Self.made(scene, effort: effort)
+    let isSame = try Self.made(scene, effort: effort, threads: 3) == one
+    #expect(isSame)
+  }
+
+  @Test(arguments: [1, 2, 3, 4])
+  func `a JPEG XL has libvips's bytes with alpha and in grey`(bands: Int) throws {
     let scene = Pixels(width: 90, height: 60, bands: bands) { x, y in
       (0..<bands).map { UInt8(40 + 30 * $0 + x / (1 + $0) + y / 2) }
     }
@@ -57,6 +69,19 @@ import Testing
     let isSame = try made == Self.theirs(scene)
     #expect(isSame)
     #expect(try Pixels(decoding: made).bands == bands)
+  }
+
+  @Test func `kept metadata changes nothing`() throws {
+    let photo = try TestImages.heif(
+      .scene(width: 90, height: 60), isAVIF: false, exifOrientation: 1)
+    let files = try [true, false].map { isBare in
+      try Made(photo) {
+        $0.format = .jxl
+        $0.quality = 2
+        $0.output.stripsMetadata = isBare
+      }.bytes
+    }
+    #expect(files[0] == files[1])
   }
 
   @Test func `the lowest qualities have the fewest bytes`() throws {
@@ -69,7 +94,7 @@ import Testing
     }
   }
 
-  @Test func `deep sources, effects and a limit of bytes lead to it`() throws {
+  @Test func `deep sources and effects look like their PNG, and a limit of bytes is kept`() throws {
     let scene = Pixels.textured(width: 300, height: 200)
     let png = try TestImages.encode(scene, as: ".png")
     let deep = try TestImages.encode(scene, as: ".png[bitdepth=16]")

@@ -24,7 +24,7 @@ import Testing
       let stride = stride
       try bytes.withUnsafeMutableBufferPointer { bytes in
         let first = try #require(bytes.baseAddress) + stride + 1
-        try body(ChromaSubsampling.Samples(start: first, stride: stride))
+        try body(ChromaSubsampling.Samples(first, stride: CInt(stride)))
       }
     }
 
@@ -51,7 +51,7 @@ import Testing
     try luma.withSamples { y in
       try blue.withSamples { cb in
         try red.withSamples { cr in
-          let planes = ChromaSubsampling.Planes(luma: y, blue: cb, red: cr)
+          let planes = ChromaSubsampling.Planes(luma: y, cb: cb, cr: cr)
           try source.withBytes { bytes in
             let start = try #require(bytes.baseAddress).assumingMemoryBound(to: UInt8.self)
             subsampling.convert(start, size, to: planes)
