@@ -71,6 +71,12 @@ def percent(ratio: float | None) -> str:
     return "–" if ratio is None else f"{(ratio - 1) * 100:+.1f} %"
 
 
+def is_drawn(format_: str, setting: str) -> bool:
+    """Whether the chart has a setting: it has five colours, and the slow ones have few photographs."""
+    is_slow = format_ == "avif" and setting in [f"effort {effort}" for effort in SLOW]
+    return not is_slow and not setting.startswith("lib")
+
+
 def settings_claim(points: Points, photos, drawn) -> Claim:
     rows, curves = [], defaultdict(dict)
     order = list(dict.fromkeys((format_, setting) for format_, setting, _, _ in points))
@@ -87,9 +93,11 @@ def settings_claim(points: Points, photos, drawn) -> Claim:
             cpu = mean(point.cpu for point in all_points)
             rows.append([
                 NAMES[format_], f"**{setting}**" if is_default else setting, str(width), *cells,
-                f"{mean(point.bytes for point in all_points):,.0f}", f"{cpu * 1e3:.1f}",
-                f"{cpu / mean(point.cpu for point in of_default):.2f}"])
-        if format_ != "avif" or setting not in [f"effort {effort}" for effort in SLOW]:
+                f"{mean(point.bytes for point in all_points):,.0f}",
+                # A library's time is no comparison with a job's.
+                *(["–", "–"] if setting.startswith("lib") else
+                  [f"{cpu * 1e3:.1f}", f"{cpu / mean(point.cpu for point in of_default):.2f}"])])
+        if is_drawn(format_, setting):
             # What is sent at each quality, over the photographs at 800 px.
             columns = zip(*(points[format_, setting, name, 800] for name in photos))
             curves[f"{NAMES[format_]}, SSIM over bytes"][setting] = [
