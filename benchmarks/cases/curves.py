@@ -72,7 +72,7 @@ def percent(ratio: float | None) -> str:
 
 
 def is_drawn(format_: str, setting: str) -> bool:
-    """Whether the chart has a setting: it has five colours, and the slow ones have few photographs."""
+    """Whether a setting is in the chart. The chart has five colours, and the slow settings few photographs."""
     is_slow = format_ == "avif" and setting in [f"effort {effort}" for effort in SLOW]
     return not is_slow and not setting.startswith("lib")
 

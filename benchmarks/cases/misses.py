@@ -13,13 +13,11 @@ from PIL import Image, ImageSequence, UnidentifiedImageError
 from skimage.metrics import structural_similarity
 
 from kit import client, http, load
-from kit.processes import output_of
+from kit.processes import WORKER_ENVIRONMENT, output_of
 from kit.report import Claim, Mark
 from kit.servers import FILTER, IMGPROXY, LOCAL_ORIGIN, ORIGIN, PICTOR, THUMBOR, Bench
 
 WIDTH = 300
-#: What workers are started with (Sources/ImagingPool/WorkerSpawn.swift), as far as it changes their time.
-WORKER_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1"}
 #: Differences of SSIM below this are rounding and invisible.
 SEEN = 0.001
 #: Source, and what Pictor's requests per second are to be of the best of the others'.

@@ -4,7 +4,6 @@ pipeline is compared with."""
 import io
 import json
 import os
-import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ os.environ.clear()
 os.environ.update(given)
 
 from .likeness import Wanted  # noqa: E402
+from .processes import WORKER_ENVIRONMENT, output_of  # noqa: E402
 
 AVIF = {"compression": "av1", "bitdepth": 8}
 PIPELINE = Path(__file__).parents[2] / ".build" / "release" / "benchmark-pipeline"
@@ -40,7 +40,7 @@ class Setting:
 
     def encode(self, image: pyvips.Image, quality: int) -> tuple[bytes, float]:
         """The encoded image, and seconds of processor time: those of Pictor's job, or the least of three calls of a library
-        where they take no time."""
+        if a call takes less than 30 ms."""
         if self.effort is not None:
             return by_pictor(image, self.format, quality, self.effort)
         body, cpu = b"", float("inf")
@@ -122,9 +122,7 @@ def by_pictor(image: pyvips.Image, format_: str, quality: int, effort: int) -> t
         source, out = Path(folder, "source.bmp"), Path(folder, "out")
         Image.fromarray(image.numpy()).save(source)
         command = [PIPELINE, source, image.width, 0.1, "--format", format_, "--quality", quality, "--effort", effort, "--out", out]
-        line = subprocess.run(
-            [str(word) for word in command], check=True, capture_output=True, text=True,
-            env={**os.environ, "VIPS_CONCURRENCY": "1", "OMP_NUM_THREADS": "1"}).stdout
+        line = output_of(*command, env={**os.environ, **WORKER_ENVIRONMENT})
         return out.read_bytes(), json.loads(line)["cpu_ms"] / 1e3
 
 

@@ -7,6 +7,9 @@ import subprocess
 import time
 from pathlib import Path
 
+#: What workers are started with (Sources/ImagingPool/WorkerSpawn.swift), as far as it changes their time.
+WORKER_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1"}
+
 TICKS = os.sysconf("SC_CLK_TCK")
 
 

@@ -1,7 +1,6 @@
 // AVIFEncoder: encodes pixels with libaom, in about two thirds of libheif's time.
 
 import CAom
-import CVips
 import Model
 
 /// How one AVIF is encoded (docs/decisions/043-avif-encoder.md).
@@ -40,12 +39,13 @@ struct AVIFEncoder {
     ]
   }
 
-  /// Whether this encoder can encode an image with an effort: it halves the resolution of chroma. libvips encodes all others.
+  /// Whether this encoder can encode an image: effort 1, a quality below 90, three bands of 8 bits, no metadata. libvips
+  /// encodes all others.
   func suits(_ image: borrowing Image, effort: Int) -> Bool {
     effort == Self.effort && quality < Self.fullChromaQuality && image.bands == 3 && image.isPlain
   }
 
-  /// Encodes an image in sRGB that `suits`; everything not yet computed is computed now.
+  /// Encodes an image in sRGB for which `suits` is true; everything not yet computed is computed now.
   ///
   /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
   func encode(_ image: borrowing Image) throws(ImageError) -> GLibBytes {

@@ -4,7 +4,7 @@ import CVectors
 import Model
 
 /// The conversion of RGB to Y, Cb and Cr (ITU-R BT.601-7, 2.5), with a sample of Cb and Cr for four pixels (4:2:0). It is the
-/// inverse of `ColourMatrix`.
+/// inverse of `ColourMatrix` for 8 bits of that model.
 struct ChromaSubsampling {
   /// Where the samples of an image go. Cb and Cr have half of the luma's columns and rows, rounded up.
   struct Planes {
@@ -194,7 +194,8 @@ struct ChromaSubsampling {
   }
 
   @inline(__always)
-  private func store<Vector>(_ values: Vector, to row: UnsafeMutablePointer<UInt8>) {
+  private func store<Vector: BitwiseCopyable>(_ values: Vector, to row: UnsafeMutablePointer<UInt8>)
+  {
     UnsafeMutableRawPointer(row).storeBytes(of: values, as: Vector.self)
   }
 }

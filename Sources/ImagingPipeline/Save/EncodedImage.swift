@@ -1,9 +1,9 @@
-// EncodedImage: the encoded bytes of a result, in memory owned by GLib, with their report.
+// EncodedImage: the encoded bytes of a result, with their report.
 
 import CVips
 import Model
 
-/// Bytes allocated by GLib and freed with this value.
+/// Bytes that an encoder allocated by GLib or malloc(3), freed with this value.
 struct GLibBytes: ~Copyable {
   private let start: UnsafeMutableRawPointer
   /// The number of bytes.
@@ -21,7 +21,7 @@ struct GLibBytes: ~Copyable {
     self.count = count
   }
 
-  /// Copies bytes that no encoder produced; at least one byte.
+  /// Copies bytes; at least one.
   init(copying bytes: [UInt8]) throws(ImageError) {
     try self.init("copy") { start, count in
       start.pointee = g_memdup2(bytes, gsize(bytes.count))

@@ -40,7 +40,7 @@ extension Output {
     return bytes
   }
 
-  /// Encodes an image with an encoder of Pictor's own; `nil` for what is left to libvips.
+  /// Encodes an image with the encoder of its format; `nil` for what libvips encodes without one.
   private func encodeDirectly(
     _ image: borrowing Image, quality: Int
   ) throws(ImageError) -> GLibBytes? {
@@ -71,6 +71,6 @@ extension Output {
 }
 
 extension Image {
-  /// Whether the image is one frame of 8 bits without metadata: what encoders without libvips can encode.
+  /// Whether the image is one frame of 8 bits without metadata: what `WebPEncoder` and `AVIFEncoder` can encode.
   var isPlain: Bool { format == VIPS_FORMAT_UCHAR && !isAnimation && !hasMetadata }
 }

@@ -1,6 +1,5 @@
 // WebPEncoder: encodes pixels with libwebp, with settings that libvips cannot pass on.
 
-import CVips
 import CWebP
 import Model
 
@@ -12,14 +11,14 @@ struct WebPEncoder {
   let effort: Int
 
   /// How much more coarsely busy areas are quantized than smooth ones, 0–100; libwebp's default is 50.
-  private static let noiseShaping: CInt = 70
+  var noiseShaping: CInt = 70
   /// How much edges of blocks are smoothed, 0–100; libwebp's default is 60.
-  private static let filterStrength: CInt = 100
+  var filterStrength: CInt = 100
 
-  /// Whether this encoder can encode an image. libvips encodes all others.
+  /// Whether this encoder can encode an image: three bands of 8 bits, one frame, no metadata. libvips encodes all others.
   func suits(_ image: borrowing Image) -> Bool { image.bands == 3 && image.isPlain }
 
-  /// Encodes an image in sRGB that `suits`; everything not yet computed is computed now.
+  /// Encodes an image in sRGB for which `suits` is true; everything not yet computed is computed now.
   ///
   /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
   func encode(_ image: borrowing Image) throws(ImageError) -> GLibBytes {
@@ -54,8 +53,8 @@ struct WebPEncoder {
     guard WebPConfigInit(&config) != 0 else { throw Self.otherVersion }
     config.quality = Float(quality)
     config.method = CInt(effort)
-    config.sns_strength = Self.noiseShaping
-    config.filter_strength = Self.filterStrength
+    config.sns_strength = noiseShaping
+    config.filter_strength = filterStrength
     var writer = WebPMemoryWriter()
     WebPMemoryWriterInit(&writer)
     defer { WebPMemoryWriterClear(&writer) }

@@ -24,7 +24,7 @@ import Testing
       let settings = JPEGEncoder.Settings(
         quality: quality, isProgressive: isProgressive, subsamples: quality < 90)
       let pixels = Self.smooth(size, bands: bands)
-      let image = try Self.image(pixels)
+      let image = try pixels.image()
       let strips = try image.cut(x: 0, y: 0, size)
       // The first is read where it is, the second as libvips computes it.
       let areInMemory = [image.pixels != nil, strips.pixels != nil]
@@ -44,7 +44,7 @@ import Testing
   func `tables are those of JPEGTables, scaled`(quality: Int, finer: Double) throws {
     // libjpeg: 5000 ÷ quality percent below 50, 200 - 2 × quality from there on; at least 1, at most 255.
     let bytes = try Self.encode(
-      try Self.image(Self.smooth(PixelSize(width: 16, height: 16), bands: 3)),
+      try Self.smooth(PixelSize(width: 16, height: 16), bands: 3).image(),
       JPEGEncoder.Settings(quality: quality, isProgressive: false, subsamples: true))
     let tables = Self.tables(of: bytes)
     #expect(tables.count == 2)
@@ -108,19 +108,19 @@ import Testing
     let opaque = Pixels(width: 30, height: 20, bands: bands - 1) { x, y in
       (0..<bands - 1).map { UInt8(4 * x + y * $0) }
     }
-    let image = try Self.image(pixels)
+    let image = try pixels.image()
     let bytes =
       isInMemory
       ? try Self.encode(image, settings)
       : try Self.encode(try image.cut(x: 0, y: 0, size), settings)
-    #expect(try bytes == Self.encode(Self.image(opaque), settings))
+    #expect(try bytes == Self.encode(opaque.image(), settings))
   }
 
   @Test func `a result of many kilobytes is whole`() throws {
     // The buffer grows from 16 KiB, by its own size each time.
     let pixels = Pixels.noisy(width: 640, height: 480)
     let bytes = try Self.encode(
-      try Self.image(pixels),
+      try pixels.image(),
       JPEGEncoder.Settings(quality: 98, isProgressive: false, subsamples: false))
     #expect(bytes.count > 100_000 && bytes.suffix(2) == [0xff, 0xd9])
     #expect(try Pixels(decoding: bytes).psnr(to: pixels) > 35)
@@ -174,15 +174,6 @@ import Testing
     Pixels(width: size.width, height: size.height, bands: bands) { x, y in
       Array([UInt8(60 + x % 140), UInt8(80 + y % 90), UInt8(200 - (x + y) % 140)][..<bands])
     }
-  }
-
-  private static func image(_ pixels: Pixels) throws -> Image {
-    let image = try Image(blank: pixels.size, bands: pixels.bands, profile: [])
-    let stride = pixels.size.width * pixels.bands
-    for y in 0..<pixels.size.height {
-      try image.write(Array(pixels.values[y * stride..<(y + 1) * stride]), row: y)
-    }
-    return image
   }
 
   private static func encode(

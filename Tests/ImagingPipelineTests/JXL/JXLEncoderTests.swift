@@ -2,6 +2,7 @@
 
 import ImagingWire
 import Model
+import Platform
 import TestSupport
 import Testing
 
@@ -27,7 +28,7 @@ import Testing
   }
 
   @Test(arguments: [5, 12, 29, 30, 50, 77, 90, 100], [3, 5, 7])
-  func `a JPEG XL has the bytes of libvips's`(quality: Int, effort: Int) throws {
+  func `a JPEG XL has libvips's bytes`(quality: Int, effort: Int) throws {
     let scene = Pixels.textured(width: 150, height: 110)
     let made = try Self.made(scene, quality: quality, effort: effort)
     let isSame = try made == Self.theirs(scene, quality: quality, effort: effort)
@@ -74,6 +75,12 @@ import Testing
   @Test func `kept metadata changes nothing`() throws {
     let photo = try TestImages.heif(
       .scene(width: 90, height: 60), isAVIF: false, exifOrientation: 1)
+    let kept = try Made(photo) {
+      $0.format = .jpeg
+      $0.output.stripsMetadata = false
+    }
+    #expect(kept.bytes.firstRange(of: Array("Exif".utf8)) != nil)
+    // At this quality libvips's file would have several times the bytes.
     let files = try [true, false].map { isBare in
       try Made(photo) {
         $0.format = .jxl
@@ -112,10 +119,53 @@ import Testing
       }
       #expect(try file.pixels().psnr(to: reference.pixels()) > 28, "\(index)")
     }
+    #expect(try Made(png) { $0.format = .jxl }.bytes.count > 4_000)
     let small = try Made(png) {
       $0.format = .jxl
       $0.maxBytes = 4_000
     }
-    #expect(small.bytes.count <= 4_000)
+    #expect(small.bytes.count <= 4_000 && small.format == .jxl)
+  }
+
+  /// What libjxl's side of a computation sees: how often each value came, on which threads.
+  private final class Work {
+    let seen = Lock((begun: [Int](), values: [Int](repeating: 0, count: 40), threads: Set<Int>()))
+  }
+
+  @Test(arguments: [(1, 0, 7), (2, 0, 40), (4, 5, 8), (3, 9, 10), (4, 3, 3)])
+  func `each part runs once, on threads that were announced`(
+    threads: Int, start: UInt32, end: UInt32
+  ) {
+    let work = Work()
+    let status = jxlRunner(
+      UnsafeMutableRawPointer(bitPattern: threads), Unmanaged.passUnretained(work).toOpaque(),
+      { work, count in
+        guard let work else { return -1 }
+        let own = Unmanaged<Work>.fromOpaque(work).takeUnretainedValue()
+        own.seen.withLock { $0.begun.append(count) }
+        return 0
+      },
+      { work, value, thread in
+        guard let work else { return }
+        let own = Unmanaged<Work>.fromOpaque(work).takeUnretainedValue()
+        own.seen.withLock {
+          $0.values[Int(value)] += 1
+          $0.threads.insert(thread)
+        }
+      }, start, end)
+    #expect(status == 0)
+    let seen = work.seen.withLock { $0 }
+    let count = min(threads, Int(end - start))
+    #expect(seen.begun == (count > 0 ? [count] : []))
+    let wanted = (0..<40).map { Int(start) <= $0 && $0 < Int(end) ? 1 : 0 }
+    #expect(seen.values == wanted)
+    #expect(seen.threads.allSatisfy { (0..<max(count, 1)).contains($0) })
+  }
+
+  @Test func `a computation that cannot begin runs no part`() {
+    let status = jxlRunner(
+      UnsafeMutableRawPointer(bitPattern: 2), nil, { _, _ in 5 },
+      { _, _, _ in Issue.record("ran") }, 0, 9)
+    #expect(status == 5)
   }
 }

@@ -30,11 +30,7 @@ import Testing
   private static func encoded(
     _ pixels: Pixels, isInterlaced: Bool = false, reducesColours: Bool = false
   ) throws -> [UInt8] {
-    let image = try Image(blank: pixels.size, bands: pixels.bands, profile: [])
-    let stride = pixels.size.width * pixels.bands
-    for y in 0..<pixels.size.height {
-      try image.write(Array(pixels.values[y * stride..<(y + 1) * stride]), row: y)
-    }
+    let image = try pixels.image()
     return try PNGEncoder(
       effort: 4, effortOfPalette: 4, isInterlaced: isInterlaced, reducesColours: reducesColours
     ).encode(image).withUnsafeBytes { Array($0) }

@@ -102,13 +102,7 @@ import Testing
   }
 
   private static func reduced(_ source: Pixels, to target: PixelSize) throws -> Pixels {
-    TestImages.start()
-    let image = try Image(blank: source.size, bands: source.bands, profile: [])
-    let length = source.size.width * source.bands
-    try source.values.withUnsafeBufferPointer { values in
-      let start = try #require(values.baseAddress)
-      for y in 0..<source.size.height { try image.write(start + y * length, row: y) }
-    }
+    let image = try source.image()
     var result = Pixels(
       width: target.width, height: target.height,
       color: [UInt8](repeating: 0, count: source.bands))

@@ -60,16 +60,32 @@ import Testing
   }
 
   @Test(arguments: [20, 50, 79, 95], [0, 3, 4, 6])
-  func `a WebP has the bytes and the likeness of libvips's`(quality: Int, effort: Int) throws {
+  func `a WebP is as small and as like as libvips's`(quality: Int, effort: Int) throws {
     let scene = Pixels.textured(width: 331, height: 219)
     let file = try Self.made(scene, quality: quality, effort: effort)
     let theirs = try TestImages.encode(scene, as: ".webp[Q=\(quality),effort=\(effort),strip]")
-    // The coded image: libvips writes an Exif block in spite of `strip`.
-    let isOther = theirs.firstRange(of: file[20...]) == nil
-    #expect(isOther)
-    #expect(Double(file.count) < 1.02 * Double(theirs.count))
+    // Without the Exif block that libvips writes in spite of `strip`.
+    var rest = theirs
+    let count = rest.withUnsafeMutableBytes { WebPContainer.dropMetadata(in: $0) }
+    #expect(Double(file.count) < 1.03 * Double(count))
     let likeness = try [file, theirs].map { try Pixels(decoding: $0).psnr(to: scene) }
-    #expect(likeness[0] > likeness[1] - 0.5)
+    #expect(likeness[0] > likeness[1] - 0.2)
+  }
+
+  @Test func `both settings have an effect`() throws {
+    let scene = Pixels.textured(width: 200, height: 150)
+    let image = try scene.image()
+    func encoded(_ change: (inout WebPEncoder) -> Void) throws -> [UInt8] {
+      var encoder = WebPEncoder(quality: 50, effort: 3)
+      change(&encoder)
+      return try encoder.encode(image).withUnsafeBytes { Array($0) }
+    }
+    let files = try [
+      encoded { _ in }, encoded { $0.filterStrength = 60 }, encoded { $0.noiseShaping = 50 },
+    ]
+    #expect(Set(files).count == 3)
+    // The filter changes a field of the header, and the coded blocks stay.
+    #expect(files[0].count == files[1].count)
   }
 
   @Test func `a file is one lossy image and nothing else`() throws {
@@ -80,42 +96,45 @@ import Testing
     #expect(count + 8 == file.count)
   }
 
-  @Test func `an image that is computed strip by strip is encoded`() throws {
-    // given: more than 4 megapixels, which are not computed ahead
-    let scene = Pixels(width: 2_100, height: 2_000) { x, y in
-      [UInt8(x / 10), UInt8(y / 10), UInt8((x + y) / 20)]
-    }
-    let file = try Made(try TestImages.encode(scene, as: ".png")) { $0.format = .webp }
-    #expect(try file.pixels().psnr(to: scene) > 36)
-  }
-
-  @Test func `deep sources and effects look like their PNG, and a limit of bytes is kept`() throws {
+  @Test func `the result is what this encoder makes of the pixels, whatever led to them`() throws {
     let scene = Pixels.textured(width: 300, height: 200)
     let png = try TestImages.encode(scene, as: ".png")
-    let changes: [(inout Transform) -> Void] = [
-      { $0.effects.blur = 2 }, { $0.effects.sharpen = 1 }, { $0.rotation = .quarter },
-      {
-        $0.width = 600
-        $0.enlarge = true
-      },
-      { $0.maxBytes = 4_000 },
-    ]
-    for (index, change) in changes.enumerated() {
-      let file = try Made(png) {
-        $0.format = .webp
-        change(&$0)
-      }.bytes
-      let reference = try Made(png) {
-        $0.format = .png
-        if index < 4 { change(&$0) }
-      }
-      #expect(Array(file[8..<16]) == Array("WEBPVP8 ".utf8), "\(index)")
-      #expect(try Pixels(decoding: file).psnr(to: try reference.pixels()) > 26, "\(index)")
-      if index == 4 { #expect(file.count <= 4_000) }
-    }
     let deep = try TestImages.encode(scene, as: ".png[bitdepth=16]")
-    let file = try Made(deep) { $0.format = .webp }
-    #expect(try file.pixels().psnr(to: Made(deep) { $0.format = .png }.pixels()) > 28)
+    let mark = Mark(try TestImages.png(width: 64, height: 32, alpha: true))
+    let changes: [(source: [UInt8], mark: Mark?, change: (inout Transform) -> Void)] = [
+      (png, nil, { $0.effects.blur = 2 }), (png, nil, { $0.effects.sharpen = 1 }),
+      (png, nil, { $0.rotation = .quarter }), (deep, nil, { _ in }), (png, mark, { _ in }),
+      (
+        png, nil,
+        {
+          $0.width = 600
+          $0.enlarge = true
+        }
+      ),
+    ]
+    for (index, (source, mark, change)) in changes.enumerated() {
+      let files = try [ImageFormat.webp, .png].map { format in
+        try Made(source, mark: mark) {
+          $0.format = format
+          change(&$0)
+        }
+      }
+      let image = try files[1].pixels().image()
+      let isSame = try WebPEncoder(quality: 79, effort: 3).encode(image).withUnsafeBytes {
+        $0.elementsEqual(files[0].bytes)
+      }
+      #expect(isSame, "\(index)")
+    }
+  }
+
+  @Test func `a limit of bytes is kept`() throws {
+    let png = try TestImages.encode(.textured(width: 300, height: 200), as: ".png")
+    #expect(try Made(png) { $0.format = .webp }.bytes.count > 4_000)
+    let small = try Made(png) {
+      $0.format = .webp
+      $0.maxBytes = 4_000
+    }
+    #expect(small.bytes.count <= 4_000 && small.format == .webp)
   }
 
   private func has(_ chunk: String, _ file: [UInt8]) -> Bool {
