@@ -123,12 +123,12 @@ let package = Package(
     library("CAom", pkgConfig: "aom", package: "libaom-dev"),
     library("CDe265", pkgConfig: "libde265", package: "libde265-dev"),
     library("CWebP", pkgConfig: "libwebp", package: "libwebp-dev"),
-    library("CJXL", pkgConfig: "libjxl", package: "libjxl-dev"),
     library("CSandbox", pkgConfig: "libseccomp", package: "libseccomp-dev"),
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
     library("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
-    // Without pkg-config, whose flags for hiredis SwiftPM does not know.
+    // Without pkg-config, whose flags for hiredis SwiftPM does not know, and whose flags for libjxl it warns of.
     .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
+    .systemLibrary(name: "CJXL", providers: [.apt(["libjxl-dev"])]),
     library("CDeflate", pkgConfig: "libdeflate", package: "libdeflate-dev"),
     // What decodes content codings, which libdeflate cannot do piece by piece.
     library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
