@@ -19,28 +19,15 @@ import Testing
     }.bytes
   }
 
-  @Test(arguments: [
-    PixelSize(width: 1, height: 1), PixelSize(width: 2, height: 1), PixelSize(width: 1, height: 7),
-    PixelSize(width: 15, height: 16), PixelSize(width: 64, height: 65),
-    PixelSize(width: 331, height: 219), PixelSize(width: 1_003, height: 40),
-    PixelSize(width: 16_383, height: 3),
-  ])
+  @Test(arguments: EncoderScenes.sizes + [PixelSize(width: 16_383, height: 3)])
   func `an image of any size looks like its source`(size: PixelSize) throws {
-    // Smooth: edges of colours would be lost to chroma of half the resolution.
-    let scene = Pixels(width: size.width, height: size.height) { x, y in
-      let shade = 60 + 120 * x / size.width + 60 * y / size.height
-      return [UInt8(shade), UInt8(shade + 12), UInt8(shade - 20)]
-    }
+    let scene = EncoderScenes.smooth(size)
     let file = try Self.made(scene)
     #expect(try Pixels(decoding: file).size == size)
     #expect(try Pixels(decoding: file).psnr(to: scene) > 36)
   }
 
-  @Test(
-    arguments: [
-      [0, 0, 0], [255, 255, 255], [128, 128, 128], [255, 0, 0], [0, 255, 0], [0, 0, 255],
-      [255, 255, 0], [0, 255, 255], [255, 0, 255], [200, 130, 90],
-    ] as [[UInt8]])
+  @Test(arguments: EncoderScenes.colours)
   func `a colour is kept`(colour: [UInt8]) throws {
     let file = try Self.made(Pixels(width: 40, height: 30, color: colour), quality: 85)
     let found = try Pixels(decoding: file).rgb(x: 20, y: 15)
