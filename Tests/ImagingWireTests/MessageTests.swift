@@ -105,13 +105,17 @@ import Testing
     #expect(try AnswerMessage(decoding: result.encoded()) == .result(result))
   }
 
-  @Test(arguments: [(0, 3), (1, 3), (3, 3), (5, 5)])
-  func `more effort is that of WebP and AVIF alone, and never less`(avif: Int, more: Int) {
+  @Test(arguments: [(0, 3), (1, 3), (3, 3), (5, 5)], [(3, 5), (4, 5), (5, 5), (7, 7)])
+  func `more effort is that of WebP, AVIF and JPEG XL alone, and never less`(
+    avif: (Int, more: Int), jxl: (Int, more: Int)
+  ) {
     var limits = ImagingLimits()
-    limits.efforts.avif = avif
+    limits.efforts.avif = avif.0
+    limits.efforts.jxl = jxl.0
     var expected = limits
     expected.efforts.webp = 6
-    expected.efforts.avif = more
+    expected.efforts.avif = avif.more
+    expected.efforts.jxl = jxl.more
     #expect(limits.withMoreEffort == expected)
   }
 

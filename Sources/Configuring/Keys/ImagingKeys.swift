@@ -75,7 +75,7 @@ extension Configuration {
       .integer(
         "imaging.recompress_after", at: \.imaging.recompressAfter,
         purpose:
-          "hits in memory after which a JPEG, PNG, WebP or AVIF is encoded with more effort, once, "
+          "hits in memory after which a JPEG, PNG, WebP, AVIF or JPEG XL is encoded with more effort, once, "
           + "while workers are idle; 0: never",
         in: 0...1_000_000),
       .boolean(

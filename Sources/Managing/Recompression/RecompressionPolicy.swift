@@ -48,6 +48,7 @@ public struct RecompressionPolicy: Sendable {
     case .webp: return efforts.webp < EncoderEfforts.webpRange.upperBound
     case .avif:
       return efforts.popularAVIFReduction != nil && image.size.pixels <= Self.maximumAVIFPixels
+    case .jxl: return efforts.jxl < EncoderEfforts.popularJXL
     default: return false
     }
   }

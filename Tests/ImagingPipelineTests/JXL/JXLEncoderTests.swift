@@ -22,16 +22,23 @@ import Testing
   }
 
   private static func theirs(
-    _ pixels: Pixels, quality: Int = 77, effort: Int = 5
+    _ pixels: Pixels, distance: Double = 2.262, effort: Int = 5
   ) throws -> [UInt8] {
-    try TestImages.encode(pixels, as: ".jxl[Q=\(quality),effort=\(effort),strip]")
+    try TestImages.encode(pixels, as: ".jxl[distance=\(distance),effort=\(effort),strip]")
   }
 
-  @Test(arguments: [5, 12, 29, 30, 50, 77, 90, 100], [3, 5, 7])
-  func `a JPEG XL has libvips's bytes`(quality: Int, effort: Int) throws {
+  /// libvips takes a distance of at most 15.
+  @Test(
+    arguments: [
+      (12, 10.852155269719665), (29, 6.712179909437029), (30, 6.68), (50, 4.8), (77, 2.262),
+      (90, 1.04), (100, 0.1),
+    ], [3, 4, 5, 7])
+  func `a JPEG XL has libvips's bytes of the same distance`(
+    quality: (Int, distance: Double), effort: Int
+  ) throws {
     let scene = Pixels.textured(width: 150, height: 110)
-    let made = try Self.made(scene, quality: quality, effort: effort)
-    let isSame = try made == Self.theirs(scene, quality: quality, effort: effort)
+    let made = try Self.made(scene, quality: quality.0, effort: effort)
+    let isSame = try made == Self.theirs(scene, distance: quality.distance, effort: effort)
     #expect(isSame)
   }
 
@@ -108,8 +115,10 @@ import Testing
     let changes: [(source: [UInt8], change: (inout Transform) -> Void)] = [
       (png, { $0.effects.blur = 2 }), (png, { $0.rotation = .quarter }), (deep, { _ in }),
     ]
+    var limits = ImagingLimits()
+    limits.efforts.jxl = 5
     for (index, (source, change)) in changes.enumerated() {
-      let file = try Made(source) {
+      let file = try Made(source, limits: limits) {
         $0.format = .jxl
         change(&$0)
       }

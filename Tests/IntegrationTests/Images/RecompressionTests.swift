@@ -93,8 +93,11 @@ import Testing
       try pictor.get("/metrics").text.contains("pictor_recompressions_total{result=\"smaller\"} 1"))
   }
 
-  @Test func `a popular WebP is encoded again with more effort, and looks the same`() throws {
-    let target = origin.target("/b.jpg", adding: "&w=400&format=webp")
+  @Test(arguments: [("webp", "6"), ("jxl", "5")])
+  func `a popular image is encoded again with more effort, and looks the same`(
+    format: String, effort: String
+  ) throws {
+    let target = origin.target("/b.jpg", adding: "&w=400&format=\(format)")
     let pictor = try pictor()
     let first = try ask(pictor, target)
     try waitUntilDone(pictor, 1)
@@ -108,7 +111,8 @@ import Testing
     #expect(origin.requests(to: "/b.jpg") == 1)
     // Then the same bytes as with this effort from the start
     let other = try PictorProcess(
-      in: TemporaryFolder(), ["--imaging.webp_effort", "6", "--imaging.recompress_after", "0"])
+      in: TemporaryFolder(),
+      ["--imaging.\(format)_effort", effort, "--imaging.recompress_after", "0"])
     #expect(try other.get(target).body == last.body)
   }
 

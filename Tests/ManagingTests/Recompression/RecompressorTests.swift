@@ -191,13 +191,13 @@ final class RecompressorTests: ManagedTests {
   /// A source that is a JPEG by its first bytes.
   private func serveJPEG() { loader.body.withLock { $0 = [0xff, 0xd8, 0xff, 0xe0] } }
 
-  @Test(arguments: [false, true])
-  func `a popular WebP is rendered again from its stored source with more effort`(
-    restarts: Bool
+  @Test(arguments: [ImageFormat.webp, .jxl], [false, true])
+  func `a popular WebP or JPEG XL is rendered again from its stored source with more effort`(
+    format: ImageFormat, restarts: Bool
   ) async throws {
-    open(format: .webp)
+    open(format: format)
     processor.result.withLock { result in
-      result = { TestProcessor.image(bytes: $0.hasMoreEffort ? 4_000 : 5_000, format: .webp) }
+      result = { TestProcessor.image(bytes: $0.hasMoreEffort ? 4_000 : 5_000, format: format) }
     }
     serveJPEG()
     let request = try request(scale: 0.5)
@@ -213,19 +213,28 @@ final class RecompressorTests: ManagedTests {
     #expect(loader.started.value == 1, "nothing is downloaded for it")
   }
 
-  @Test(arguments: ["the source is gone", "the source is WebP", "watermark", "bytes", "effort"])
-  func `a WebP stays as it is without a source that tells more`(reason: String) async throws {
-    open(format: .webp)
+  @Test(
+    arguments: [ImageFormat.webp, .jxl],
+    ["the source is gone", "the source has the format", "watermark", "bytes", "effort"])
+  func `a WebP or JPEG XL stays as it is without a source that tells more`(
+    format: ImageFormat, reason: String
+  ) async throws {
+    open(format: format)
     serveJPEG()
     var transform = Transform()
     if reason == "bytes" { transform.output.maxBytes = 9_000 }
     if reason == "watermark" {
       transform.watermark = Watermark(source: try SourceURL(parsing: "http://marks/logo.png"))
     }
-    if reason == "the source is WebP" {
-      loader.body.withLock { $0 = Array("RIFF\0\0\0\0WEBPVP8 ".utf8) }
+    if reason == "the source has the format" {
+      let beginning = format == .jxl ? [0xff, 0x0a] : Array("RIFF\0\0\0\0WEBPVP8 ".utf8)
+      loader.body.withLock { $0 = beginning }
     }
-    let manager = manager { if reason == "effort" { $0.efforts.webp = 6 } }
+    let manager = manager {
+      guard reason == "effort" else { return }
+      $0.efforts.webp = 6
+      $0.efforts.jxl = 5
+    }
     let request = ImageRequest(
       source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
     _ = try await manager.variant(for: request)
