@@ -8,6 +8,8 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <spawn.h>
@@ -113,6 +115,23 @@ static inline long pictor_linux_get_affinity(pid_t thread, void *mask, size_t le
 /// sched_setaffinity(2) as the system call.
 static inline long pictor_linux_set_affinity(pid_t thread, const void *mask, size_t length) {
   return syscall(SYS_sched_setaffinity, thread, length, mask);
+}
+
+// glibc declares both only with _GNU_SOURCE.
+extern int pthread_setaffinity_np(pthread_t thread, size_t length, const cpu_set_t *mask);
+extern int pthread_attr_setaffinity_np(
+    pthread_attr_t *attributes, size_t length, const cpu_set_t *mask);
+
+/// pthread_attr_setaffinity_np(3) with a mask of any length in bytes: 0, or an error.
+static inline int pictor_linux_set_attribute_affinity(
+    pthread_attr_t *attributes, const void *mask, size_t length) {
+  return pthread_attr_setaffinity_np(attributes, length, (const cpu_set_t *)mask);
+}
+
+/// pthread_setaffinity_np(3) with a mask of any length in bytes: 0, or an error.
+static inline int pictor_linux_set_thread_affinity(
+    pthread_t thread, const void *mask, size_t length) {
+  return pthread_setaffinity_np(thread, length, (const cpu_set_t *)mask);
 }
 
 /// memfd_create(2), close-on-exec, sealable.

@@ -2,11 +2,22 @@
 
 import Platform
 
+/// The event loops, as the reserve sees them.
+struct EventLoops: Sendable {
+  /// Returns the processor time of all together.
+  let time: @Sendable () -> Duration
+  /// Lets all run on these cores only.
+  let confine: @Sendable (Cores) throws(SystemError) -> Void
+}
+
 /// While event loops are busy, workers leave them cores of their own.
 ///
 /// A thread that becomes runnable waits until the scheduler takes its core from a worker, some milliseconds at worst,
 /// whatever the niceness (docs/decisions/022). A core without workers has no such wait. The reserve is one and a half
 /// times what the loops use, rounded up, and at most half of the cores.
+///
+/// While jobs run on all other cores, the loops keep to the reserved ones, unless these are too few for them
+/// (docs/decisions/046).
 final class CoreReserve: Sendable {
   /// What the workers have.
   struct Share: Equatable {
@@ -27,6 +38,9 @@ final class CoreReserve: Sendable {
   /// How long less must be in use before the reserve shrinks.
   private static let patience = Duration.milliseconds(500)
 
+  /// The share of the reserved cores in use from which on the loops have too few, and below which they have enough again.
+  private static let (scarce, ample) = (0.95, 0.85)
+
   private struct State {
     var measuredAt: ContinuousClock.Instant
     var readAt: ContinuousClock.Instant
@@ -38,27 +52,30 @@ final class CoreReserve: Sendable {
     var count = 0
     /// Since when fewer would do; `nil` if they would not.
     var isAmpleSince: ContinuousClock.Instant?
+    /// Until when the loops have all cores, because the most that can be reserved were too few.
+    var scarceUntil: ContinuousClock.Instant?
   }
 
   private let allowed: @Sendable () throws(SystemError) -> Cores
-  private let loopTime: @Sendable () -> Duration
+  private let loops: EventLoops
   private let state: Lock<State>
+  /// The cores of the loops; `nil` if they were never moved. Its lock is held while they are moved.
+  private let place = Lock<Cores?>(nil)
 
   /// Creates a reserve.
   ///
   /// - Parameters:
   ///   - allowed: returns all cores of the server; with fewer than two there is no reserve.
-  ///   - loopTime: returns the processor time of all event loops together.
+  ///   - loops: what uses the reserve.
   /// - Throws: what `allowed` throws at first. Later, the last known cores stay.
   init(
     of allowed: @escaping @Sendable () throws(SystemError) -> Cores,
-    now: ContinuousClock.Instant = .now,
-    loopTime: @escaping @Sendable () -> Duration
+    for loops: EventLoops, now: ContinuousClock.Instant = .now
   ) throws(SystemError) {
     self.allowed = allowed
-    self.loopTime = loopTime
+    self.loops = loops
     let cores = try allowed()
-    state = Lock(State(measuredAt: now, readAt: now, loopTime: loopTime(), cores: cores))
+    state = Lock(State(measuredAt: now, readAt: now, loopTime: loops.time(), cores: cores))
   }
 
   /// The number of reserved cores.
@@ -76,7 +93,31 @@ final class CoreReserve: Sendable {
     }
   }
 
-  /// Ends the reserve for a while, since a worker could not be moved. Returns whether that is news.
+  /// Moves the loops to the reserved cores while jobs run on all others, and lets them go otherwise. Costs nothing if they
+  /// are there already.
+  ///
+  /// - Parameter running: returns the number of running jobs. Called while no other thread moves the loops, so the last
+  ///   call decides.
+  func placeLoops(
+    running: () -> Int, now: ContinuousClock.Instant = .now
+  ) throws(SystemError) {
+    try place.withLock { place throws(SystemError) in
+      let running = running()
+      let (all, wanted) = state.withLock { state in
+        let numbers = state.cores.numbers
+        let isFull = running >= numbers.count - state.count
+        guard state.count > 0, isFull, state.scarceUntil.map({ now >= $0 }) ?? true else {
+          return (state.cores, state.cores)
+        }
+        return (state.cores, Cores(numbers.prefix(state.count)))
+      }
+      guard wanted != place ?? all else { return }
+      place = wanted
+      try loops.confine(wanted)
+    }
+  }
+
+  /// Ends the reserve for a while, since a worker or a loop could not be moved. Returns whether that is news.
   func fail(now: ContinuousClock.Instant = .now) -> Bool {
     state.withLock { state in
       let isNews = state.failedUntil == nil
@@ -109,12 +150,17 @@ final class CoreReserve: Sendable {
       return elapsed
     }
     guard let pause else { return }
-    let time = loopTime()
+    let time = loops.time()
     state.withLock { state in
       let used = max((time - state.loopTime) / pause, 0)
       state.loopTime = time
       if let end = state.failedUntil, now < end { return }
       state.count = Self.next(after: &state, used: used, isCurrent: pause < Self.patience, now: now)
+      let isScarce = state.scarceUntil.map { now < $0 } ?? false
+      let limit = Double(state.count) * (isScarce ? Self.ample : Self.scarce)
+      // Where more can be reserved, more are.
+      guard state.count == state.cores.numbers.count / 2, used >= limit else { return }
+      state.scarceUntil = now + Self.patience
     }
   }
 

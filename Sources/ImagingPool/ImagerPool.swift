@@ -17,8 +17,8 @@ public final class ImagerPool: ImageProcessor {
   private let configuration: ImagerPoolConfiguration
   private let storage: VariantStorage
   private let log: Log
-  /// Returns the processor time of the event loops; `nil` if workers do not make room for them.
-  private let loopTime = Lock<(@Sendable () -> Duration)?>(nil)
+  /// The event loops; `nil` if workers do not make room for them.
+  private let loops = Lock<EventLoops?>(nil)
   /// Set once, by `start`.
   private let core = AtomicLazyReference<PoolCore>()
 
@@ -36,10 +36,15 @@ public final class ImagerPool: ImageProcessor {
   /// Lets workers leave cores to the event loops while these are busy, if `imaging.reserve_cores` is set. Call before
   /// `start`.
   ///
-  /// - Parameter loopTime: returns the processor time of all event loops together.
-  public func reserveCores(loopTime: @escaping @Sendable () -> Duration) {
+  /// - Parameters:
+  ///   - loopTime: returns the processor time of all event loops together.
+  ///   - confineLoops: lets all event loops run on these cores only.
+  public func reserveCores(
+    loopTime: @escaping @Sendable () -> Duration,
+    confineLoops: @escaping @Sendable (Cores) throws(SystemError) -> Void
+  ) {
     guard configuration.reservesCores else { return }
-    self.loopTime.withLock { $0 = loopTime }
+    loops.withLock { $0 = EventLoops(time: loopTime, confine: confineLoops) }
   }
 
   /// Stops the workers at once if `shutDown` was not called.
@@ -64,10 +69,10 @@ public final class ImagerPool: ImageProcessor {
   }
 
   private func reserve() -> CoreReserve? {
-    guard let loopTime = loopTime.withLock({ $0 }) else { return nil }
+    guard let loops = loops.withLock({ $0 }) else { return nil }
     do throws(SystemError) {
       return try CoreReserve(
-        of: { () throws(SystemError) in try Cores.allowed() }, loopTime: loopTime)
+        of: { () throws(SystemError) in try Cores.allowed() }, for: loops)
     } catch {
       log.warning("workers leave no cores to event loops", fields: ["reason": .string("\(error)")])
       return nil

@@ -83,6 +83,8 @@ final class WorkerSlot: @unchecked Sendable {
 
   /// Waits for a job, a deadline, or an event of a worker.
   private func rest() {
+    // The last one without a job lets the event loops go. If that fails, it is tried again with the next job.
+    try? core.placeLoops()
     var deadlines = [core.stopAt, successorDeadline]
     if successor == nil && current.map(isDue) ?? true { deadlines.append(backoff.notBefore) }
     if !ending.isEmpty { deadlines.append(.now + .milliseconds(10)) }

@@ -88,7 +88,11 @@ final class Service: Sendable {
         stats.fleet = fleet?.figures
         return stats
       }, log: log)
-    imagers.reserveCores { [weak server] in server?.loopTime ?? .zero }
+    imagers.reserveCores(
+      loopTime: { [weak server] in server?.loopTime ?? .zero },
+      confineLoops: { [weak server] cores throws(SystemError) in
+        try server?.confineLoops(to: cores)
+      })
     certificates = configurations.server.certificates
     self.exporter = exporter
     self.fleet = fleet

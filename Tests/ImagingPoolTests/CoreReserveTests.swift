@@ -14,6 +14,10 @@ import Testing
     private let time = Lock(Duration.zero)
     private let now: Lock<ContinuousClock.Instant>
     let reserve: CoreReserve
+    /// Where the loops were moved to, one after the other.
+    let moves = Lock<[Cores]>([])
+    /// Whether loops cannot be moved.
+    let isStuck = Lock(false)
     /// The number of the server's cores.
     let count: Lock<Int>
 
@@ -23,8 +27,19 @@ import Testing
       self.count = Lock(count)
       reserve = try CoreReserve(
         of: { [count = self.count] () throws(SystemError) in Cores(0..<count.withLock { $0 }) },
-        now: start
-      ) { [time] in time.withLock { $0 } }
+        for: EventLoops(
+          time: { [time] in time.withLock { $0 } },
+          confine: { [moves, isStuck] cores throws(SystemError) in
+            guard !isStuck.withLock({ $0 }) else { throw SystemError(EINVAL) }
+            moves.withLock { $0.append(cores) }
+          }), now: start)
+    }
+
+    /// Places the loops while this many jobs run. Returns where they were moved to; `nil` if they stay.
+    func place(running: Int) throws -> Cores? {
+      let count = moves.withLock { $0.count }
+      try reserve.placeLoops(running: { running }, now: now.withLock { $0 })
+      return moves.withLock { $0.count > count ? $0.last : nil }
     }
 
     /// Lets the loops use this many cores for some time. Returns the number of reserved cores.
@@ -94,15 +109,16 @@ import Testing
   @Test func `it is measured once in a while, and never runs backwards`() throws {
     let looks = Lock(0)
     let start = ContinuousClock.now
+    let loops = EventLoops(
+      time: {
+        looks.withLock { looks in
+          looks += 1
+          // Loops that ended take their time with them.
+          return .seconds(10 - looks)
+        }
+      }, confine: { _ in })
     let reserve = try CoreReserve(
-      of: { () throws(SystemError) in Cores(0..<4) }, now: start
-    ) {
-      looks.withLock { looks in
-        looks += 1
-        // Loops that ended take their time with them.
-        return .seconds(10 - looks)
-      }
-    }
+      of: { () throws(SystemError) in Cores(0..<4) }, for: loops, now: start)
     for millisecond in 0..<9 {
       _ = reserve.share(now: start + .milliseconds(millisecond))
     }
@@ -136,6 +152,56 @@ import Testing
     #expect(subject.use(2, for: .seconds(2)) == 2)
   }
 
+  @Test func `loops keep to their cores while jobs run on all others`() throws {
+    let subject = try Subject(cores: 8)
+    #expect(try subject.place(running: 8) == nil, "nothing is reserved")
+    #expect(subject.use(1, for: .milliseconds(10)) == 2)
+    #expect(try subject.place(running: 5) == nil)
+    #expect(try subject.place(running: 6) == Cores(0..<2))
+    #expect(try subject.place(running: 8) == nil, "they are there")
+    #expect(subject.use(1.9, for: .milliseconds(10)) == 3)
+    #expect(try subject.place(running: 5) == Cores(0..<3))
+    // When
+    #expect(try subject.place(running: 4) == Cores(0..<8))
+    #expect(try subject.place(running: 0) == nil)
+    // Then
+    #expect(try subject.place(running: 5) == Cores(0..<3))
+    #expect(subject.use(0, for: .seconds(1)) == 0)
+    #expect(try subject.place(running: 8) == Cores(0..<8))
+  }
+
+  @Test(arguments: [(2, 1), (8, 4), (9, 4)])
+  func `loops that need more than half of the cores have all`(cores: Int, most: Int) throws {
+    let subject = try Subject(cores: cores)
+    #expect(subject.use(0.9 * Double(most), for: .milliseconds(10)) == most)
+    #expect(try subject.place(running: cores) == Cores(0..<most))
+    // When
+    #expect(subject.use(0.96 * Double(most), for: .milliseconds(10)) == most)
+    // Then
+    #expect(try subject.place(running: cores) == Cores(0..<cores))
+    #expect(subject.use(0.9 * Double(most), for: .seconds(3)) == most)
+    #expect(try subject.place(running: cores) == nil, "it would be too few again")
+    #expect(subject.use(0.8 * Double(most), for: .milliseconds(490)) == most)
+    #expect(try subject.place(running: cores) == nil)
+    #expect(subject.use(0.8 * Double(most), for: .milliseconds(20)) == most)
+    #expect(try subject.place(running: cores) == Cores(0..<most))
+  }
+
+  @Test func `loops that cannot be moved are moved back after the failure`() throws {
+    let subject = try Subject(cores: 4)
+    #expect(subject.use(1, for: .milliseconds(10)) == 2)
+    subject.isStuck.withLock { $0 = true }
+    #expect(throws: SystemError(EINVAL)) { try subject.place(running: 4) }
+    #expect(subject.fail())
+    #expect(throws: SystemError(EINVAL)) { try subject.place(running: 4) }
+    #expect(!subject.fail())
+    #expect(try subject.place(running: 4) == nil, "it is not tried again and again")
+    // When the minute is over
+    subject.isStuck.withLock { $0 = false }
+    #expect(subject.use(1, for: .seconds(61)) == 2)
+    #expect(try subject.place(running: 4) == Cores(0..<2))
+  }
+
   private static let hasCores = (try? Cores.allowed().numbers.count > 1) ?? false
 
   @Test(.enabled(if: hasCores)) func `workers leave the cores in the middle of a job and return`()
@@ -155,13 +221,14 @@ import Testing
       }
     }
     let pool = ImagerPool(configuration: configuration, log: .silent)
-    pool.reserveCores {
-      // Far more than the time between two measurements
-      time.withLock { time in
-        if isBusy.withLock({ $0 }) { time += .seconds(1_000) }
-        return time
-      }
-    }
+    pool.reserveCores(
+      loopTime: {
+        // Far more than the time between two measurements
+        time.withLock { time in
+          if isBusy.withLock({ $0 }) { time += .seconds(1_000) }
+          return time
+        }
+      }, confineLoops: { _ in })
     try pool.start()
     let job = try PoolSupport.job()
     async let result = pool.process(job)
@@ -182,6 +249,42 @@ import Testing
     await pool.shutDown(within: .zero)
   }
 
+  @Test(.enabled(if: hasCores)) func `loops keep to their cores until the last job ends`()
+    async throws
+  {
+    // Given loops that use half of a core at each measurement, whatever its distance
+    let all = try Cores.allowed()
+    let moves = Lock<[Cores]>([])
+    let began = ContinuousClock.now
+    let stopped = Lock<[pid_t]>([])
+    var configuration = PoolSupport.configuration(workers: all.numbers.count)
+    configuration.willSend = { pid in
+      kill(pid, SIGSTOP)
+      stopped.withLock { $0.append(pid) }
+    }
+    let pool = ImagerPool(configuration: configuration, log: .silent)
+    pool.reserveCores(
+      loopTime: { began.duration(to: .now) / 2 },
+      confineLoops: { cores throws(SystemError) in moves.withLock { $0.append(cores) } })
+    try pool.start()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      // When jobs run on all cores but one, which is reserved
+      for number in 1..<all.numbers.count {
+        let job = try PoolSupport.job()
+        group.addTask { _ = try await pool.process(job) }
+        try await eventually("it is at work") { stopped.withLock { $0.count } == number }
+      }
+      // Then
+      try await eventually("loops are moved") {
+        moves.withLock { $0.last } == Cores(all.numbers.prefix(1))
+      }
+      for pid in stopped.withLock({ $0 }) { kill(pid, SIGCONT) }
+      try await group.waitForAll()
+    }
+    try await eventually("they are let go") { moves.withLock { $0.last } == all }
+    await pool.shutDown(within: .zero)
+  }
+
   @Test(.enabled(if: hasCores)) func `no more jobs run than workers have cores`() async throws {
     // Given busy loops, and workers that are stopped with their jobs
     let count = try Cores.allowed().numbers.count
@@ -195,12 +298,13 @@ import Testing
       stopped.withLock { $0.append(pid) }
     }
     let pool = ImagerPool(configuration: configuration, log: .silent)
-    pool.reserveCores {
-      time.withLock { time in
-        if isBusy.withLock({ $0 }) { time += .seconds(1_000) }
-        return time
-      }
-    }
+    pool.reserveCores(
+      loopTime: {
+        time.withLock { time in
+          if isBusy.withLock({ $0 }) { time += .seconds(1_000) }
+          return time
+        }
+      }, confineLoops: { _ in })
     try pool.start()
     try await withThrowingTaskGroup(of: Void.self) { group in
       func add() throws {
@@ -232,10 +336,11 @@ import Testing
     var configuration = PoolSupport.configuration()
     configuration.reservesCores = false
     let pool = ImagerPool(configuration: configuration, log: .silent)
-    pool.reserveCores {
-      Issue.record("it is measured")
-      return .zero
-    }
+    pool.reserveCores(
+      loopTime: {
+        Issue.record("it is measured")
+        return .zero
+      }, confineLoops: { _ in Issue.record("they are moved") })
     try pool.start()
     _ = try await pool.process(PoolSupport.job())
     #expect(pool.figures.reservedCores == 0)

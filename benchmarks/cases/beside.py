@@ -10,7 +10,7 @@ from kit.servers import BENCHMARKS, CACHE, LOCAL_ORIGIN, ORIGIN, PEER, PICTOR, B
 from .hits import SOURCE, WANTED, path_near
 
 DISTINCT = BENCHMARKS / "wrk" / "distinct.lua"
-LOOPS = "nginx's hits beside empty loops at nice 1"
+LOOPS = "nginx's hits beside empty loops at nice 2"
 PEER_HITS, PEER_MISSES = "nginx's hits beside imgproxy's misses", "imgproxy's misses beside nginx's hits"
 
 

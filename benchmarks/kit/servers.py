@@ -57,7 +57,7 @@ class Bench:
         return server
 
     def nginx(self, role: str, port: int, path: str, cores: str | None = None, loops: int = 0) -> Process:
-        """nginx with one of the configurations in benchmarks/nginx; `loops` processes beside it do nothing, at the workers' niceness, 1."""
+        """nginx with one of the configurations in benchmarks/nginx; `loops` processes beside it do nothing, at the workers' niceness, 2."""
         folder = self.work / f"nginx-{role}"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
@@ -65,7 +65,7 @@ class Bench:
         (folder / "objects").mkdir()
         command = ["nginx", "-p", folder, "-c", BENCHMARKS / "nginx" / f"{role}.conf", "-e", folder / "error.log"]
         if loops:
-            loop = "nice -n 1 sh -c 'while :; do :; done' & " * loops
+            loop = "nice -n 2 sh -c 'while :; do :; done' & " * loops
             command = ["sh", "-c", f"{loop} exec {shlex.join(map(str, command))}"]
         server = Process(command, self.work / f"nginx-{role}.log", cores)
         if path:

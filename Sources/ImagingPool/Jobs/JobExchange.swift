@@ -173,7 +173,7 @@ extension WorkerSlot {
     core.update(slot: index) { $0.residentBytes = residentBytes }
   }
 
-  /// Moves the worker to the cores that event loops leave.
+  /// Moves the worker to the cores that event loops leave, and the loops to theirs.
   private func confine(_ worker: WorkerProcess) {
     guard let reserve = core.reserve else { return }
     let share = reserve.share()
@@ -181,6 +181,7 @@ extension WorkerSlot {
       try worker.confine(to: share)
       // More jobs than cores would wait for each other, and the loops for them.
       core.setWidth(share.reserved > 0 ? share.cores.numbers.count : configuration.workers)
+      try core.placeLoops()
     } catch {
       core.setWidth(configuration.workers)
       guard reserve.fail() else { return }

@@ -26,7 +26,7 @@ public struct ImagingSettings: Hashable, Sendable {
   public var sandbox = SandboxMode.ifPossible
   /// Added to the workers' niceness, 0–19. It divides the cores between hits and misses when both
   /// keep all of them busy (docs/performance.md).
-  public var niceness = 1
+  public var niceness = 2
   /// Whether workers leave cores to the event loops while these are busy.
   public var reservesCores = true
   /// Formats that may be decoded. Other formats fail with `unsupported_format`.

@@ -28,10 +28,7 @@ public struct Cores: Hashable, Sendable {
   /// - Throws: a thread cannot be changed: it is another user's, or no core is allowed (cpuset(7)), or the threads
   ///   cannot be listed.
   public func confine(_ process: pid_t) throws(SystemError) {
-    var mask = [UInt8](repeating: 0, count: Self.maskBytes)
-    for number in numbers where number >= 0 && number / 8 < mask.count {
-      mask[number / 8] |= 1 << (number % 8)
-    }
+    let mask = mask
     var confined: Set<pid_t> = []
     // A thread that another one starts meanwhile is found in the next round.
     for _ in 0..<4 {
@@ -43,6 +40,15 @@ public struct Cores: Hashable, Sendable {
       }
       confined.formUnion(new)
     }
+  }
+
+  /// The mask of sched_setaffinity(2).
+  var mask: [UInt8] {
+    var mask = [UInt8](repeating: 0, count: Self.maskBytes)
+    for number in numbers where number >= 0 && number / 8 < mask.count {
+      mask[number / 8] |= 1 << (number % 8)
+    }
+    return mask
   }
 
   /// The threads of a process; empty if it has ended.

@@ -38,6 +38,10 @@ public final class OwnThread: Sendable {
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
     if let stackBytes { pthread_attr_setstacksize(&attributes, stackBytes) }
+    // Before it runs: `confine` may follow at once.
+    if let mask = ConfinedThreads.coresOfNew?.mask {
+      pictor_linux_set_attribute_affinity(&attributes, mask, mask.count)
+    }
     let status = pthread_create(
       &thread, &attributes,
       { argument in
@@ -78,6 +82,19 @@ public final class OwnThread: Sendable {
       else { return nil }
       return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
+  }
+
+  /// Lets the thread run on these cores only; not those that it started before. Does nothing after it was joined or
+  /// detached.
+  ///
+  /// - Throws: `EINVAL` if the process may use none of them (cpuset(7)); the thread stays where it is.
+  public func confine(to cores: Cores) throws(SystemError) {
+    ConfinedThreads.begin()
+    let mask = cores.mask
+    let status = thread.withLock { thread in
+      thread.map { pictor_linux_set_thread_affinity($0, mask, mask.count) } ?? 0
+    }
+    guard status == 0 else { throw SystemError(status) }
   }
 
   /// Leaves the thread to itself: the system frees its resources when it ends. Later calls do nothing.

@@ -32,13 +32,14 @@ public enum ThreadRank: CInt, Sendable, CaseIterable {
 
 /// The threads of Swift's own pool.
 public enum TaskThreads {
-  /// Names the calling thread of the pool and gives it the rank `foreground`, at its first call.
+  /// Names the calling thread of the pool and gives it the rank `foreground` and all cores, at its first call.
   ///
-  /// The pool starts threads as needed, and each inherits name and niceness from its starter. If
+  /// The pool starts threads as needed, and each inherits name, niceness and cores from its starter. If
   /// that has a lower rank, an unprivileged process cannot raise it: the niceness stays.
   public static func takeRank() {
     guard pictor_linux_is_first_call_of_thread() != 0 else { return }
     _ = pictor_linux_set_thread_name("pictor-task")
     ThreadRank.foreground.take()
+    ConfinedThreads.leave()
   }
 }

@@ -83,6 +83,11 @@ final class EventLoop: @unchecked Sendable {
   /// The processor time of the thread; 0 while it does not run.
   var processorTime: Duration { thread.withLock { $0 }?.processorTime ?? .zero }
 
+  /// Lets the thread run on these cores only. Does nothing while it does not run.
+  func confine(to cores: Cores) throws(SystemError) {
+    try thread.withLock { $0 }?.confine(to: cores)
+  }
+
   /// Makes an idle loop run a round, from any thread.
   func wake() { context.state.wake.set() }
 
@@ -193,6 +198,11 @@ final class EventLoopGroup: Sendable {
 
   /// The processor time of all loops together.
   var processorTime: Duration { loops.reduce(.zero) { $0 + $1.processorTime } }
+
+  /// Lets all loops run on these cores only. After an error, some may do so and others not.
+  func confine(to cores: Cores) throws(SystemError) {
+    for loop in loops { try loop.confine(to: cores) }
+  }
 
   /// Returns whether every loop begins a round before `end`. Blocks the calling thread.
   func beginRounds(until end: ContinuousClock.Instant) -> Bool {

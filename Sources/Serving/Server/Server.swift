@@ -180,6 +180,13 @@ public final class Server: Sendable {
     (running.withLock { $0 }?.all ?? []).reduce(.zero) { $0 + $1.loops.processorTime }
   }
 
+  /// Lets all event loops run on these cores only. After an error, some may do so and others not.
+  ///
+  /// - Throws: `EINVAL` if the server may use none of them (cpuset(7)).
+  public func confineLoops(to cores: Cores) throws(SystemError) {
+    for front in running.withLock({ $0 })?.all ?? [] { try front.loops.confine(to: cores) }
+  }
+
   /// Replaces the operators. Without any, `/admin` is disabled.
   public func setOperators(_ operators: [Operator]) { gate.set(operators) }
 

@@ -70,8 +70,8 @@ import Testing
     }
     // A new thread of Swift's pool has the name of its creator until it works.
     #expect(found["pictor-http"]?.contains(own) == true)
-    // And workers have the niceness of `imaging.niceness`, 1 by default, as have their session groups if there are any.
-    try waitForWorkers(of: pictor, origin, niceness: own + 1)
+    // And workers have the niceness of `imaging.niceness`, 2 by default, as have their session groups if there are any.
+    try waitForWorkers(of: pictor, origin, niceness: own + 2)
   }
 
   @Test func `a worker does not wait for the kernel to accept its session's niceness`() throws {
@@ -101,7 +101,7 @@ import Testing
     try requestImages(from: pictor, origin, round: 0)
     // Then its workers change it as soon as the kernel allows
     stopTaking()
-    try waitForWorkers(of: pictor, origin, niceness: getpriority(process, 0) + 1)
+    try waitForWorkers(of: pictor, origin, niceness: getpriority(process, 0) + 2)
   }
 
   /// Requests 16 new variants at once, from the origin and from a local file.
@@ -115,12 +115,12 @@ import Testing
   }
 
   /// Waits until the workers have this niceness, and the groups of their sessions, if the kernel has groups, that of
-  /// `imaging.niceness`, 1 by default, below the server's. Keeps them at work, as the kernel may accept a group's
+  /// `imaging.niceness`, 2 by default, below the server's. Keeps them at work, as the kernel may accept a group's
   /// niceness only later.
   private func waitForWorkers(of pictor: PictorProcess, _ origin: Origin, niceness: CInt) throws {
     // Each thread of a server without a group counts beside the groups.
     let server = contents(of: "/proc/\(pictor.id)/autogroup").split { " \n".contains($0) }.last
-    let group = min((server.flatMap { CInt($0) } ?? getpriority(process, id_t(pictor.id))) + 1, 19)
+    let group = min((server.flatMap { CInt($0) } ?? getpriority(process, id_t(pictor.id))) + 2, 19)
     var round = 1_000
     var found = ""
     // Workers of other tests take turns in changing theirs.

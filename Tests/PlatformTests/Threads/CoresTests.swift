@@ -50,6 +50,29 @@ import Testing
     #expect(throws: SystemError(ESRCH)) { try Cores.allowed(for: ended) }
   }
 
+  @Test func `a thread is confined to each core, and what it starts is not`() throws {
+    let all = try Cores.allowed(for: getpid())
+    for number in all.numbers {
+      let isConfined = Lock(false)
+      let found = Lock<[Cores?]>([])
+      let thread = try OwnThread(name: "test-confined", rank: nil) {
+        while !isConfined.withLock({ $0 }) { usleep(1_000) }
+        found.withLock { $0.append(try? Cores.allowed()) }
+        let other = try? OwnThread(name: "test-started", rank: nil) {
+          found.withLock { $0.append(try? Cores.allowed()) }
+        }
+        other?.join()
+      }
+      try thread.confine(to: Cores([number]))
+      #expect(throws: SystemError(EINVAL)) { try thread.confine(to: Cores([8_191])) }
+      isConfined.withLock { $0 = true }
+      thread.join()
+      #expect(found.withLock { $0 } == [Cores([number]), all])
+      // It is no thread any more.
+      try thread.confine(to: Cores([8_191]))
+    }
+  }
+
   @Test func `the time of a thread is what it used, until it is joined`() throws {
     let isOver = Lock(false)
     let thread = try OwnThread(name: "test-busy", rank: .foreground) {
