@@ -16,8 +16,7 @@ struct EventLoops: Sendable {
 /// whatever the niceness (docs/decisions/022). A core without workers has no such wait. The reserve is one and a half
 /// times what the loops use, rounded up, and at most half of the cores.
 ///
-/// While jobs run on all other cores, the loops keep to the reserved ones, unless these are too few for them
-/// (docs/decisions/046).
+/// While jobs run on all other cores, the loops keep to the reserved ones, unless the loops need more (docs/decisions/046).
 final class CoreReserve: Sendable {
   /// What the workers have.
   struct Share: Equatable {
@@ -40,6 +39,8 @@ final class CoreReserve: Sendable {
 
   /// The share of the reserved cores in use from which on the loops have too few, and below which they have enough again.
   private static let (scarce, ample) = (0.95, 0.85)
+  /// How long fewer jobs must run before the loops are freed. The next job of a slot follows in less.
+  private static let patienceWithJobs = Duration.milliseconds(20)
 
   private struct State {
     var measuredAt: ContinuousClock.Instant
@@ -52,15 +53,30 @@ final class CoreReserve: Sendable {
     var count = 0
     /// Since when fewer would do; `nil` if they would not.
     var isAmpleSince: ContinuousClock.Instant?
-    /// Until when the loops have all cores, because the most that can be reserved were too few.
+    /// Whether the loops are on the reserved cores.
+    var isConfining = false
+    /// Whether the cores were too few in the last measurement. One alone may be wrong: the thread that measures may lose
+    /// its core between two clocks.
+    var wasScarce = false
+    /// Until when the loops have all cores, because the reserved ones were too few.
     var scarceUntil: ContinuousClock.Instant?
+    /// Since when jobs run on fewer cores than workers have; `nil` if they run on all.
+    var isPartSince: ContinuousClock.Instant?
+  }
+
+  /// Where the loops are.
+  private struct Place {
+    /// `nil` if they were never moved.
+    var cores: Cores?
+    /// Whether the last move failed, so that some may be elsewhere.
+    var isUncertain = false
   }
 
   private let allowed: @Sendable () throws(SystemError) -> Cores
   private let loops: EventLoops
   private let state: Lock<State>
-  /// The cores of the loops; `nil` if they were never moved. Its lock is held while they are moved.
-  private let place = Lock<Cores?>(nil)
+  /// Its lock is held while the loops are moved. It is taken before all others.
+  private let place = Lock(Place())
 
   /// Creates a reserve.
   ///
@@ -93,28 +109,41 @@ final class CoreReserve: Sendable {
     }
   }
 
-  /// Moves the loops to the reserved cores while jobs run on all others, and lets them go otherwise. Costs nothing if they
-  /// are there already.
+  /// Moves the loops to the reserved cores while jobs run on all others, and frees them otherwise.
   ///
   /// - Parameter running: returns the number of running jobs. Called while no other thread moves the loops, so the last
   ///   call decides.
+  /// - Throws: what the loops throw. The next call tries again.
   func placeLoops(
     running: () -> Int, now: ContinuousClock.Instant = .now
   ) throws(SystemError) {
     try place.withLock { place throws(SystemError) in
       let running = running()
-      let (all, wanted) = state.withLock { state in
-        let numbers = state.cores.numbers
-        let isFull = running >= numbers.count - state.count
-        guard state.count > 0, isFull, state.scarceUntil.map({ now >= $0 }) ?? true else {
-          return (state.cores, state.cores)
-        }
-        return (state.cores, Cores(numbers.prefix(state.count)))
-      }
-      guard wanted != place ?? all else { return }
-      place = wanted
+      let (all, wanted) = state.withLock { Self.cores(for: &$0, running: running, now: now) }
+      guard wanted != place.cores ?? all || place.isUncertain else { return }
+      place = Place(cores: wanted, isUncertain: true)
       try loops.confine(wanted)
+      place.isUncertain = false
     }
+  }
+
+  /// Returns all cores, and those that the loops should have.
+  private static func cores(
+    for state: inout State, running: Int, now: ContinuousClock.Instant
+  ) -> (all: Cores, wanted: Cores) {
+    let numbers = state.cores.numbers
+    if running >= numbers.count - state.count {
+      state.isPartSince = nil
+    } else if state.isPartSince == nil {
+      state.isPartSince = now
+    }
+    let isPart = state.isPartSince.map { running == 0 || now >= $0 + patienceWithJobs } ?? false
+    let isScarce = state.scarceUntil.map { now < $0 } ?? false
+    state.isConfining =
+      state.count > 0 && !isScarce && (state.isConfining ? !isPart : state.isPartSince == nil)
+    return (
+      state.cores, state.isConfining ? Cores(numbers.prefix(state.count)) : state.cores
+    )
   }
 
   /// Ends the reserve for a while, since a worker or a loop could not be moved. Returns whether that is news.
@@ -155,13 +184,27 @@ final class CoreReserve: Sendable {
       let used = max((time - state.loopTime) / pause, 0)
       state.loopTime = time
       if let end = state.failedUntil, now < end { return }
+      let before = state.count
       state.count = Self.next(after: &state, used: used, isCurrent: pause < Self.patience, now: now)
-      let isScarce = state.scarceUntil.map { now < $0 } ?? false
-      let limit = Double(state.count) * (isScarce ? Self.ample : Self.scarce)
-      // Where more can be reserved, more are.
-      guard state.count == state.cores.numbers.count / 2, used >= limit else { return }
-      state.scarceUntil = now + Self.patience
+      Self.noteScarcity(in: &state, used: used, before: before, now: now)
     }
+  }
+
+  /// Frees the loops for a while if the reserved cores are too few: those that they are on, or the most there can be.
+  private static func noteScarcity(
+    in state: inout State, used: Double, before: Int, now: ContinuousClock.Instant
+  ) {
+    let isScarce = state.scarceUntil.map { now < $0 } ?? false
+    let count = state.isConfining ? before : state.count
+    let isMost = count == state.cores.numbers.count / 2
+    guard count > 0, isScarce || isMost || state.isConfining,
+      used >= Double(count) * (isScarce ? ample : scarce)
+    else {
+      state.wasScarce = false
+      return
+    }
+    if state.wasScarce || isScarce { state.scarceUntil = now + patience }
+    state.wasScarce = true
   }
 
   private static func next(

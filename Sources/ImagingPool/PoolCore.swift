@@ -245,10 +245,8 @@ final class PoolCore: Sendable {
   /// The cores of the server when the first job begins (sched_getaffinity(2)); without a reserve they are read once.
   private static let allowedCores = (try? Cores.allowed())?.numbers.count ?? 1
 
-  /// Moves the event loops to the cores reserved for them, or lets them go. See `CoreReserve.placeLoops`.
-  func placeLoops() throws(SystemError) {
-    try reserve?.placeLoops(running: { board.withLock { $0.runningCount } })
-  }
+  /// The number of workers that have a job.
+  var busyCount: Int { board.withLock { $0.busyCount } }
 
   /// The threads that a job with a slot may use.
   func threads(of job: ImageJob) -> Int {

@@ -83,8 +83,7 @@ final class WorkerSlot: @unchecked Sendable {
 
   /// Waits for a job, a deadline, or an event of a worker.
   private func rest() {
-    // The last one without a job lets the event loops go. If that fails, it is tried again with the next job.
-    try? core.placeLoops()
+    placeLoops()
     var deadlines = [core.stopAt, successorDeadline]
     if successor == nil && current.map(isDue) ?? true { deadlines.append(backoff.notBefore) }
     if !ending.isEmpty { deadlines.append(.now + .milliseconds(10)) }
@@ -190,6 +189,7 @@ final class WorkerSlot: @unchecked Sendable {
   }
 
   private func leave() {
+    placeLoops()
     for worker in [current, successor].compactMap(\.self) { _ = end(worker, patience: .zero) }
     current = nil
     successor = nil

@@ -9,83 +9,19 @@ import Testing
 @testable import ImagingPool
 
 @Suite(.onOwnThreads, .serialized, .timeLimit(.minutes(1))) struct CoreReserveTests {
-  /// A reserve of cores 0 to `count - 1` whose loops use what the test says.
-  private final class Subject: Sendable {
-    private let time = Lock(Duration.zero)
-    private let now: Lock<ContinuousClock.Instant>
-    let reserve: CoreReserve
-    /// Where the loops were moved to, one after the other.
-    let moves = Lock<[Cores]>([])
-    /// Whether loops cannot be moved.
-    let isStuck = Lock(false)
-    /// The number of the server's cores.
-    let count: Lock<Int>
-
-    init(cores count: Int) throws {
-      let start = ContinuousClock.now
-      now = Lock(start)
-      self.count = Lock(count)
-      reserve = try CoreReserve(
-        of: { [count = self.count] () throws(SystemError) in Cores(0..<count.withLock { $0 }) },
-        for: EventLoops(
-          time: { [time] in time.withLock { $0 } },
-          confine: { [moves, isStuck] cores throws(SystemError) in
-            guard !isStuck.withLock({ $0 }) else { throw SystemError(EINVAL) }
-            moves.withLock { $0.append(cores) }
-          }), now: start)
-    }
-
-    /// Places the loops while this many jobs run. Returns where they were moved to; `nil` if they stay.
-    func place(running: Int) throws -> Cores? {
-      let count = moves.withLock { $0.count }
-      try reserve.placeLoops(running: { running }, now: now.withLock { $0 })
-      return moves.withLock { $0.count > count ? $0.last : nil }
-    }
-
-    /// Lets the loops use this many cores for some time. Returns the number of reserved cores.
-    func use(_ cores: Double, for duration: Duration) -> Int {
-      var left = duration
-      while left > .zero {
-        let step = min(left, CoreReserve.pause)
-        time.withLock { $0 += step * cores }
-        let instant = now.withLock { now in
-          now += step
-          return now
-        }
-        _ = reserve.share(now: instant)
-        left -= step
-      }
-      return reserve.count
-    }
-
-    /// A worker could not be moved. Returns whether that is news.
-    func fail() -> Bool { reserve.fail(now: now.withLock { $0 }) }
-
-    /// Lets the loops use this many cores, and measures at the end alone.
-    func useUnseen(_ cores: Double, for duration: Duration) -> Int {
-      time.withLock { $0 += duration * cores }
-      let instant = now.withLock { now in
-        now += duration
-        return now
-      }
-      _ = reserve.share(now: instant)
-      return reserve.count
-    }
-  }
-
   @Test(arguments: [
     (cores: 2, used: 0.19, count: 0), (2, 0.2, 1), (2, 2, 1), (3, 1, 1), (4, 0.5, 1), (4, 1, 2),
     (4, 4, 2), (64, 0.2, 1), (64, 6.4, 10), (64, 64, 32),
   ]) func `it is one and a half times what loops use, at most half`(
     cores: Int, used: Double, count: Int
   ) throws {
-    let subject = try Subject(cores: cores)
+    let subject = try ReserveSubject(cores: cores)
     #expect(subject.use(used, for: CoreReserve.pause) == count)
     #expect(subject.reserve.share() == .init(cores: Cores(count..<cores), reserved: count))
   }
 
   @Test func `it grows at once, and shrinks after half a second`() throws {
-    let subject = try Subject(cores: 8)
+    let subject = try ReserveSubject(cores: 8)
     #expect(subject.use(0.5, for: .milliseconds(10)) == 1)
     #expect(subject.use(2, for: .milliseconds(10)) == 3)
     #expect(subject.use(0.5, for: .milliseconds(490)) == 3)
@@ -100,7 +36,7 @@ import Testing
   }
 
   @Test func `after a time without jobs, the use since then decides`() throws {
-    let subject = try Subject(cores: 4)
+    let subject = try ReserveSubject(cores: 4)
     #expect(subject.use(1, for: .milliseconds(10)) == 2)
     #expect(subject.useUnseen(0.01, for: .seconds(60)) == 0)
     #expect(subject.useUnseen(0.5, for: .seconds(60)) == 1)
@@ -128,7 +64,7 @@ import Testing
   }
 
   @Test func `cores that an operator gives or takes count within a second`() throws {
-    let subject = try Subject(cores: 8)
+    let subject = try ReserveSubject(cores: 8)
     #expect(subject.use(4, for: .milliseconds(10)) == 4)
     // When
     subject.count.withLock { $0 = 4 }
@@ -142,7 +78,7 @@ import Testing
   }
 
   @Test func `after a failure there is no reserve for a minute, and it is news once`() throws {
-    let subject = try Subject(cores: 4)
+    let subject = try ReserveSubject(cores: 4)
     #expect(subject.use(2, for: .milliseconds(10)) == 2)
     // When
     #expect(subject.fail())
@@ -150,56 +86,6 @@ import Testing
     #expect(!subject.fail())
     #expect(subject.use(2, for: .seconds(59)) == 0)
     #expect(subject.use(2, for: .seconds(2)) == 2)
-  }
-
-  @Test func `loops keep to their cores while jobs run on all others`() throws {
-    let subject = try Subject(cores: 8)
-    #expect(try subject.place(running: 8) == nil, "nothing is reserved")
-    #expect(subject.use(1, for: .milliseconds(10)) == 2)
-    #expect(try subject.place(running: 5) == nil)
-    #expect(try subject.place(running: 6) == Cores(0..<2))
-    #expect(try subject.place(running: 8) == nil, "they are there")
-    #expect(subject.use(1.9, for: .milliseconds(10)) == 3)
-    #expect(try subject.place(running: 5) == Cores(0..<3))
-    // When
-    #expect(try subject.place(running: 4) == Cores(0..<8))
-    #expect(try subject.place(running: 0) == nil)
-    // Then
-    #expect(try subject.place(running: 5) == Cores(0..<3))
-    #expect(subject.use(0, for: .seconds(1)) == 0)
-    #expect(try subject.place(running: 8) == Cores(0..<8))
-  }
-
-  @Test(arguments: [(2, 1), (8, 4), (9, 4)])
-  func `loops that need more than half of the cores have all`(cores: Int, most: Int) throws {
-    let subject = try Subject(cores: cores)
-    #expect(subject.use(0.9 * Double(most), for: .milliseconds(10)) == most)
-    #expect(try subject.place(running: cores) == Cores(0..<most))
-    // When
-    #expect(subject.use(0.96 * Double(most), for: .milliseconds(10)) == most)
-    // Then
-    #expect(try subject.place(running: cores) == Cores(0..<cores))
-    #expect(subject.use(0.9 * Double(most), for: .seconds(3)) == most)
-    #expect(try subject.place(running: cores) == nil, "it would be too few again")
-    #expect(subject.use(0.8 * Double(most), for: .milliseconds(490)) == most)
-    #expect(try subject.place(running: cores) == nil)
-    #expect(subject.use(0.8 * Double(most), for: .milliseconds(20)) == most)
-    #expect(try subject.place(running: cores) == Cores(0..<most))
-  }
-
-  @Test func `loops that cannot be moved are moved back after the failure`() throws {
-    let subject = try Subject(cores: 4)
-    #expect(subject.use(1, for: .milliseconds(10)) == 2)
-    subject.isStuck.withLock { $0 = true }
-    #expect(throws: SystemError(EINVAL)) { try subject.place(running: 4) }
-    #expect(subject.fail())
-    #expect(throws: SystemError(EINVAL)) { try subject.place(running: 4) }
-    #expect(!subject.fail())
-    #expect(try subject.place(running: 4) == nil, "it is not tried again and again")
-    // When the minute is over
-    subject.isStuck.withLock { $0 = false }
-    #expect(subject.use(1, for: .seconds(61)) == 2)
-    #expect(try subject.place(running: 4) == Cores(0..<2))
   }
 
   private static let hasCores = (try? Cores.allowed().numbers.count > 1) ?? false
@@ -246,42 +132,6 @@ import Testing
     #expect(pool.figures.reservedCores == 0)
     kill(pid, SIGCONT)
     _ = try await result
-    await pool.shutDown(within: .zero)
-  }
-
-  @Test(.enabled(if: hasCores)) func `loops keep to their cores until the last job ends`()
-    async throws
-  {
-    // Given loops that use half of a core at each measurement, whatever its distance
-    let all = try Cores.allowed()
-    let moves = Lock<[Cores]>([])
-    let began = ContinuousClock.now
-    let stopped = Lock<[pid_t]>([])
-    var configuration = PoolSupport.configuration(workers: all.numbers.count)
-    configuration.willSend = { pid in
-      kill(pid, SIGSTOP)
-      stopped.withLock { $0.append(pid) }
-    }
-    let pool = ImagerPool(configuration: configuration, log: .silent)
-    pool.reserveCores(
-      loopTime: { began.duration(to: .now) / 2 },
-      confineLoops: { cores throws(SystemError) in moves.withLock { $0.append(cores) } })
-    try pool.start()
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      // When jobs run on all cores but one, which is reserved
-      for number in 1..<all.numbers.count {
-        let job = try PoolSupport.job()
-        group.addTask { _ = try await pool.process(job) }
-        try await eventually("it is at work") { stopped.withLock { $0.count } == number }
-      }
-      // Then
-      try await eventually("loops are moved") {
-        moves.withLock { $0.last } == Cores(all.numbers.prefix(1))
-      }
-      for pid in stopped.withLock({ $0 }) { kill(pid, SIGCONT) }
-      try await group.waitForAll()
-    }
-    try await eventually("they are let go") { moves.withLock { $0.last } == all }
     await pool.shutDown(within: .zero)
   }
 

@@ -154,6 +154,7 @@ extension WorkerSlot {
   private func waitForRoom(_ id: UInt64) -> ImageError? {
     let deadline = ContinuousClock.now + configuration.jobDeadline
     while !core.claimRoom(slot: index) {
+      placeLoops()
       if let ending = endedEarly(id) { return ending }
       guard .now < deadline else { return .outOfMemory(detail: "other jobs left no room in time") }
       let until = [deadline, core.stopAt].compactMap(\.self).min()
@@ -173,7 +174,7 @@ extension WorkerSlot {
     core.update(slot: index) { $0.residentBytes = residentBytes }
   }
 
-  /// Moves the worker to the cores that event loops leave, and the loops to theirs.
+  /// Moves the worker to the cores that event loops leave.
   private func confine(_ worker: WorkerProcess) {
     guard let reserve = core.reserve else { return }
     let share = reserve.share()
@@ -181,20 +182,33 @@ extension WorkerSlot {
       try worker.confine(to: share)
       // More jobs than cores would wait for each other, and the loops for them.
       core.setWidth(share.reserved > 0 ? share.cores.numbers.count : configuration.workers)
-      try core.placeLoops()
     } catch {
-      core.setWidth(configuration.workers)
-      guard reserve.fail() else { return }
-      core.log.warning(
-        "workers leave no cores to event loops: one cannot be moved",
-        fields: ["reason": .string("\(error)")])
+      fail(reserve, "a worker cannot be moved", error)
     }
+  }
+
+  /// Moves the event loops to the cores that are reserved for them, or frees them. Call whenever the slot begins to wait.
+  func placeLoops() {
+    guard let reserve = core.reserve else { return }
+    do throws(SystemError) {
+      try reserve.placeLoops(running: { core.busyCount })
+    } catch {
+      fail(reserve, "they cannot be moved", error)
+    }
+  }
+
+  private func fail(_ reserve: CoreReserve, _ what: StaticString, _ error: SystemError) {
+    core.setWidth(configuration.workers)
+    guard reserve.fail() else { return }
+    core.log.warning(
+      "workers leave no cores to event loops: \(what)", fields: ["reason": .string("\(error)")])
   }
 
   /// Starts a worker for a job whose worker died, again if it does not start. Returns `nil` if several in a row do not
   /// start, or if the job was cancelled.
   private func replacement(for id: UInt64) -> WorkerProcess? {
     while current == nil, endedEarly(id) == nil {
+      placeLoops()
       if successor == nil, backoff.allows(.now) { start() }
       guard successor != nil || !backoff.isExhausted else { return nil }
       let ready = Poll.wait(
@@ -236,6 +250,7 @@ extension WorkerSlot {
       return .unsent("\(error)")
     }
     core.update(slot: index) { $0.isBusy = true }
+    placeLoops()
 
     let deadline = ContinuousClock.now + configuration.jobDeadline
     let timeBefore = worker.processorTime ?? .zero
@@ -277,6 +292,7 @@ extension WorkerSlot {
         until: min(until, timeIsUp, nextMeasurement ?? until))
       if ready[1] { signal.reset() }
       confine(worker)
+      placeLoops()
       if ready[0] {
         do throws(WireError) {
           let answer = try JobAnswer.read(

@@ -68,6 +68,8 @@ struct JobScheduler<Job> {
   var waitingCount: Int { waiting.count }
   var runningCount: Int { running.count }
   var idleCount: Int { idle.count }
+  /// The number of slots whose workers have a job.
+  var busyCount: Int { slots.reduce(0) { $0 + ($1.isBusy ? 1 : 0) } }
 
   /// Adds a job. A full queue refuses it regardless of its priority, because queued jobs keep their
   /// places.

@@ -9,9 +9,9 @@ public struct RecompressionPolicy: Sendable {
   private let efforts: EncoderEfforts
   /// The fewest bytes of a variant whose recompression is worth a job. Of fewer, a response's head takes as many.
   static let minimumBytes = 1_024
-  /// The most pixels of an AVIF that is encoded again: 2 s of processor time. They are the most that `format=auto`
-  /// makes an AVIF of (`OutputFormat`).
-  static let maximumAVIFPixels = 4_000_000
+  /// The most pixels of an AVIF or JPEG XL that is encoded again: 2 and 0.6 s of processor time. They are the most that
+  /// `format=auto` makes one of (`OutputFormat`).
+  static let maximumSlowPixels = 4_000_000
   /// The quality from which libheif stores colour in full. A lower one is not as like.
   private static let fullColourQuality = 90
 
@@ -47,8 +47,9 @@ public struct RecompressionPolicy: Sendable {
     switch image.format {
     case .webp: return efforts.webp < EncoderEfforts.webpRange.upperBound
     case .avif:
-      return efforts.popularAVIFReduction != nil && image.size.pixels <= Self.maximumAVIFPixels
-    case .jxl: return efforts.jxl < EncoderEfforts.popularJXL
+      return efforts.popularAVIFReduction != nil && image.size.pixels <= Self.maximumSlowPixels
+    case .jxl:
+      return efforts.jxl < EncoderEfforts.popularJXL && image.size.pixels <= Self.maximumSlowPixels
     default: return false
     }
   }

@@ -13,15 +13,18 @@ enum ConfinedThreads {
   /// Call before a thread is confined.
   static func begin() { exist.store(true, ordering: .relaxed) }
 
-  /// The cores of a new thread: those of the process's first one, which is never confined; `nil` for those of its
-  /// starter, where no thread ever was.
-  static var coresOfNew: Cores? {
-    exist.load(ordering: .relaxed) ? try? Cores.allowed(for: getpid()) : nil
+  /// The cores to which a thread should go that the calling one starts, or that is the calling one: those of the process's
+  /// first thread, which is never confined. `nil` if it has them, or if no thread ever was confined.
+  static var coresToLeaveFor: Cores? {
+    guard exist.load(ordering: .relaxed), let first = try? Cores.allowed(for: getpid()),
+      let own = try? Cores.allowed(), own != first
+    else { return nil }
+    return first
   }
 
-  /// Gives the calling thread the cores of a new one. Costs nothing where no thread was ever confined.
+  /// Moves the calling thread to the cores of the first one.
   static func leave() {
-    guard let mask = coresOfNew?.mask else { return }
+    guard let mask = coresToLeaveFor?.mask else { return }
     // On Linux, 0 means the calling thread (sched_setaffinity(2)).
     _ = pictor_linux_set_affinity(0, mask, mask.count)
   }

@@ -10,16 +10,24 @@ public final class OwnThread: Sendable {
     let name: String
     let rank: ThreadRank?
     let run: @Sendable () -> Void
+    let end: End
 
-    init(name: String, rank: ThreadRank?, run: @escaping @Sendable () -> Void) {
+    init(name: String, rank: ThreadRank?, end: End, run: @escaping @Sendable () -> Void) {
       self.name = name
       self.rank = rank
       self.run = run
+      self.end = end
     }
+  }
+
+  /// Whether the thread has ended; set by itself.
+  private final class End: Sendable {
+    let isThere = Lock(false)
   }
 
   /// `nil` after the thread was joined or detached.
   private let thread: Lock<pthread_t?>
+  private let end = End()
 
   /// Starts a joinable thread.
   ///
@@ -32,15 +40,15 @@ public final class OwnThread: Sendable {
     name: String, rank: ThreadRank?, stackBytes: Int? = nil, _ run: @escaping @Sendable () -> Void
   ) throws(SystemError) {
     // Released by the thread as its first act, or below when there is none.
-    let start = Unmanaged.passRetained(Start(name: name, rank: rank, run: run))
+    let start = Unmanaged.passRetained(Start(name: name, rank: rank, end: end, run: run))
     var thread = pthread_t()
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
     if let stackBytes { pthread_attr_setstacksize(&attributes, stackBytes) }
     // Before it runs: `confine` may follow at once.
-    if let mask = ConfinedThreads.coresOfNew?.mask {
-      pictor_linux_set_attribute_affinity(&attributes, mask, mask.count)
+    if let mask = ConfinedThreads.coresToLeaveFor?.mask {
+      _ = pictor_linux_set_attribute_affinity(&attributes, mask, mask.count)
     }
     let status = pthread_create(
       &thread, &attributes,
@@ -55,6 +63,7 @@ public final class OwnThread: Sendable {
         start.rank?.take()
         _ = pictor_linux_set_thread_name(start.name)
         start.run()
+        start.end.isThere.withLock { $0 = true }
         return nil
       }, start.toOpaque())
     guard status == 0 else {
@@ -84,15 +93,19 @@ public final class OwnThread: Sendable {
     }
   }
 
-  /// Lets the thread run on these cores only; not those that it started before. Does nothing after it was joined or
-  /// detached.
+  /// Lets the thread run on these cores only. Threads that it has started stay where they are. Does nothing once the
+  /// thread has ended, or was joined or detached.
   ///
   /// - Throws: `EINVAL` if the process may use none of them (cpuset(7)); the thread stays where it is.
   public func confine(to cores: Cores) throws(SystemError) {
     ConfinedThreads.begin()
     let mask = cores.mask
     let status = thread.withLock { thread in
-      thread.map { pictor_linux_set_thread_affinity($0, mask, mask.count) } ?? 0
+      // glibc takes a thread that has ended for the calling one.
+      end.isThere.withLock { hasEnded in
+        guard let thread, !hasEnded else { return CInt(0) }
+        return pictor_linux_set_thread_affinity(thread, mask, mask.count)
+      }
     }
     guard status == 0 else { throw SystemError(status) }
   }

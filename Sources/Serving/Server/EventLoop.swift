@@ -199,9 +199,13 @@ final class EventLoopGroup: Sendable {
   /// The processor time of all loops together.
   var processorTime: Duration { loops.reduce(.zero) { $0 + $1.processorTime } }
 
-  /// Lets all loops run on these cores only. After an error, some may do so and others not.
+  /// Lets all loops run on these cores only. Tries all, and then throws the last error.
   func confine(to cores: Cores) throws(SystemError) {
-    for loop in loops { try loop.confine(to: cores) }
+    var failure: SystemError?
+    for loop in loops {
+      do throws(SystemError) { try loop.confine(to: cores) } catch { failure = error }
+    }
+    if let failure { throw failure }
   }
 
   /// Returns whether every loop begins a round before `end`. Blocks the calling thread.

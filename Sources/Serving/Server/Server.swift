@@ -180,11 +180,15 @@ public final class Server: Sendable {
     (running.withLock { $0 }?.all ?? []).reduce(.zero) { $0 + $1.loops.processorTime }
   }
 
-  /// Lets all event loops run on these cores only. After an error, some may do so and others not.
+  /// Lets all event loops run on these cores only. Tries all, and then throws the last error.
   ///
-  /// - Throws: `EINVAL` if the server may use none of them (cpuset(7)).
+  /// - Throws: `EINVAL` if the server may use none of these cores (cpuset(7)).
   public func confineLoops(to cores: Cores) throws(SystemError) {
-    for front in running.withLock({ $0 })?.all ?? [] { try front.loops.confine(to: cores) }
+    var failure: SystemError?
+    for front in running.withLock({ $0 })?.all ?? [] {
+      do throws(SystemError) { try front.loops.confine(to: cores) } catch { failure = error }
+    }
+    if let failure { throw failure }
   }
 
   /// Replaces the operators. Without any, `/admin` is disabled.

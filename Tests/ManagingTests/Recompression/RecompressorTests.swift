@@ -299,6 +299,22 @@ final class RecompressorTests: ManagedTests {
     #expect(manager.cachedVariant(for: request.key)?.body.count == 5_000)
   }
 
+  @Test(arguments: [(2_000, 1), (2_001, 0)])
+  func `a JPEG XL of more than four megapixels stays as it is`(width: Int, count: Int) async throws
+  {
+    open(format: .jxl)
+    processor.result.withLock { result in
+      result = { job in
+        TestProcessor.image(
+          bytes: job.isBackground ? 4_000 : 5_000, format: .jxl,
+          size: PixelSize(width: width, height: 2_000))
+      }
+    }
+    serveJPEG()
+    try await ask(try request())
+    #expect(recompressions.count == count)
+  }
+
   /// A manager with settings of its own.
   private func manager(_ change: (inout ImagingSettings) -> Void) -> ImageManager {
     var settings = ImagingSettings()

@@ -1,0 +1,77 @@
+// LoopCoresTests: event loops of the real program keep to the reserved cores while workers keep all others busy.
+
+import Glibc
+import Platform
+import TestSupport
+import Testing
+
+@Suite(.onOwnThreads) struct LoopCoresTests {
+  private static let all = (try? Cores.allowed(for: getpid())) ?? Cores([])
+
+  /// The cores of each of the program's threads, by its name.
+  private func cores(of pictor: PictorProcess) -> [(thread: String, cores: Cores)] {
+    guard let stream = opendir("/proc/\(pictor.id)/task") else { return [] }
+    defer { closedir(stream) }
+    var found: [(thread: String, cores: Cores)] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      // One that has ended has none.
+      guard let id = pid_t(name), let cores = try? Cores.allowed(for: id) else { continue }
+      found.append((contents(of: "/proc/\(pictor.id)/task/\(name)/comm"), cores))
+    }
+    return found
+  }
+
+  /// Requests images until it is over: the same one, or others each time.
+  private func hammer(port: Int, number: Int, isHit: Bool, isOver: Lock<Bool>) {
+    guard let client = try? HTTPClient(port: port) else {
+      Issue.record("no connection")
+      return
+    }
+    var count = 0
+    while !isOver.withLock({ $0 }) {
+      let wish = isHit ? "w=50" : "w=\(60 + count % 600)&quality=\(20 + number)"
+      let answer = try? client.get("/image?url=local:///a.png&format=jpeg&\(wish)")
+      if answer?.status != 200 { Issue.record("\(String(describing: answer?.status))") }
+      count += 1
+    }
+  }
+
+  @Test(.enabled(if: all.numbers.count > 1), .timeLimit(.minutes(5)))
+  func `loops keep to reserved cores beside a flood of misses, and all threads have all after it`()
+    throws
+  {
+    let folder = try TemporaryFolder()
+    try folder.write("a.png", bytes: try TestImages.png(width: 800, height: 600))
+    let pictor = try PictorProcess(in: folder, ["--sources.local_root", folder.path])
+    let most = Self.all.numbers.count / 2
+    let (port, isOver) = (pictor.port, Lock(false))
+    let threads = try (0..<2 * Self.all.numbers.count + 2).map { number in
+      try OwnThread(name: "client-\(number)", rank: .foreground) {
+        hammer(port: port, number: number, isHit: number < 2, isOver: isOver)
+      }
+    }
+    defer {
+      isOver.withLock { $0 = true }
+      for thread in threads { thread.join() }
+    }
+    // When
+    try blockUntil("loops are on reserved cores", within: .seconds(120)) {
+      let loops = cores(of: pictor).filter { $0.thread.hasPrefix("pictor-http") }.map(\.cores)
+      return !loops.isEmpty
+        && loops.allSatisfy {
+          $0.numbers.count <= most && $0.numbers == Array(Self.all.numbers.prefix($0.numbers.count))
+        }
+    }
+    isOver.withLock { $0 = true }
+    for thread in threads { thread.join() }
+    // Then
+    var kept: [String] = []
+    try blockUntil("all have all cores; not: \(kept)") {
+      kept = cores(of: pictor).filter { $0.cores != Self.all }.map(\.thread)
+      return kept.isEmpty
+    }
+  }
+}
