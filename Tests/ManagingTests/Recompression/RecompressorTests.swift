@@ -13,13 +13,15 @@ final class RecompressorTests: ManagedTests {
   /// Opens all gates. A rendered image has 5,000 bytes, a recompressed one `bytes`.
   private func open(
     bytes: Int = 4_000, format: ImageFormat = .jpeg, frames: Int = 1,
-    size: PixelSize = PixelSize(width: 3, height: 1)
+    size: PixelSize = PixelSize(width: 3, height: 1), first: PixelSize? = nil
   ) {
     openAll()
     processor.result.withLock { result in
       result = { job in
         guard job.isBackground else {
-          return TestProcessor.image(bytes: 5_000, format: format, frames: frames)
+          return TestProcessor.image(
+            bytes: 5_000, format: format, size: first ?? PixelSize(width: 3, height: 1),
+            frames: frames)
         }
         var image = TestProcessor.image(bytes: bytes, format: format, size: size)
         image.report.digest = "smaller"
@@ -274,14 +276,8 @@ final class RecompressorTests: ManagedTests {
     async throws
   {
     let side = reason == "pixels" ? 2_001 : 2_000
-    open(format: .avif)
-    processor.result.withLock { result in
-      result = { job in
-        TestProcessor.image(
-          bytes: job.isBackground ? 4_000 : 5_000, format: .avif,
-          size: PixelSize(width: side, height: 2_000))
-      }
-    }
+    let size = PixelSize(width: side, height: 2_000)
+    open(format: .avif, size: size, first: size)
     serveJPEG()
     if reason == "the source is AVIF" {
       loader.body.withLock { $0 = [0, 0, 0, 16] + Array("ftypavif\0\0\0\0".utf8) }
@@ -302,14 +298,8 @@ final class RecompressorTests: ManagedTests {
   @Test(arguments: [(2_000, 1), (2_001, 0)])
   func `a JPEG XL of more than four megapixels stays as it is`(width: Int, count: Int) async throws
   {
-    open(format: .jxl)
-    processor.result.withLock { result in
-      result = { job in
-        TestProcessor.image(
-          bytes: job.isBackground ? 4_000 : 5_000, format: .jxl,
-          size: PixelSize(width: width, height: 2_000))
-      }
-    }
+    let size = PixelSize(width: width, height: 2_000)
+    open(format: .jxl, size: size, first: size)
     serveJPEG()
     try await ask(try request())
     #expect(recompressions.count == count)
