@@ -75,7 +75,7 @@ final class CoreReserve: Sendable {
   private let allowed: @Sendable () throws(SystemError) -> Cores
   private let loops: EventLoops
   private let state: Lock<State>
-  /// Its lock is held while the loops are moved. It is taken before all others.
+  /// Its lock is held across `running` and `confine`, neither of which calls the reserve, and taken before all others.
   private let place = Lock(Place())
 
   /// Creates a reserve.
@@ -93,6 +93,9 @@ final class CoreReserve: Sendable {
     let cores = try allowed()
     state = Lock(State(measuredAt: now, readAt: now, loopTime: loops.time(), cores: cores))
   }
+
+  /// Whether the last move of the loops failed.
+  var isUncertain: Bool { place.withLock { $0.isUncertain } }
 
   /// The number of reserved cores.
   var count: Int { state.withLock { $0.count } }

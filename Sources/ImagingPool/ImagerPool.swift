@@ -33,8 +33,8 @@ public final class ImagerPool: ImageProcessor {
     self.log = log
   }
 
-  /// Lets workers leave cores to the event loops while these are busy, if `imaging.reserve_cores` is set. Call before
-  /// `start`.
+  /// Lets workers leave cores to the event loops while these are busy, and the loops keep to them, if
+  /// `imaging.reserve_cores` is set. Call before `start`.
   ///
   /// - Parameters:
   ///   - loopTime: returns the processor time of all event loops together.

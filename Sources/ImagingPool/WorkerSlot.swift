@@ -85,6 +85,7 @@ final class WorkerSlot: @unchecked Sendable {
   private func rest() {
     placeLoops()
     var deadlines = [core.stopAt, successorDeadline]
+    if core.reserve?.isUncertain == true { deadlines.append(.now + CoreReserve.readingPause) }
     if successor == nil && current.map(isDue) ?? true { deadlines.append(backoff.notBefore) }
     if !ending.isEmpty { deadlines.append(.now + .milliseconds(10)) }
     let ready = Poll.wait(
@@ -162,6 +163,8 @@ final class WorkerSlot: @unchecked Sendable {
     _ worker: WorkerProcess, reason: String, isOurs: Bool = false, hasEnded: Bool = false
   ) -> WorkerEnd? {
     current = nil
+    core.update(slot: index) { $0.isBusy = false }
+    placeLoops()
     var cause = hasEnded ? WorkerProcess.reap(worker.pid, within: .seconds(1)) : nil
     if cause == nil { cause = end(worker, patience: .milliseconds(100)) }
     let lastWords = worker.readComplaints()

@@ -98,7 +98,7 @@ import Testing
 
   private static let hasCores = (try? Cores.allowed().numbers.count > 1) ?? false
 
-  @Test(.enabled(if: hasCores)) func `loops keep to their cores until jobs end`()
+  @Test(.enabled(if: hasCores)) func `loops are moved while jobs run, and freed after them`()
     async throws
   {
     // Given loops that use 0.3 of a core

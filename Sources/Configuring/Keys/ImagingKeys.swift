@@ -44,7 +44,9 @@ extension Configuration {
         purpose: "niceness of the workers; higher: responses come before encodes", in: 0...19),
       .boolean(
         "imaging.reserve_cores", at: \.imaging.reservesCores,
-        purpose: "whether workers leave up to half of the cores to event loops while these are busy"
+        purpose:
+          "whether workers leave up to half of the cores to event loops while these are busy, "
+          + "and these keep to them"
       ),
       .formats("imaging.formats", at: \.imaging.formats, purpose: "formats that are decoded"),
       .formats(

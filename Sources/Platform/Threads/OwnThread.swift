@@ -20,7 +20,7 @@ public final class OwnThread: Sendable {
     }
   }
 
-  /// Whether the thread has ended; set by itself.
+  /// Whether the thread has ended; set by itself. Its lock is held across a system call that does not block.
   private final class End: Sendable {
     let isThere = Lock(false)
   }
@@ -42,15 +42,32 @@ public final class OwnThread: Sendable {
     // Released by the thread as its first act, or below when there is none.
     let start = Unmanaged.passRetained(Start(name: name, rank: rank, end: end, run: run))
     var thread = pthread_t()
+    // Before it runs: `confine` may follow at once.
+    let cores = ConfinedThreads.coresToLeaveFor
+    var status = Self.create(&thread, start.toOpaque(), stackBytes: stackBytes, cores: cores)
+    if status == EINVAL, cores != nil {
+      // An operator took these cores meanwhile (cpuset(7)).
+      status = Self.create(&thread, start.toOpaque(), stackBytes: stackBytes, cores: nil)
+    }
+    guard status == 0 else {
+      start.release()
+      throw SystemError(status)
+    }
+    self.thread = Lock(thread)
+  }
+
+  /// Calls pthread_create(3) for a retained `Start`; returns its status.
+  private static func create(
+    _ thread: inout pthread_t, _ start: UnsafeMutableRawPointer, stackBytes: Int?, cores: Cores?
+  ) -> CInt {
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
     if let stackBytes { pthread_attr_setstacksize(&attributes, stackBytes) }
-    // Before it runs: `confine` may follow at once.
-    if let mask = ConfinedThreads.coresToLeaveFor?.mask {
+    if let mask = cores?.mask {
       _ = pictor_linux_set_attribute_affinity(&attributes, mask, mask.count)
     }
-    let status = pthread_create(
+    return pthread_create(
       &thread, &attributes,
       { argument in
         guard let argument else { return nil }
@@ -65,12 +82,7 @@ public final class OwnThread: Sendable {
         start.run()
         start.end.isThere.withLock { $0 = true }
         return nil
-      }, start.toOpaque())
-    guard status == 0 else {
-      start.release()
-      throw SystemError(status)
-    }
-    self.thread = Lock(thread)
+      }, start)
   }
 
   /// Starts a detached thread. The parameters are those of `init`.

@@ -84,6 +84,7 @@ final class FileBody: StreamedBody {
     state.withLock { $0.piece = .loading }
     let count = min(Self.pieceLength, region.count - position)
     Task.detached { [self] in
+      TaskThreads.takeRank()
       let bytes = try? await threads.value { [region, access] in
         Self.bytes(of: region, from: position, count: count, access)
       }

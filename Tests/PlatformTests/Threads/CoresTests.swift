@@ -50,12 +50,22 @@ import Testing
     #expect(throws: SystemError(ESRCH)) { try Cores.allowed(for: ended) }
   }
 
+  /// The folder of the calling thread (proc_thread-self(5)).
+  private static var ownFolder: String {
+    var link = [CChar](repeating: 0, count: 100)
+    let count = readlink("/proc/thread-self", &link, link.count)
+    let name = link.prefix(max(count, 0)).map(UInt8.init(bitPattern:))
+    return "/proc/" + String(decoding: name, as: UTF8.self)
+  }
+
   @Test func `a thread is confined to each core, and what it starts is not`() throws {
     let all = try Cores.allowed(for: getpid())
     for number in all.numbers {
-      let isConfined = Lock(false)
+      let (isConfined, folder) = (Lock(false), Lock(""))
+      defer { isConfined.withLock { $0 = true } }
       let found = Lock<[Cores?]>([])
       let thread = try OwnThread(name: "test-confined", rank: nil) {
+        folder.withLock { $0 = Self.ownFolder }
         while !isConfined.withLock({ $0 }) { usleep(1_000) }
         found.withLock { $0.append(try? Cores.allowed()) }
         let other = try? OwnThread(name: "test-started", rank: nil) {
@@ -66,10 +76,17 @@ import Testing
       try thread.confine(to: Cores([number]))
       #expect(throws: SystemError(EINVAL)) { try thread.confine(to: Cores([8_191])) }
       isConfined.withLock { $0 = true }
-      thread.join()
+      try blockUntil("it has ended") {
+        let folder = folder.withLock { $0 }
+        return !folder.isEmpty && access(folder, F_OK) < 0
+      }
       #expect(found.withLock { $0 } == [Cores([number]), all])
-      // It is no thread any more.
-      try thread.confine(to: Cores([8_191]))
+      // No thread, and not the calling one instead.
+      try thread.confine(to: Cores([number]))
+      #expect(try Cores.allowed() == all)
+      thread.join()
+      try thread.confine(to: Cores([number]))
+      #expect(try Cores.allowed() == all)
     }
   }
 
