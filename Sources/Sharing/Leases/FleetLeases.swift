@@ -79,7 +79,7 @@ final class FleetLeases: Sendable {
       else { return .none }
       let found = await read(replies[1], start)
       if isTaken == 1 {
-        let lease = hold(name, token: token)
+        let lease = hold(name, token: token, hasWaited: waiter != nil)
         guard let found else { return .held(lease) }
         // Others may have waited for the machine whose lease this is now.
         await tell(lease)
@@ -133,7 +133,7 @@ final class FleetLeases: Sendable {
 
   /// Returns the lease that an attempt has taken.
   func held(by attempt: Attempt, _ reply: RedisReply) -> HeldLease? {
-    reply == .integer(1) ? hold(attempt.name, token: attempt.token) : nil
+    reply == .integer(1) ? hold(attempt.name, token: attempt.token, hasWaited: false) : nil
   }
 
   private func newToken() -> String {
@@ -155,8 +155,8 @@ final class FleetLeases: Sendable {
     return .shared(found)
   }
 
-  private func hold(_ name: LeaseName, token: String) -> HeldLease {
-    let lease = HeldLease(name, token: token, owner: self)
+  private func hold(_ name: LeaseName, token: String, hasWaited: Bool) -> HeldLease {
+    let lease = HeldLease(name, token: token, hasWaited: hasWaited, owner: self)
     counters.taken.add()
     let mustStart = state.withLock { state in
       state.held[name] = lease

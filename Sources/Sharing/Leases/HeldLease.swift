@@ -16,14 +16,17 @@ final class HeldLease: WorkLease {
 
   let name: LeaseName
   let token: String
+  /// Whether another machine had it before, and this one waited.
+  let hasWaited: Bool
   let start = ContinuousClock.now
   private let state = Lock(State.working)
   private let lost = Lock(false)
   private let owner: FleetLeases
 
-  init(_ name: LeaseName, token: String, owner: FleetLeases) {
+  init(_ name: LeaseName, token: String, hasWaited: Bool, owner: FleetLeases) {
     self.name = name
     self.token = token
+    self.hasWaited = hasWaited
     self.owner = owner
   }
 
@@ -55,5 +58,22 @@ final class HeldLease: WorkLease {
       state = next
       return true
     }
+  }
+}
+
+extension LeaseOutcome {
+  /// Whether another machine's work may have failed meanwhile: the wait for it ended without a result, or with its lease,
+  /// since a poll was faster than the notice.
+  var mayFollowFailure: Bool {
+    switch self {
+    case .none: true
+    case .held(let lease): (lease as? HeldLease)?.hasWaited ?? false
+    case .shared, .failed: false
+    }
+  }
+
+  /// Ends the lease, if there is one, since nothing is made under it.
+  func endLease() {
+    if case .held(let lease) = self { lease.end(admitting: nil) }
   }
 }

@@ -102,10 +102,10 @@ final class SourceTier: SharedSources {
     ) { reply, generation in
       await read(reply, for: request, generation: generation)
     }
-    // Another machine's load may have failed meanwhile.
-    guard case .none = outcome, !Task.isCancelled,
+    guard outcome.mayFollowFailure, !Task.isCancelled,
       let failure = await failures?.failure(of: request.key)
     else { return outcome }
+    outcome.endLease()
     return .failed(failure)
   }
 

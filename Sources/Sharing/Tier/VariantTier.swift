@@ -161,10 +161,10 @@ final class VariantTier: Sendable {
       else { return nil }
       return variant
     }
-    // Another machine's work may have failed meanwhile.
-    guard case .none = outcome, request.waits, !Task.isCancelled,
+    guard outcome.mayFollowFailure, request.waits, !Task.isCancelled,
       let failure = await failures?.failure(of: request.key.source)
     else { return outcome }
+    outcome.endLease()
     return .failed(failure)
   }
 

@@ -146,6 +146,35 @@ import Testing
     #expect((1...1 + lost).contains(origin.requests(to: "/slow.jpg")))
   }
 
+  @Test func `a failure whose notice is lost is one origin request`() async throws {
+    let running = try (0..<2).map { try machines.start($0, ["--fleet.lease_wait", "60s"]) }
+    let gate = Gate()
+    origin.route("/slow.jpg", to: .hold(gate, then: .status(404)))
+    let threads = BlockingThreads(name: "client", threads: 2, deadline: .seconds(120))
+    let target = "/image?url=\(encoded(origin.url("/slow.jpg")))&w=20"
+    let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+      for pictor in running {
+        group.addTask {
+          try await threads.value { (try? pictor.connect().get(target).status) ?? 0 }
+        }
+      }
+      try await eventually("one machine waits") {
+        try running.map { try machines.figures($0).leasesWaited }.reduce(0, +) == 1
+      }
+      gate.open()
+      // The machine that waits takes the lease by polling: nobody is told that it waits.
+      let forget = "for _,k in ipairs(redis.call('KEYS','pictor:w:*')) do redis.call('DEL',k) end"
+      try await eventually("the failure is shared") {
+        try server.command("EVAL", forget, "0")
+        return try server.command("KEYS", "pictor:f:*") != "*0\r\n"
+      }
+      return try await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(statuses == [404, 404])
+    let lost = try running.map { try machines.figures($0).leasesLost }.reduce(0, +)
+    #expect((1...1 + lost).contains(origin.requests(to: "/slow.jpg")))
+  }
+
   @Test func `with another limit, and without fleet.failures, machines ask the origin`() throws {
     let first = try machines.start(0)
     let second = try machines.start(1, ["--download.maximum_bytes", "12345678"])
