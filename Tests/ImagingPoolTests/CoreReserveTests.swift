@@ -88,6 +88,17 @@ import Testing
     #expect(subject.use(2, for: .seconds(2)) == 2)
   }
 
+  /// The time of loops that use far more than the time between two measurements while they are busy.
+  private static func time(whileBusy isBusy: Lock<Bool>) -> @Sendable () -> Duration {
+    let time = Lock(Duration.zero)
+    return {
+      time.withLock { time in
+        if isBusy.withLock({ $0 }) { time += .seconds(1_000) }
+        return time
+      }
+    }
+  }
+
   private static let hasCores = (try? Cores.allowed().numbers.count > 1) ?? false
 
   @Test(.enabled(if: hasCores)) func `workers leave the cores in the middle of a job and return`()
@@ -96,7 +107,6 @@ import Testing
     // Given a worker that is stopped with a job
     let all = try Cores.allowed()
     let isBusy = Lock(false)
-    let time = Lock(Duration.zero)
     let stopped = Lock<pid_t?>(nil)
     var configuration = PoolSupport.configuration()
     configuration.willSend = { pid in
@@ -107,14 +117,7 @@ import Testing
       }
     }
     let pool = ImagerPool(configuration: configuration, log: .silent)
-    pool.reserveCores(
-      loopTime: {
-        // Far more than the time between two measurements
-        time.withLock { time in
-          if isBusy.withLock({ $0 }) { time += .seconds(1_000) }
-          return time
-        }
-      }, confineLoops: { _ in })
+    pool.reserveCores(loopTime: Self.time(whileBusy: isBusy), confineLoops: { _ in })
     try pool.start()
     let job = try PoolSupport.job()
     async let result = pool.process(job)
@@ -140,7 +143,6 @@ import Testing
     let count = try Cores.allowed().numbers.count
     let width = count - count / 2
     let isBusy = Lock(true)
-    let time = Lock(Duration.zero)
     let stopped = Lock<[pid_t]>([])
     var configuration = PoolSupport.configuration(workers: count)
     configuration.willSend = { pid in
@@ -148,13 +150,7 @@ import Testing
       stopped.withLock { $0.append(pid) }
     }
     let pool = ImagerPool(configuration: configuration, log: .silent)
-    pool.reserveCores(
-      loopTime: {
-        time.withLock { time in
-          if isBusy.withLock({ $0 }) { time += .seconds(1_000) }
-          return time
-        }
-      }, confineLoops: { _ in })
+    pool.reserveCores(loopTime: Self.time(whileBusy: isBusy), confineLoops: { _ in })
     try pool.start()
     try await withThrowingTaskGroup(of: Void.self) { group in
       func add() throws {
