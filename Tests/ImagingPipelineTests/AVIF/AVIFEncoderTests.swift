@@ -103,7 +103,7 @@ import Testing
       #expect(try Pixels(decoding: file).psnr(to: try reference.pixels()) > 20, "\(index)")
       if index == 4 { #expect(file.count <= 3_000) }
     }
-    let deep = try TestImages.encode(scene, as: ".png[bitdepth=16]")
+    let deep = try TestImages.encode(scene, as: ".png", sixteenBits: true)
     #expect(Self.isOwn(try Made(deep) { $0.format = .avif }.bytes))
   }
 

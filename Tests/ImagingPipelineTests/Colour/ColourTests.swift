@@ -124,7 +124,7 @@ import Testing
     let colour = try TestImages.png(width: 96, height: 64, sixteenBits: true)
     let alpha = try TestImages.png(width: 96, height: 64, alpha: true, sixteenBits: true)
     let grey = try TestImages.encode(
-      Pixels(width: 90, height: 60, color: [77]), as: ".png[bitdepth=16]", sixteenBits: true)
+      Pixels(width: 90, height: 60, color: [77]), as: ".png", sixteenBits: true)
     // when, then
     let small = Pixels.scene(width: 48, height: 32, alpha: true)
     let plain = try Made(colour) {

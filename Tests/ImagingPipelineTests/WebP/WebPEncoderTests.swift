@@ -86,7 +86,7 @@ import Testing
   @Test func `the result is what this encoder makes of the pixels, whatever led to them`() throws {
     let scene = Pixels.textured(width: 300, height: 200)
     let png = try TestImages.encode(scene, as: ".png")
-    let deep = try TestImages.encode(scene, as: ".png[bitdepth=16]")
+    let deep = try TestImages.encode(scene, as: ".png", sixteenBits: true)
     let mark = Mark(try TestImages.png(width: 64, height: 32, alpha: true))
     let changes: [(source: [UInt8], mark: Mark?, change: (inout Transform) -> Void)] = [
       (png, nil, { $0.effects.blur = 2 }), (png, nil, { $0.effects.sharpen = 1 }),

@@ -76,8 +76,7 @@ public enum TestImages {
   ) throws -> [UInt8] {
     try encode(
       .scene(width: width, height: height, alpha: alpha),
-      as: ".png[compression=1\(palette ? ",palette" : "")\(sixteenBits ? ",bitdepth=16" : "")]",
-      sixteenBits: sixteenBits)
+      as: ".png[compression=1\(palette ? ",palette" : "")]", sixteenBits: sixteenBits)
   }
 
   /// Encodes a lossy still WebP.
@@ -266,7 +265,8 @@ public enum TestImages {
   ///   - suffix: The libvips name of the encoder with its options, such as `.jpg[Q=90]`.
   ///   - zoom: The side of the square that each pixel is enlarged to.
   ///   - orientation: The EXIF orientation to be recorded; the pixels are stored unchanged.
-  ///   - sixteenBits: Whether values are stretched to 16 bits first.
+  ///   - sixteenBits: Whether values are stretched to 16 bits first. The option `bitdepth=16` is refused: with it,
+  ///     libvips 8.14 reads past the end of an image of 8 bits.
   ///   - interpretation: The colour space of the bands; `nil` for grey with 1 or 2 bands, otherwise
   ///     sRGB.
   ///   - prepare: Changes the image's metadata.
@@ -277,6 +277,7 @@ public enum TestImages {
     prepare: (UnsafeMutablePointer<VipsImage>) -> Void = { _ in }
   ) throws -> [UInt8] {
     start()
+    guard !suffix.contains("bitdepth=16") else { throw Failure() }
     let wide = sixteenBits ? pixels.values.map { UInt16($0) * 257 } : []
     let bare = sixteenBits ? wide.withUnsafeBytes(image) : pixels.values.withUnsafeBytes(image)
     func image(_ memory: UnsafeRawBufferPointer) -> UnsafeMutablePointer<VipsImage>? {
