@@ -33,7 +33,7 @@ def main() -> int:
             claims.append(claim)
             if options.write:
                 report.write(bench, [claim])
-    missed = [f"{claim.name}: {mark.what}: {mark.value:.2f}, not {mark.bound:g}"
+    missed = [f"{claim.name}: {mark.what}: {mark.text}, not {mark.bound:g}"
               for claim in claims for mark in claim.marks if not mark.is_met]
     print("\n".join(["", "bench: marks missed:", *missed] if missed else ["", "bench: all marks are met"]))
     return 0

@@ -29,9 +29,14 @@ class Mark:
     def is_met(self) -> bool:
         return self.value <= self.bound if self.at_most else self.value >= self.bound
 
+    @property
+    def text(self) -> str:
+        """The value with the digits in which it differs from its bound: differences of SSIM are small."""
+        return f"{self.value:.{2 if abs(self.bound) >= 0.01 else 4}f}"
+
     def row(self) -> list[str]:
         sign = "≤" if self.at_most else "≥"
-        return [self.what, f"{sign} {self.bound:g}", f"{self.value:.2f}", "yes" if self.is_met else "**no**"]
+        return [self.what, f"{sign} {self.bound:g}", self.text, "yes" if self.is_met else "**no**"]
 
 
 @dataclass
