@@ -161,8 +161,8 @@ def run(bench: Bench) -> Claim:
         name="misses", title="Misses",
         how=f"To {WIDTH} px; every request names a source never asked for; a fixed number of requests over 32 connections, 8 "
             "where a server does fewer than 20 a second; server, workers, origin and client share all cores; each in turn, "
-            f"the best of {rounds} rounds. CPU is the server's and its workers', per request. “Pipeline alone” is "
-            "`benchmark-pipeline`, a loop without server, one a core. SSIM is the mean over frames and channels, on white, "
+            f"{'once' if rounds == 1 else f'the best of {rounds} rounds'}. CPU is the server's and its workers', per "
+            "request. “Pipeline alone” is `benchmark-pipeline`, a loop without server, one a core. SSIM is the mean over frames and channels, on white, "
             "against the source decoded whole and resized with Lanczos in floating point. Servers that leave out frames "
             "are not compared; imgproxy is told to keep them, and to take the largest source.",
         columns=["source", "server", "requests/s", "CPU ms", "p99 ms", "SSIM", "bytes", "frames"],

@@ -27,12 +27,17 @@ class Mark:
 
     @property
     def is_met(self) -> bool:
-        return self.value <= self.bound if self.at_most else self.value >= self.bound
+        return self._meets(self.value)
 
     @property
     def text(self) -> str:
-        """The value with the digits in which it differs from its bound: differences of SSIM are small."""
-        return f"{self.value:.{2 if abs(self.bound) >= 0.01 else 4}f}"
+        """The value, with so many digits that it is seen whether the mark is met."""
+        least = 2 if abs(self.bound) >= 0.01 else 4
+        texts = [f"{self.value:.{digits}f}" for digits in range(least, 7)]
+        return next((text for text in texts if self._meets(float(text)) == self.is_met), texts[-1])
+
+    def _meets(self, value: float) -> bool:
+        return value <= self.bound if self.at_most else value >= self.bound
 
     def row(self) -> list[str]:
         sign = "≤" if self.at_most else "≥"
