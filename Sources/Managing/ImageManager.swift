@@ -140,7 +140,8 @@ public final class ImageManager: ImageProvider {
     recompressor = Recompressor(
       policy: recompression, cache: cache, processor: processor,
       jobs: RecompressionJobs(
-        policy: recompression, requests: requests, sources: store, files: files, storage: storage))
+        policy: recompression, requests: requests, sources: store, loader: loader, files: files,
+        storage: storage))
     explainer = Explainer(
       steps: steps, cache: cache, sources: sources, sourceStore: store, failures: failures,
       staleness: staleness, variants: variants, now: now)

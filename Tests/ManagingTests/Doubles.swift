@@ -181,6 +181,8 @@ final class TestLoader: ImageLoader {
   let cacheControl = Lock<String?>(nil)
   let lastModified = Lock<String?>(nil)
   let etag = Lock<String?>(nil)
+  /// The version of the bodies; `nil`: a random one each.
+  let version = Lock<UInt64?>(nil)
   /// What `outlook` returns.
   let outlook = Lock<LoadOutlook?>(nil)
   func outlook(for url: SourceURL) async -> LoadOutlook? { outlook.withLock { $0 } }
@@ -214,7 +216,8 @@ final class TestLoader: ImageLoader {
     do { file = try body.isEmpty ? emptyFile() : FileRegion.sealed(body) } catch {
       throw .internal(detail: "\(error)")
     }
-    return .fetched(Download(file: file, origin: origin, timings: Timings()))
+    let version = version.withLock { $0 } ?? .random(in: 1...(.max))
+    return .fetched(Download(file: file, origin: origin, timings: Timings(), version: version))
   }
 }
 

@@ -3,21 +3,23 @@
 import Model
 import Platform
 
-/// Makes the job for a popular variant: from its own bytes, or from its stored source.
+/// Makes the job for a popular variant: from its own bytes, or from its source.
 struct RecompressionJobs: Sendable {
   private let policy: RecompressionPolicy
   private let requests: RenderRequests
   private let sources: SourceStore
+  private let loader: any ImageLoader
   private let files: FileReader
   private let storage: VariantStorage
 
   init(
-    policy: RecompressionPolicy, requests: RenderRequests, sources: SourceStore, files: FileReader,
-    storage: VariantStorage
+    policy: RecompressionPolicy, requests: RenderRequests, sources: SourceStore,
+    loader: any ImageLoader, files: FileReader, storage: VariantStorage
   ) {
     self.policy = policy
     self.requests = requests
     self.sources = sources
+    self.loader = loader
     self.files = files
     self.storage = storage
   }
@@ -43,16 +45,28 @@ struct RecompressionJobs: Sendable {
   /// have lent it its own pixels, which an encoder would only lose.
   private func rendering(_ variant: Variant) async -> ImageJob? {
     guard let request = requests.request(of: variant.key),
-      let source = await sources.source(for: variant.key.source),
-      variant.isRendered(from: source),
-      let beginning = await files.beginning(of: source.file, upTo: FormatSigns.limit),
+      let file = await source(of: variant, at: request.source),
+      let beginning = await files.beginning(of: file, upTo: FormatSigns.limit),
       let format = beginning.withUnsafeBytes({ FormatSigns.format(of: $0) }),
       let own = variant.info.image?.format, format != own,
       let transform = policy.transform(request.transform, for: own)
     else { return nil }
     return ImageJob(
-      file: source.file, transform: transform, density: request.source.density,
-      source: SourceIdentity(key: source.key, version: source.version),
+      file: file, transform: transform, density: request.source.density,
+      source: SourceIdentity(key: variant.key.source, version: variant.info.sourceVersion),
       client: variant.key.variation, hasMoreEffort: true, isBackground: true)
+  }
+
+  /// Returns the source that a variant was rendered from, if it is at hand: in the disk tier, or a local file that has
+  /// not changed.
+  private func source(of variant: Variant, at url: SourceURL) async -> FileRegion? {
+    guard url.scheme == .local else {
+      let stored = await sources.source(for: variant.key.source)
+      return stored.flatMap { variant.isRendered(from: $0) ? $0.file : nil }
+    }
+    guard case .fetched(let download)? = try? await loader.load(LoadRequest(url: url)),
+      variant.isRendered(fromVersion: download.version)
+    else { return nil }
+    return download.file
   }
 }

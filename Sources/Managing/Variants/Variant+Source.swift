@@ -3,9 +3,12 @@
 import Model
 
 extension Variant {
-  /// Returns whether the variant was rendered from this version of the source.
-  func isRendered(from source: Source) -> Bool {
-    source.version != 0 && info.sourceVersion == source.version
+  /// Returns whether the variant was rendered from these bytes of its source.
+  func isRendered(from source: Source) -> Bool { isRendered(fromVersion: source.version) }
+
+  /// Returns whether the variant was rendered from this version of its source.
+  func isRendered(fromVersion version: UInt64) -> Bool {
+    version != 0 && info.sourceVersion == version
   }
 }
 

@@ -8,10 +8,10 @@ import Testing
 @testable import Managing
 
 final class RecompressorTests: ManagedTests {
-  private static let hits = ImagingSettings().recompressAfter
+  static let hits = ImagingSettings().recompressAfter
 
   /// Opens all gates. A rendered image has 5,000 bytes, a recompressed one `bytes`.
-  private func open(
+  func open(
     bytes: Int = 4_000, format: ImageFormat = .jpeg, frames: Int = 1,
     size: PixelSize = PixelSize(width: 3, height: 1), first: PixelSize? = nil
   ) {
@@ -31,13 +31,13 @@ final class RecompressorTests: ManagedTests {
     }
   }
 
-  private var recompressions: [ImageJob] {
+  var recompressions: [ImageJob] {
     processor.jobs.withLock { $0.filter(\.isBackground) }
   }
 
   /// Makes a variant popular, and waits until nothing is left to do.
   @discardableResult
-  private func ask(_ request: ImageRequest, hits: Int = hits, waits: Bool = true) async throws
+  func ask(_ request: ImageRequest, hits: Int = hits, waits: Bool = true) async throws
     -> Variant
   {
     let first = try await manager.variant(for: request).variant
@@ -190,123 +190,8 @@ final class RecompressorTests: ManagedTests {
     #expect(recompressions.isEmpty)
   }
 
-  /// A source that is a JPEG by its first bytes.
-  private func serveJPEG() { loader.body.withLock { $0 = [0xff, 0xd8, 0xff, 0xe0] } }
-
-  @Test(arguments: [ImageFormat.webp, .jxl], [false, true])
-  func `a popular WebP or JPEG XL is rendered again from its stored source with more effort`(
-    format: ImageFormat, restarts: Bool
-  ) async throws {
-    open(format: format)
-    processor.result.withLock { result in
-      result = { TestProcessor.image(bytes: $0.hasMoreEffort ? 4_000 : 5_000, format: format) }
-    }
-    serveJPEG()
-    let request = try request(scale: 0.5)
-    let first = try await manager.variant(for: request).variant
-    // As after a restart, the request is known again from a disk hit.
-    if restarts { memory.remove(request.key) }
-    try await ask(request)
-    let job = try #require(recompressions.first)
-    #expect(recompressions.count == 1 && job.hasMoreEffort && !job.isRecompression)
-    #expect(job.transform == request.transform && job.file.count == 4)
-    let last = try #require(manager.cachedVariant(for: request.key))
-    #expect(last.body.count == 4_000 && last.info.freshness == first.info.freshness)
-    #expect(loader.started.value == 1, "nothing is downloaded for it")
-  }
-
-  @Test(
-    arguments: [ImageFormat.webp, .jxl],
-    ["the source is gone", "the source has the format", "watermark", "bytes", "effort"])
-  func `a WebP or JPEG XL stays as it is without a source that tells more`(
-    format: ImageFormat, reason: String
-  ) async throws {
-    open(format: format)
-    serveJPEG()
-    var transform = Transform()
-    if reason == "bytes" { transform.output.maxBytes = 9_000 }
-    if reason == "watermark" {
-      transform.watermark = Watermark(source: try SourceURL(parsing: "http://marks/logo.png"))
-    }
-    if reason == "the source has the format" {
-      let beginning = format == .jxl ? [0xff, 0x0a] : Array("RIFF\0\0\0\0WEBPVP8 ".utf8)
-      loader.body.withLock { $0 = beginning }
-    }
-    let manager = manager {
-      guard reason == "effort" else { return }
-      $0.efforts.webp = 6
-      $0.efforts.jxl = 5
-    }
-    let request = ImageRequest(
-      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
-    _ = try await manager.variant(for: request)
-    if reason == "the source is gone" { await disk.remove(request.key.source) }
-    for _ in 0..<Self.hits { _ = manager.cachedVariant(for: request.key) }
-    try await eventually { manager.recompressionFigures.waiting == 0 }
-    #expect(recompressions.isEmpty)
-    #expect(manager.cachedVariant(for: request.key)?.body.count == 5_000)
-  }
-
-  @Test(
-    arguments: [(1, nil, 60), (2, nil, 61), (1, 80, 77), (0, 4, 1), (1, 89, 86)]
-      as [(Int, Int?, Int)])
-  func `a popular AVIF is rendered again with more effort and a lower quality`(
-    effort: Int, quality: Int?, lower: Int
-  ) async throws {
-    open(format: .avif)
-    serveJPEG()
-    let manager = manager { $0.efforts.avif = effort }
-    var transform = Transform()
-    transform.output.format = .avif
-    transform.output.quality = quality
-    let request = ImageRequest(
-      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
-    _ = try await manager.variant(for: request)
-    for _ in 0..<Self.hits { _ = manager.cachedVariant(for: request.key) }
-    try await eventually { manager.recompressionFigures.waiting == 0 }
-    let job = try #require(recompressions.first)
-    #expect(recompressions.count == 1 && job.hasMoreEffort && job.file.count == 4)
-    transform.output.quality = lower
-    #expect(job.transform == transform)
-    #expect(manager.cachedVariant(for: request.key)?.body.count == 4_000)
-  }
-
-  @Test(arguments: ["full colour", "no quality is lower", "effort", "pixels", "the source is AVIF"])
-  func `an AVIF stays as it is where more effort gains nothing or takes too long`(reason: String)
-    async throws
-  {
-    let side = reason == "pixels" ? 2_001 : 2_000
-    let size = PixelSize(width: side, height: 2_000)
-    open(format: .avif, size: size, first: size)
-    serveJPEG()
-    if reason == "the source is AVIF" {
-      loader.body.withLock { $0 = [0, 0, 0, 16] + Array("ftypavif\0\0\0\0".utf8) }
-    }
-    let manager = manager { if reason == "effort" { $0.efforts.avif = 3 } }
-    var transform = Transform()
-    if reason == "full colour" { transform.output.quality = 90 }
-    if reason == "no quality is lower" { transform.output.quality = 3 }
-    let request = ImageRequest(
-      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
-    _ = try await manager.variant(for: request)
-    for _ in 0..<Self.hits { _ = manager.cachedVariant(for: request.key) }
-    try await eventually { manager.recompressionFigures.waiting == 0 }
-    #expect(recompressions.isEmpty)
-    #expect(manager.cachedVariant(for: request.key)?.body.count == 5_000)
-  }
-
-  @Test(arguments: [(2_000, 1), (2_001, 0)])
-  func `a JPEG XL of more than four megapixels stays as it is`(width: Int, count: Int) async throws
-  {
-    let size = PixelSize(width: width, height: 2_000)
-    open(format: .jxl, size: size, first: size)
-    serveJPEG()
-    try await ask(try request())
-    #expect(recompressions.count == count)
-  }
-
   /// A manager with settings of its own.
-  private func manager(_ change: (inout ImagingSettings) -> Void) -> ImageManager {
+  func manager(_ change: (inout ImagingSettings) -> Void) -> ImageManager {
     var settings = ImagingSettings()
     change(&settings)
     return ImageManager(
