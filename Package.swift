@@ -143,7 +143,8 @@ let package = Package(
     .target(
       name: "TestSupport",
       dependencies: [
-        "Model", "Platform", "CLinux", "CVips", "CCodecs", "CSandbox", "CGLib", "CGnuTLS",
+        "Model", "Platform", "ImagingPipeline", "CLinux", "CVips", "CCodecs", "CSandbox", "CGLib",
+        "CGnuTLS",
       ],
       path: "Tests/TestSupport", swiftSettings: optimized),
     .target(name: "CAllocations", path: "Tests/CAllocations"),

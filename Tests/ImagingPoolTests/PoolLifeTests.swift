@@ -36,13 +36,8 @@ import Testing
 
   @Test func `a program that never becomes ready fails at the deadline`() throws {
     // Given: a program that never becomes ready
-    let folder =
-      FileManager.default.temporaryDirectory.path + "/pictor-\(UInt64.random(in: 0 ... .max))"
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    let path = folder + "/sleeper"
-    try "#!/bin/sh\nexec sleep 60\n".write(toFile: path, atomically: true, encoding: .utf8)
-    chmod(path, 0o755)
+    let folder = try TemporaryFolder()
+    let path = try folder.writeProgram("sleeper", script: "#!/bin/sh\nexec sleep 60\n")
     var configuration = ImagerPoolConfiguration(executable: path)
     configuration.startDeadline = .milliseconds(100)
     let pool = ImagerPool(configuration: configuration, log: .silent)

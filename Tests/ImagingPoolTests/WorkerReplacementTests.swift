@@ -89,10 +89,8 @@ import Testing
       exec '\(PoolSupport.executable)' "$@"
 
       """
-    try folder.write("worker", bytes: Array(script.utf8))
-    chmod(folder.path + "/worker", 0o755)
     var configuration = PoolSupport.configuration()
-    configuration.executable = folder.path + "/worker"
+    configuration.executable = try folder.writeProgram("worker", script: script)
     return configuration
   }
 
@@ -164,10 +162,9 @@ import Testing
   @Test func `what a worker has started ends with it`() async throws {
     // Given a worker with a session of its own, as every worker has, and a process in it
     let folder = try TemporaryFolder()
-    let (program, note) = (folder.path + "/worker", folder.path + "/note")
+    let note = folder.path + "/note"
     let script = "#!/bin/sh\nexec setsid sh -c 'sleep 60 & echo $! > \(note); exec sleep 60'\n"
-    try folder.write("worker", bytes: Array(script.utf8))
-    chmod(program, 0o755)
+    let program = try folder.writeProgram("worker", script: script)
     let worker = try WorkerProcess(ImagerPoolConfiguration(executable: program))
     try await eventually("it has started one") {
       ((try? String(contentsOfFile: note, encoding: .utf8)) ?? "").hasSuffix("\n")

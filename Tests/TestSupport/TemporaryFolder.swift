@@ -30,6 +30,18 @@ public final class TemporaryFolder: Sendable {
     }
   }
 
+  /// Writes a shell script that can be started. Returns its path.
+  ///
+  /// A program of its own writes the file: another test's thread may fork while a file is written here, and its child
+  /// has a copy of the writing descriptor until it starts its program. Until then a start of the file fails with ETXTBSY.
+  public func writeProgram(_ name: String, script: String) throws -> String {
+    let (text, program) = ("\(path)/\(name).sh", "\(path)/\(name)")
+    try write("\(name).sh", bytes: Array(script.utf8))
+    try ChildProcess.run("install", "-m", "755", text, program)
+    unlink(text)
+    return program
+  }
+
   /// Returns the paths of all files below `path`, without folders, in any order.
   public static func files(below path: String) -> [String] {
     var files: [String] = []

@@ -38,8 +38,9 @@ public enum TaskThreads {
   /// that has a lower rank, an unprivileged process cannot raise it: the niceness stays.
   public static func takeRank() {
     guard pictor_linux_is_first_call_of_thread() != 0 else { return }
-    _ = pictor_linux_set_thread_name("pictor-task")
     ThreadRank.foreground.take()
     ConfinedThreads.leave()
+    // Last: who finds a thread of this name finds its rank.
+    _ = pictor_linux_set_thread_name("pictor-task")
   }
 }

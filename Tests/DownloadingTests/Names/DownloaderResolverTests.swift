@@ -95,7 +95,7 @@ import Testing
     resolver.hold()
     defer { resolver.release() }
     let downloader = try downloader {
-      $0.connectTimeout = .milliseconds(500)
+      $0.connectTimeout = .seconds(2)
       // Other checks of the transfers come before the deadline.
       $0.silentAfter = .milliseconds(100)
       $0.unknownNameLifetime = .seconds(60)

@@ -180,7 +180,7 @@ import Testing
     origin.route("/silence", to: .silence)
     origin.route("/moved", to: .redirect(to: "/silence"))
     origin.route("/held", to: .ok(body, holdingAfter: 1, at: gate))
-    let downloader = try makeRetryingDownloader { $0.firstByteTimeout = .milliseconds(500) }
+    let downloader = try makeRetryingDownloader { $0.firstByteTimeout = .seconds(2) }
     async let held = downloader.load(origin.url("/held"))
     try await eventually("its head is here") {
       downloader.downloads().first?.received == 1

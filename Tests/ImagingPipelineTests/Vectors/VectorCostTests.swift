@@ -281,8 +281,8 @@ import Testing
       transform.format = .png
       change(&transform)
       var found: [Bool] = []
-      _ = try bytes.withUnsafeBytes {
-        try Pipeline().process(
+      try bytes.withUnsafeBytes {
+        _ = try Pipeline().process(
           $0, transform: transform, density: 1, limits: ImagingLimits(),
           admits: {
             found.append($0.isExpensive(ImagingLimits()))

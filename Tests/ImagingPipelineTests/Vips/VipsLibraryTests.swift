@@ -1,5 +1,6 @@
 // VipsLibraryTests: starting libvips allows the loaders in use and no others.
 
+import CVips
 import Glibc
 import Model
 import Platform
@@ -34,11 +35,20 @@ import Testing
     await #expect(processExitsWith: .success) {
       // The module of ImageMagick, which reads almost anything, is there as well. Other tests may have disabled modules.
       unsetenv("VIPSHOME")
-      TestImages.start()
+      #expect(vips_init("tests") == 0)
       try VipsLibrary.start()
       let image = Array("P2 2 1 255 0 255".utf8)
       let error = #expect(throws: TestImages.Failure.self) { try Pixels(decoding: image) }
       #expect(error?.description.contains("blocked") == true)
+    }
+  }
+
+  @Test(arguments: [".heic[Q=50,effort=0]", ".avif[Q=50,effort=0]", ".jxl[Q=50,effort=1]"])
+  func `tests make every format, whatever started libvips`(suffix: String) async {
+    await #expect(processExitsWith: .success) { [suffix] in
+      _ = try Pipeline()
+      let image = try TestImages.encode(.scene(width: 16, height: 12), as: suffix)
+      #expect(try Pixels(decoding: image).size == PixelSize(width: 16, height: 12))
     }
   }
 }

@@ -203,15 +203,16 @@ import Testing
   @Test func `ten jobs of a costly source leave a slot to another source's job`() async throws {
     // Given: two workers, and a source whose cost is not estimated
     var configuration = PoolSupport.configuration(workers: 2)
-    configuration.quickTime = .milliseconds(200)
+    configuration.quickTime = .seconds(1)
     configuration.processorTime = .seconds(600)
     configuration.jobDeadline = .seconds(600)
     try await PoolSupport.withPool(configuration) { pool in
       try await eventually("idle workers") { pool.idleWorkers == 2 }
       let ended = Lock(0)
-      let costly = try (0..<10).map { number in
-        let job = try self.job(width: 900 + number)
-        return Task {
+      // All begin before the first one has taken the time that makes it an expensive one.
+      let jobs = try (0..<10).map { try self.job(width: 900 + $0) }
+      let costly = jobs.map { job in
+        Task {
           _ = try? await pool.process(job)
           ended.withLock { $0 += 1 }
         }

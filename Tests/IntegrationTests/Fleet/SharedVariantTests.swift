@@ -137,11 +137,11 @@ import Testing
   }
 
   @Test func `a frozen Redis costs one look-up, and images are served`() throws {
-    let first = try machines.start(0, ["--fleet.timeout", "50ms", "--fleet.retry_interval", "60s"])
+    let first = try machines.start(0, ["--fleet.timeout", "1s", "--fleet.retry_interval", "60s"])
     for number in 0..<10 {
       machines.origin.serve("/\(number).jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
     }
-    try blockUntil("the policy is known") { try server.calls(of: "config|get") == 1 }
+    try blockUntil("the policy is known") { try server.calls(of: "config|get") >= 1 }
     server.freeze()
     let before = try machines.figures(first)
     for number in 0..<10 {
@@ -153,6 +153,6 @@ import Testing
     server.thaw()
     // The lease, the variant and the failure of its source.
     #expect(after.commands - before.commands == 3)
-    #expect(after.timedOut == 3)
+    #expect(after.timedOut - before.timedOut == 3)
   }
 }

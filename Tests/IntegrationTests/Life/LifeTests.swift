@@ -160,9 +160,9 @@ import Testing
     kill(pictor.id, signal)
     // Over the existing connection: the server drains and says so.
     var draining = try idle.get("/stats")
-    for _ in 0..<500 where draining.status == 200 {
-      usleep(5_000)
-      draining = try idle.get("/stats")
+    try blockUntil("it drains") {
+      if draining.status == 200 { draining = try idle.get("/stats") }
+      return draining.status != 200
     }
     #expect(draining.status == 503 && draining.text.contains("draining"))
     gate.open()

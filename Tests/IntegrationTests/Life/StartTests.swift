@@ -106,6 +106,7 @@ import Testing
 
   @Test func `a server without log lines still serves`() throws {
     let free = try Origin()
+    defer { withExtendedLifetime(free) {} }
     free.stop()
     let pictor = try PictorProcess(
       in: folder,

@@ -77,7 +77,7 @@ import Testing
     for status in [429, 500, 503] { origin.route("/\(status)", to: .status(status)) }
     // Only the silent URL gets little time: the others must not reach it.
     let patient = try start([], cache: "patient")
-    let hurried = try start(["--download.timeout", "300ms"], cache: "hurried")
+    let hurried = try start(["--download.timeout", "2s"], cache: "hurried")
     for path in ["/silent", "/reset", "/429", "/500", "/503"] {
       let pictor = path == "/silent" ? hurried : patient
       for request in 1...2 {

@@ -8,7 +8,7 @@ import Testing
 @testable import Managing
 
 final class StalledDiskTests: ManagedTests {
-  override init(fileDeadline: Duration = .milliseconds(200)) {
+  override init(fileDeadline: Duration = .seconds(2)) {
     super.init(fileDeadline: fileDeadline)
   }
 

@@ -9,16 +9,9 @@ import Testing
 @Suite(.onOwnThreads) struct CoresTests {
   /// Starts a program that waits, and ends it after the test.
   private func withChild(_ body: (pid_t) throws -> Void) throws {
-    var pid = pid_t()
-    var arguments = [strdup("sleep"), strdup("60"), nil]
-    defer { for argument in arguments { free(argument) } }
-    try #require(posix_spawnp(&pid, "sleep", nil, nil, &arguments, nil) == 0)
-    defer {
-      kill(pid, SIGKILL)
-      var status: CInt = 0
-      waitpid(pid, &status, 0)
-    }
-    try body(pid)
+    let child = try ChildProcess(["sleep", "60"])
+    defer { child.kill() }
+    try body(child.id)
   }
 
   @Test func `a process is confined to each of its cores, and freed`() throws {

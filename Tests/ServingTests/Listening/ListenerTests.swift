@@ -57,8 +57,11 @@ import Testing
   }
 
   @Test func `all IPv4 and all IPv6 addresses share a port`() async throws {
-    // Given a port that is free for both
-    let free = try ClosedPort().port
+    // Given a port that is free for both, and for no other test
+    let place = try Origin()
+    defer { withExtendedLifetime(place) {} }
+    place.stop()
+    let free = place.port
     try await withServer(
       TestProvider(),
       configure: {

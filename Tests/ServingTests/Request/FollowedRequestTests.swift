@@ -152,7 +152,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
   @Test func `a follower whose client has gone, or whose deadline has passed, leaves`()
     async throws
   {
-    try await withServer(provider, configure: { $0.requestTimeout = .milliseconds(300) }) {
+    try await withServer(provider, configure: { $0.requestTimeout = .seconds(2) }) {
       server in
       do {
         let gone = try HTTPClient(port: server.port)

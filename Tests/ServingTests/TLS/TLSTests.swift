@@ -220,7 +220,10 @@ extension CertificateFiles {
       try slow.send(bytes: [0x16, 0x03, 0x01, 0x02, 0x00, 0x01])
       #expect(try slow.readToEnd().isEmpty)
       #expect(try silent.readToEnd().isEmpty)
-      #expect(try HTTPClient.encrypted(port: server.port).get("/nowhere").status == 404)
+      // The deadline is short for a handshake of a loaded machine, too.
+      try await eventually("another client is served") {
+        (try? HTTPClient.encrypted(port: server.port).get("/nowhere").status) == 404
+      }
     }
   }
 

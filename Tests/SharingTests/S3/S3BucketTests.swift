@@ -231,7 +231,8 @@ extension SharedRead {
   }
 
   @Test func `a drip ends at the same time as silence`() async throws {
-    let store = try store(timeout: .milliseconds(100))
+    // Long enough for a busy machine to send the request: one that waits to be sent is not timed out.
+    let store = try store(timeout: .seconds(2))
     server.behave { _ in
       OriginReply([
         .send(OriginReply.head(200, headers: ["Content-Length: 100000"])),
@@ -244,7 +245,8 @@ extension SharedRead {
   }
 
   @Test func `a write that is not answered ends, too`() async throws {
-    let store = try store(timeout: .milliseconds(10))
+    // A write has ten times as long.
+    let store = try store(timeout: .milliseconds(200))
     server.behave { _ in .silence }
     #expect(await !write(store, "v:0123", "x"))
     #expect(store.figures.timedOut == 1 && !store.isReady)

@@ -24,9 +24,12 @@ public final class Nginx: Sendable {
       "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
       "-keyout", folder.path + "/key.pem", "-out", folder.path + "/certificate.pem")
     for (name, bytes) in files { try folder.write(name, bytes: bytes) }
-    // A port that was just free. If it is in use now, another one is tried.
+    // Its port is kept for nginx until it listens there. The one of [::1] may be another test's.
     for _ in 0..<10 {
-      let port = try freePort()
+      let place = try Origin(answers: false)
+      defer { withExtendedLifetime(place) {} }
+      place.stop()
+      let port = place.port
       try folder.write(
         "nginx.conf",
         bytes: Array(Self.configuration(port: port, folder: folder.path, target: target).utf8))
@@ -121,11 +124,4 @@ public final class Nginx: Sendable {
       }
     }
   }
-}
-
-/// A free loopback port.
-private func freePort() throws -> Int {
-  let origin = try Origin(answers: false)
-  defer { origin.stop() }
-  return origin.port
 }

@@ -39,6 +39,8 @@ public final class Origin: Sendable {
   public let port: Int
   private let address: String
   private let state = OriginState()
+  /// A socket that does not listen and keeps the port, so that no other test gets it between a stop and a restart.
+  private let place: OwnedDescriptor
 
   /// Listens on a loopback address.
   ///
@@ -50,8 +52,14 @@ public final class Origin: Sendable {
   /// - Throws: `OriginError` if the address is not available.
   public init(on address: String = "127.0.0.1", port: Int = 0, answers: Bool = true) throws {
     self.address = address
-    let listener = try OriginSocket.listen(on: address, port: port)
-    self.port = listener.port
+    let place = try OriginSocket.bind(to: address, port: port)
+    self.place = OwnedDescriptor(owning: place.descriptor)
+    self.port = place.port
+    let listener = try OriginSocket.bind(to: address, port: place.port)
+    guard listen(listener.descriptor, 1_024) == 0 else {
+      close(listener.descriptor)
+      throw OriginError(description: "an origin on \(address): errno \(errno)")
+    }
     state.setListener(listener.descriptor, isAccepting: answers)
     guard answers else { return }
     let state = state
@@ -71,7 +79,7 @@ public final class Origin: Sendable {
 
   deinit { stop() }
 
-  /// Closes the port and every connection, and releases held replies.
+  /// Closes every connection, refuses further ones, and releases held replies. The port stays the origin's own.
   public func stop() { state.stop() }
 
   /// Returns `http://127.0.0.1:port/path`, with `host` in place of the address if given.

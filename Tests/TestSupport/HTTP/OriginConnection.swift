@@ -156,12 +156,13 @@ struct OriginConnection {
 
 /// The calls of the socket interface, with their C types.
 enum OriginSocket {
-  static func listen(on address: String, port: Int) throws -> (descriptor: CInt, port: Int) {
+  /// Returns a socket that is bound to a port and does not listen; 0 for any free port.
+  static func bind(to address: String, port: Int) throws -> (descriptor: CInt, port: Int) {
     let isIPv6 = address.contains(":")
     let descriptor = socket(
       isIPv6 ? AF_INET6 : AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    // Allows reuse of a stopped origin's port while its last connections are in TIME_WAIT
-    // (socket(7)).
+    // Two sockets may have the port while neither listens, and while a stopped origin's last connections are in
+    // TIME_WAIT (socket(7)).
     var isReused: CInt = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<CInt>.size))
     var name = sockaddr_storage()
@@ -183,7 +184,7 @@ enum OriginSocket {
     }
     let result = withUnsafeMutablePointer(to: &name) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { name in
-        bind(descriptor, name, length) == 0 && Glibc.listen(descriptor, 1_024) == 0
+        Glibc.bind(descriptor, name, length) == 0
           && getsockname(descriptor, name, &length) == 0
       }
     }

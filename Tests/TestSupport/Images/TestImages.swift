@@ -1,6 +1,7 @@
 // TestImages: encoded test images, generated so that tests need no files.
 
 import CVips
+import ImagingPipeline
 import Model
 
 /// Generates images in every format that Pictor reads. All functions may be called from any thread.
@@ -13,24 +14,24 @@ public enum TestImages {
     public let description: String
 
     init() {
-      description = String(cString: vips_error_buffer())
+      // The copy is made under libvips's lock; other threads may add their own errors.
+      let text = vips_error_buffer_copy()
+      description = text.map { String(cString: $0) } ?? ""
+      g_free(text)
       vips_error_clear()
     }
 
     init(text: String) { description = text }
   }
 
-  /// Starts libvips once. All functions here call it; a test that also starts libvips in another
-  /// way calls it first.
-  public static func start() { _ = started }
+  /// Starts libvips once, as a worker does, with the modules for HEIC, AVIF and JPEG XL. All functions here call it.
+  ///
+  /// The pipeline starts libvips, because the process has one: what starts it first decides whether its modules load.
+  public static func start() { started }
 
-  private static let started: Bool = {
-    let isStarted = vips_init("tests") == 0
-    // As in a worker. With two threads, libvips 8.14 loses the error of an image whose decoder fails at once, and returns
-    // memory that nothing has written: for a sixth of such JPEGs where eight threads open images on two cores, and for
-    // none of 32,000 with one thread.
-    vips_concurrency_set(1)
-    return isStarted
+  private static let started: Void = {
+    do { _ = try Pipeline() } catch { preconditionFailure("libvips does not start: \(error)") }
+    Pipeline.loadEverything()
   }()
 
   /// Encodes a JPEG.
