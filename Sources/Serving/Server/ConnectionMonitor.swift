@@ -21,8 +21,8 @@ protocol Suspended: AnyObject, Sendable {
   func drain()
 }
 
-/// A thread with an epoll set of the suspended connections' sockets. It also enforces the deadlines of all
-/// connections.
+/// A thread with an epoll set of the sockets of connections that are suspended, or were. It also enforces the deadlines
+/// of all connections.
 final class ConnectionMonitor: Sendable {
   private struct Table {
     var suspended: [UInt64: any Suspended] = [:]
@@ -108,10 +108,13 @@ final class ConnectionMonitor: Sendable {
       guard !table.isClosed else { return false }
       table.suspended[suspended.number] = suspended
       var event = epoll_event(
-        events: EPOLLRDHUP.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue,
+        events: EPOLLRDHUP.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLONESHOT.rawValue,
         data: epoll_data_t(u64: suspended.number))
+      // The kernel removes a socket when it is closed. One whose last request was suspended too is still in the set.
       // If this fails for lack of memory, only the deadline is watched.
-      _ = epoll_ctl(epoll.value, EPOLL_CTL_ADD, suspended.descriptor, &event)
+      if epoll_ctl(epoll.value, EPOLL_CTL_ADD, suspended.descriptor, &event) != 0, errno == EEXIST {
+        _ = epoll_ctl(epoll.value, EPOLL_CTL_MOD, suspended.descriptor, &event)
+      }
       return true
     }
   }
@@ -126,13 +129,10 @@ final class ConnectionMonitor: Sendable {
   /// Stops watching and resumes the connection on the thread that `wake` wakes. Does nothing for a
   /// request that is not watched, because the request may not be suspended.
   func resume(_ suspended: any Suspended, on connection: OpaquePointer, wake: WakeSignal) {
-    // Removes the descriptor first: a resumed connection may be closed and its descriptor reused.
-    let wasWatched = table.withLock { table in
-      guard table.suspended.removeValue(forKey: suspended.number) != nil else { return false }
-      _ = epoll_ctl(epoll.value, EPOLL_CTL_DEL, suspended.descriptor, nil)
-      return true
-    }
-    if wasWatched { resume(connection, wake: wake) }
+    // The socket stays in the epoll set, which saves a system call. Its event is ignored without its number, and comes
+    // once (EPOLLONESHOT, epoll_ctl(2)).
+    let isWatched = table.withLock { $0.suspended.removeValue(forKey: suspended.number) != nil }
+    if isWatched { resume(connection, wake: wake) }
   }
 
   /// Resumes a connection that `add` refused. Only for the thread that suspended the connection.

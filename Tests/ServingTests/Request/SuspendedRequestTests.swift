@@ -134,6 +134,54 @@ import Testing
     }
   }
 
+  @Test(arguments: [true, false])
+  func `a client that disconnects after answers on the same connection is noticed`(
+    closesWhole: Bool
+  ) async throws {
+    let held = CancellableProvider()
+    let provider = TestProvider { request throws(ImageError) in
+      guard request.source.path != "/held" else {
+        return try await held.provider.variant(for: request)
+      }
+      return makeDelivery(makeVariant(request.key, body: [1, 2, 3]))
+    }
+    try await withServer(provider) { server in
+      let client = try HTTPClient(port: server.port)
+      for _ in 0..<3 { #expect(try client.get(imageTarget).status == 200) }
+      try client.send(HTTPClient.text("GET", target: "/image?url=https://h/held"))
+      try await eventually { held.provider.asked.value == 1 }
+      if closesWhole { client.close() } else { client.finishSending() }
+      try await eventually { held.cancelled.value == 1 && server.figures.clientsGone == 1 }
+    }
+  }
+
+  @Test func `clients that leave after their answers end no other request`() async throws {
+    let gate = Gate()
+    let provider = TestProvider { request throws(ImageError) in
+      if request.source.path == "/held" { await gate.pass() }
+      return makeDelivery(makeVariant(request.key, body: [1, 2, 3]))
+    }
+    try await withServer(provider) { server in
+      // Given connections whose requests were suspended, and that are closed, so that their descriptors are reused
+      for round in 1...30 {
+        gate.close()
+        let others = try (0..<4).map { _ in try HTTPClient(port: server.port) }
+        for other in others { #expect(try other.get(imageTarget).status == 200) }
+        let early = try HTTPClient(port: server.port)
+        try early.send(HTTPClient.text("GET", target: "/image?url=https://h/held"))
+        for other in others { other.close() }
+        let late = try HTTPClient(port: server.port)
+        try late.send(HTTPClient.text("GET", target: "/image?url=https://h/held"))
+        try await eventually { provider.asked.value == 6 * round }
+        try await eventually { server.figures.connections == 2 }
+        // When, then
+        gate.open()
+        for client in [early, late] { #expect(try client.readAnswer().status == 200) }
+      }
+      #expect(server.figures.clientsGone == 0)
+    }
+  }
+
   @Test func `every request is logged with the same fields, without absent ones`() async throws {
     struct Line: Decodable {
       let method, target, url, cache, error, request_id: String?
