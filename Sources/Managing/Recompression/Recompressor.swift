@@ -60,14 +60,16 @@ final class Recompressor: Sendable {
   private func perform(_ item: RecompressionQueue.Item) async -> RecompressionQueue.End {
     // A variant that is not on disk would lose its mark with a restart: passed-through sources, and what
     // requests keep from the disk.
-    guard let variant = current(item), await isOnDisk(item), let job = await jobs.job(for: variant)
-    else { return .done }
+    guard let variant = current(item), await isOnDisk(item) else { return .done }
     let image: ProcessedImage
     do throws(ImageError) {
+      guard let job = try await jobs.job(for: variant) else { return .done }
       image = try await processor.process(job)
+      counters.note(image.processorTime)
+      guard try await jobs.isCurrent(job, of: variant) else { return .done }
     } catch {
       switch error.cause {
-      case .cancelled, .overloaded: return .delayed
+      case .cancelled, .overloaded, .sourceTimeout: return .delayed
       case .draining, .revoked: return .done
       default:
         counters.failed.add()
@@ -75,7 +77,6 @@ final class Recompressor: Sendable {
         return .done
       }
     }
-    counters.note(image.processorTime)
     let isSmaller = variant.isSame(as: image) && image.body.count < variant.body.count
     // The exchange fails if the variant was purged, replaced or evicted meanwhile.
     guard cache.exchange(variant, { $0.recompressed(as: isSmaller ? image : nil) }) else {

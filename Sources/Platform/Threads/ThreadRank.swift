@@ -40,7 +40,7 @@ public enum TaskThreads {
     guard pictor_linux_is_first_call_of_thread() != 0 else { return }
     ThreadRank.foreground.take()
     ConfinedThreads.leave()
-    // Last: who finds a thread of this name finds its rank.
+    // Set last: a thread with this name has its rank.
     _ = pictor_linux_set_thread_name("pictor-task")
   }
 }

@@ -35,7 +35,9 @@ extension RequestContext {
     // (libmicrohttpd 0.9.75) and stays in the monitor's table. The monitor may end the request
     // after `add`, a later request with its key after `begin`, and its work after `start`.
     MHD_suspend_connection(connection)
-    if monitor.add(request) {
+    let isKnown = client.isMonitored
+    client.isMonitored = true
+    if monitor.add(request, isKnown: isKnown) {
       handler.supersededRequests.begin(request, on: connection)
       request.start(work, joining: joining)
     } else {

@@ -75,6 +75,8 @@ final class Connection {
   var verdict: OperatorVerdict?
   /// The suspended request.
   var suspendedRequest: SuspendedRequest?
+  /// Whether the monitor's epoll set has the socket: since a request was suspended, until a hit.
+  var isMonitored = false
   /// The framing state of the received bytes.
   var framing = RequestFraming()
   /// The number of requests that were answered or aborted.

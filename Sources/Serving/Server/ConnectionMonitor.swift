@@ -101,36 +101,52 @@ final class ConnectionMonitor: Sendable {
   /// Returns a number for a suspended request.
   func nextNumber() -> UInt64 { numbers.wrappingAdd(1, ordering: .relaxed).oldValue }
 
-  /// Watches the client and the deadline of a suspended request. Returns `false` if the server is
-  /// stopping.
-  func add(_ suspended: any Suspended) -> Bool {
-    table.withLock { table in
-      guard !table.isClosed else { return false }
-      table.suspended[suspended.number] = suspended
-      var event = epoll_event(
-        events: EPOLLRDHUP.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLONESHOT.rawValue,
-        data: epoll_data_t(u64: suspended.number))
-      // The kernel removes a socket when it is closed. One whose last request was suspended too is still in the set.
-      // If this fails for lack of memory, only the deadline is watched.
-      if epoll_ctl(epoll.value, EPOLL_CTL_ADD, suspended.descriptor, &event) != 0, errno == EEXIST {
-        _ = epoll_ctl(epoll.value, EPOLL_CTL_MOD, suspended.descriptor, &event)
-      }
-      return true
+  /// Watches the client and the deadline of a suspended request, on the thread of its event loop. Returns `false` if the
+  /// server is stopping.
+  ///
+  /// - Parameter isKnown: whether the epoll set probably has the socket: see `resume`.
+  func add(_ suspended: any Suspended, isKnown: Bool) -> Bool {
+    let isAdded = table.withLock { table in
+      if !table.isClosed { table.suspended[suspended.number] = suspended }
+      return !table.isClosed
     }
+    // The socket stays open meanwhile, because only this thread closes it.
+    if isAdded { watch(suspended.descriptor, as: suspended.number, isKnown: isKnown) }
+    return isAdded
+  }
+
+  private func watch(_ descriptor: CInt, as number: UInt64, isKnown: Bool) {
+    // One event for each request: that of a request that has ended does not come again (EPOLLONESHOT, epoll_ctl(2)).
+    var event = epoll_event(
+      events: EPOLLRDHUP.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLONESHOT.rawValue,
+      data: epoll_data_t(u64: number))
+    let (first, second) = isKnown ? (EPOLL_CTL_MOD, EPOLL_CTL_ADD) : (EPOLL_CTL_ADD, EPOLL_CTL_MOD)
+    // If both fail, for lack of memory, only the deadline is watched.
+    if epoll_ctl(epoll.value, first, descriptor, &event) != 0 {
+      _ = epoll_ctl(epoll.value, second, descriptor, &event)
+    }
+  }
+
+  /// Removes a socket from the epoll set, on the thread of its event loop.
+  ///
+  /// Each segment that arrives at a socket of the set takes a lock of the set. So connections that have hits leave it.
+  func forget(_ descriptor: CInt) {
+    _ = epoll_ctl(epoll.value, EPOLL_CTL_DEL, descriptor, nil)
   }
 
   /// Watches a stream. A stream needs no reservation, because its request was already admitted.
   func addStream(_ stream: BodyStream) -> Bool {
-    guard add(stream) else { return false }
+    guard add(stream, isKnown: true) else { return false }
     waiting.wrappingAdd(1, ordering: .relaxed)
     return true
   }
 
   /// Stops watching and resumes the connection on the thread that `wake` wakes. Does nothing for a
   /// request that is not watched, because the request may not be suspended.
+  ///
+  /// The socket stays in the epoll set, so the end of a flight needs no system call for each participant. The kernel
+  /// removes it when it is closed. An event with the number of a request that has ended is ignored.
   func resume(_ suspended: any Suspended, on connection: OpaquePointer, wake: WakeSignal) {
-    // The socket stays in the epoll set, which saves a system call. Its event is ignored without its number, and comes
-    // once (EPOLLONESHOT, epoll_ctl(2)).
     let isWatched = table.withLock { $0.suspended.removeValue(forKey: suspended.number) != nil }
     if isWatched { resume(connection, wake: wake) }
   }

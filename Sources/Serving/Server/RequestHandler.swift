@@ -232,9 +232,15 @@ final class RequestHandler: Sendable {
       if shares.countsRequests, let error = excess(of: client, on: connection) {
         return context(of: client, on: connection, method: method).refuse(error)
       }
-      return respondFromMemory(to: client, on: connection, method: method)
-        ?? respondFromDisk(to: client, on: connection)
-        ?? context(of: client, on: connection, method: method).handle()
+      guard
+        let hit = respondFromMemory(to: client, on: connection, method: method)
+          ?? respondFromDisk(to: client, on: connection)
+      else { return context(of: client, on: connection, method: method).handle() }
+      if client.isMonitored {
+        client.isMonitored = false
+        monitor.forget(client.watch.descriptor)
+      }
+      return hit
     case .suspended:
       return context(of: client, on: connection, method: method).conclude()
     case .answered:
@@ -269,6 +275,7 @@ final class RequestHandler: Sendable {
     }
     if let streaming {
       client.streaming = nil
+      if streaming.stream.hasWaited { client.isMonitored = true }
       supersededRequests.end(streaming.stream)
       let cutReason = isWhole ? nil : streaming.stream.cutReason ?? .cancelled
       log(.streamed(streaming, error: cutReason), of: client, on: connection)

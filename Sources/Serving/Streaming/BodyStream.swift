@@ -28,7 +28,7 @@ protocol StreamedBody: AnyObject, Sendable {
 /// available.
 final class BodyStream: Suspended, @unchecked Sendable {
   // Sound as Sendable: `read` uses `connection` on its own thread; other threads use it only for
-  // MHD_resume_connection while it is suspended. `sent` belongs to that thread too. Everything else
+  // MHD_resume_connection while it is suspended. `sent` and `hasWaited` belong to that thread too. Everything else
   // is immutable, Sendable or behind the lock.
 
   private enum Ending {
@@ -54,6 +54,8 @@ final class BodyStream: Suspended, @unchecked Sendable {
   private let waitEnd = Atomic<Int>(.max)
   /// Body bytes passed to libmicrohttpd.
   private(set) var sent = 0
+  /// Whether the connection was suspended.
+  private(set) var hasWaited = false
   /// Bytes that libmicrohttpd asks for at a time, and keeps for each stream.
   private static let bufferLength = 32 << 10
 
@@ -144,6 +146,7 @@ final class BodyStream: Suspended, @unchecked Sendable {
       }
       MHD_suspend_connection(connection)
       state.isSuspended = true
+      hasWaited = true
       return true
     }
     // Checked after `addStream`: a drain that begins later finds the stream in the table.

@@ -88,11 +88,38 @@ extension RecompressorTests {
     let last = try #require(manager.cachedVariant(for: request.key))
     guard file == "unchanged" else {
       #expect(recompressions.isEmpty && last.info == first.info && manager.failedURLs().isEmpty)
+      #expect(manager.recompressionFigures.failed == 0)
+      guard file == "no disk answers" else { return }
+      // It may become popular again.
+      loader.failure.withLock { $0 = nil }
+      try await ask(request)
+      #expect(manager.cachedVariant(for: request.key)?.body.count == 4_000)
       return
     }
     let job = try #require(recompressions.first)
     #expect(recompressions.count == 1 && job.hasMoreEffort && job.file.count == 4)
     #expect(last.body.count == 4_000 && last.info.sourceVersion == 7)
+  }
+
+  @Test func `a local file that is overwritten during its job leaves the image as it is`()
+    async throws
+  {
+    // Given
+    open(format: .webp)
+    serveJPEG()
+    loader.version.withLock { $0 = 7 }
+    let request = try request("local:///a.jpg")
+    let first = try await manager.variant(for: request).variant
+    processor.gate.close()
+    try await ask(request, waits: false)
+    try await eventually { [processor] in processor.started.value == 2 }
+    // When
+    loader.version.withLock { $0 = 8 }
+    processor.gate.open()
+    try await waitUntilDone()
+    // Then
+    #expect(manager.cachedVariant(for: request.key) === first)
+    #expect(manager.recompressionFigures.smaller == 0 && manager.recompressionFigures.failed == 0)
   }
 
   @Test(

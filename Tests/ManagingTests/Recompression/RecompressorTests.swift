@@ -46,7 +46,7 @@ final class RecompressorTests: ManagedTests {
     return first
   }
 
-  private func waitUntilDone() async throws {
+  func waitUntilDone() async throws {
     try await eventually { [manager] in manager.recompressionFigures.waiting == 0 }
   }
 

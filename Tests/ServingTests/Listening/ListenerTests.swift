@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func `all IPv4 and all IPv6 addresses share a port`() async throws {
-    // Given a port that is free for both, and for no other test
+    // Given a port that is free for both, and on 127.0.0.1 for no other test
     let place = try Origin()
     defer { withExtendedLifetime(place) {} }
     place.stop()

@@ -159,7 +159,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
         try gone.send(HTTPClient.text("GET", target: imageTarget))
         try await waitForFollowers(1)
       }
-      try await eventually { provider.left.withLock { $0 } == 1 }
+      try await eventually { provider.left.withLock { $0 } == 1 && server.figures.clientsGone == 1 }
       let late = try HTTPClient(port: server.port)
       try late.send(HTTPClient.text("GET", target: imageTarget))
       #expect(try late.readAnswer().status == 504)

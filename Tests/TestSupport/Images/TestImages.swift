@@ -26,7 +26,7 @@ public enum TestImages {
 
   /// Starts libvips once, as a worker does, with the modules for HEIC, AVIF and JPEG XL. All functions here call it.
   ///
-  /// The pipeline starts libvips, because the process has one: what starts it first decides whether its modules load.
+  /// The pipeline starts it, because a process starts libvips once, and the first start decides whether modules load.
   public static func start() { started }
 
   private static let started: Void = {
