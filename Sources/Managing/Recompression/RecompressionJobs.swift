@@ -43,9 +43,10 @@ struct RecompressionJobs: Sendable {
   /// Returns whether the result of a job shows the variant's source. A local file may have been overwritten while the
   /// job waited or ran.
   func isCurrent(_ job: ImageJob, of variant: Variant) async throws(ImageError) -> Bool {
-    guard job.hasMoreEffort, let url = requests.request(of: variant.key)?.source,
-      url.scheme == .local
-    else { return true }
+    guard job.hasMoreEffort else { return true }
+    // Without its request, which may be forgotten meanwhile, the source is unknown.
+    guard let url = requests.request(of: variant.key)?.source else { return false }
+    guard url.scheme == .local else { return true }
     return try await localFile(at: url, of: variant) != nil
   }
 
