@@ -27,7 +27,7 @@ struct RecompressionJobs: Sendable {
   /// Returns the job for a variant; `nil` if there is no room for its bytes, or if its source is not at
   /// hand any more. Downloads nothing.
   ///
-  /// - Throws: `overloaded` or `sourceTimeout` if a disk does not answer at present.
+  /// - Throws: `overloaded` or `sourceTimeout` if a disk does not answer at present, `cancelled`.
   func job(for variant: Variant) async throws(ImageError) -> ImageJob? {
     guard let format = variant.info.image?.format else { return nil }
     guard ImageFormat.recompressible.contains(format) else { return try await rendering(variant) }
