@@ -1,6 +1,7 @@
 // ConfigurationLoading: applies file, environment and command line over the defaults.
 
 import Model
+import Platform
 
 extension Configuration {
   /// The prefix of this program's environment variables.
@@ -21,6 +22,9 @@ extension Configuration {
     }
     var problems = ConfigurationProblems()
     apply(root, at: "", file: file, into: &problems)
+    for path in RepeatedKeys(in: text).paths {
+      problems.add(at: "\(file): \(path)", "it is given twice in one object; merge the two")
+    }
     try problems.check()
   }
 
@@ -143,7 +147,7 @@ extension Configuration {
   private static func unknown(_ path: String) -> String {
     let section = path.split(separator: ".").first.map { $0 + "." } ?? ""
     let sections = Set(keys.compactMap { $0.path.split(separator: ".").first.map(String.init) })
-    let nearest = NearestNames.of(path, among: paths + sections.sorted())
+    let nearest = NearestNames.of(path, among: paths + sections.subtracting(paths).sorted())
     guard nearest.isEmpty else { return "unknown key" + NearestNames.question(nearest) }
     let near = paths.filter { $0.hasPrefix(section) }
     return "unknown key: "

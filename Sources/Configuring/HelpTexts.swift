@@ -44,7 +44,7 @@ extension Invocation {
            pictor top [options]            show that server's figures, again and again
            pictor sign URL... [options]    sign URLs with a configured key
            pictor selftest security        exit 0 if the configuration refuses a list of attacks, else 1
-           pictor COMMAND --help           the help text of a command
+           pictor help COMMAND             the help text of a command
 
     options:
       --config FILE      read settings from a JSON5 file

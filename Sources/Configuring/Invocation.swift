@@ -1,5 +1,7 @@
 // Invocation: parses the command line.
 
+import Platform
+
 /// The unparsed subject of a purge; the server validates it.
 public enum PurgeSubject: Hashable, Sendable {
   /// A URL with all its variants.
@@ -120,6 +122,7 @@ public struct Invocation: Hashable, Sendable {
   /// Parses the arguments that follow the program's name. Adds mistakes to `problems` and uses the rest.
   public init(arguments: [String], _ problems: inout ConfigurationProblems) {
     var rest = arguments[...]
+    if rest.first == "help" { rest = rest.dropFirst() + ["--help"] }
     let command = rest.first.flatMap(Command.init)
     if command != nil { rest = rest.dropFirst() }
     var list = nil as String?

@@ -25,8 +25,23 @@ extension ImageError {
     }
   }
 
-  /// `message`, with the key that decides, if any.
-  public var explainedMessage: String { message + hint }
+  /// `message`, with the reason and the key that decides, if there are any. For `server.explain_errors`.
+  public var explainedMessage: String {
+    message + (reason.isEmpty ? "" : ": " + SecretMask.masked(reason)) + hint
+  }
+
+  /// What curl, the origin or the decoder says of the failure; empty if it says nothing.
+  private var reason: String {
+    switch cause {
+    // With a key, the detail has the address behind a name, which is not public.
+    case .sourceUnreachable(let detail, nil), .sourceTimeout(let detail, _),
+      .sourceIncomplete(let detail), .sourceTLS(let detail), .sourceError(_, _, let detail?),
+      .unsupportedFormat(let detail), .undecodable(let detail):
+      detail
+    case .watermark(let cause): cause.reason
+    default: ""
+    }
+  }
 
   /// The note that is appended to messages for operators; empty if no key decides.
   var hint: String { decidingKey.map { " (see \($0) in the configuration)" } ?? "" }

@@ -5,7 +5,7 @@ extension ImageError {
   public var parameter: String? {
     switch self {
     case .invalidURL, .forbiddenSource: "url"
-    case .invalidParameter(let name, _, _), .unknownParameter(let name),
+    case .invalidParameter(let name, _, _), .unknownParameter(let name, _),
       .missingParameter(let name), .forbiddenParameter(let name), .unsignedParameter(let name, _):
       name
     case .invalidSignature: "sig"

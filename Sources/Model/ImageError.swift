@@ -10,8 +10,8 @@ public enum ImageError: Error, Hashable, Sendable {
   case invalidURL(String, reason: String)
   /// A parameter has an invalid value; `allowed` describes the valid ones.
   case invalidParameter(name: String, value: String, allowed: String)
-  /// The parameter does not exist.
-  case unknownParameter(String)
+  /// The parameter does not exist. The hint ends the message, such as `; did you mean w?`.
+  case unknownParameter(String, hint: String = "")
   /// A required parameter is missing.
   case missingParameter(String)
   /// The request is not valid HTTP/1.1 or is ambiguous; the value gives the reason.
@@ -239,7 +239,7 @@ extension ImageError {
     case .invalidURL(let url, let reason): "the URL '\(url)' cannot be used: \(reason)"
     case .invalidParameter(let name, let value, let allowed):
       "\(name)='\(value)' is not allowed: \(allowed)"
-    case .unknownParameter(let name): "unknown parameter '\(name)'"
+    case .unknownParameter(let name, let hint): "unknown parameter '\(name)'\(hint)"
     case .missingParameter(let name): "the parameter '\(name)' is required"
     case .malformedRequest(let reason): "malformed request: \(reason)"
     case .targetTooLong(let limit): "the request target has more than \(limit) bytes"

@@ -1,4 +1,4 @@
-// OpenRelay: recognizes a server that loads any image for everyone, and makes the policy of signatures.
+// OpenRelay: recognizes a server that loads any image or shows its figures for everyone, and makes the policy of signatures.
 
 import Configuring
 import Glibc
@@ -14,8 +14,22 @@ extension PartConfigurations {
       && !server.clientAddresses.allSatisfy(Self.isLocal)
   }
 
+  /// Whether every client of another machine can read the figures: there is no listener for operators, and the server
+  /// listens beyond loopback.
+  var showsFigures: Bool {
+    server.operatorAddresses.isEmpty && !server.clientAddresses.allSatisfy(Self.isLocal)
+  }
+
+  /// What the operator should know of the configuration.
+  var openDoors: [String] {
+    (isOpenRelay ? [Self.openRelay] : []) + (showsFigures ? [Self.openFigures] : [])
+  }
+
+  private static let openFigures =
+    "every client may read /stats and /metrics: set server.operator_address, or listen on 127.0.0.1 only"
+
   /// The warning.
-  static let openRelay =
+  private static let openRelay =
     "every client may load images of all hosts: set signing.mode or download.allow_hosts, or listen on 127.0.0.1 only"
 
   private static func isLocal(_ address: ListenAddress) -> Bool {

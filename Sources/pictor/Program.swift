@@ -109,7 +109,7 @@ enum Program {
         "server.connections: the limit of open files, \(limit), leaves room for \(connections)")
     }
     warnings += parts.server.certificates?.current.warnings ?? []
-    if parts.isOpenRelay { warnings.append(PartConfigurations.openRelay) }
+    warnings += parts.openDoors
     if let warning = parts.scarceJobMemory { warnings.append(warning) }
     for name in unknown {
       warnings.append("\(name) is not a setting" + Configuration.hint(forVariable: name))
@@ -147,7 +147,7 @@ enum Program {
     for warning in configurations.server.certificates?.current.warnings ?? [] {
       log.warning(warning)
     }
-    if configurations.isOpenRelay { log.warning(PartConfigurations.openRelay) }
+    for door in configurations.openDoors { log.warning(door) }
     if let warning = configurations.scarceJobMemory { log.warning(warning) }
     for name in unknownVariables {
       log.warning(

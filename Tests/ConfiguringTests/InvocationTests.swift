@@ -47,7 +47,9 @@ import Testing
   }
 
   @Test(arguments: [
-    (["--help"], Invocation.Action.help(nil)), (["-h"], .help(nil)), (["--version"], .version),
+    (["--help"], Invocation.Action.help(nil)), (["help"], .help(nil)),
+    (["help", "sign"], .help(.sign)),
+    (["-h"], .help(nil)), (["--version"], .version),
     (["--check-config"], .checkConfiguration), (["--print-config"], .printConfiguration),
     (["healthcheck"], .healthcheck), (["healthcheck", "--server.port", "1"], .healthcheck),
     (["prefetch", "a.txt"], .prefetch(file: "a.txt", presets: [])),

@@ -120,8 +120,30 @@ struct ImageErrorTests {
       #expect(error.explainedMessage.contains(key))
       #expect(error.logDetail?.contains(key) == true)
     } else {
-      #expect(error.explainedMessage == error.message)
+      #expect(!error.explainedMessage.contains("in the configuration"))
     }
+  }
+
+  @Test(
+    arguments: [
+      (.sourceUnreachable(detail: "no such host"), ": no such host"),
+      (.sourceTLS(detail: "certificate has expired"), ": certificate has expired"),
+      (
+        .remembered(.unsupportedFormat(detail: "an HTML page"), seconds: 1, isRepeated: true),
+        ": an HTML page"
+      ),
+      (.watermark(.sourceIncomplete(detail: "9 of 10 bytes")), ": 9 of 10 bytes"),
+      // The detail has the address behind a name.
+      (
+        .sourceUnreachable(
+          detail: "its address is not allowed: 10.0.0.1", key: "download.allow_networks"),
+        " (see download.allow_networks in the configuration)"
+      ),
+    ] as [(ImageError, String)])
+  func `the explained message ends in the cause, which the message keeps back`(
+    error: ImageError, end: String
+  ) {
+    #expect(error.explainedMessage == error.message + end)
   }
 
   @Test func `a watermark error names the watermark, unless the failure is the server's own`() {

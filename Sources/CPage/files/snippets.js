@@ -35,22 +35,24 @@ function candidates(pairs, sourceWidth) {
   return widths.map((width) => `${image(changed(pairs, { w: String(width) }))} ${width}w`);
 }
 
+/** Returns the attributes that keep an image's place before it is there, and within the width of a phone. */
+const box = (width, height) =>
+  width ? ` width="${width}" height="${height}" style="max-width:100%;height:auto"` : "";
+
 function imgTag(pairs, { sourceWidth, width, height }) {
   const set = candidates(pairs, sourceWidth);
   const lines = [`  src="${attribute(image(pairs))}"`];
   if (set.length > 0) lines.push(`  srcset="${set.map(attribute).join(",\n          ")}"`);
   if (set.some((candidate) => candidate.endsWith("w"))) lines.push(`  sizes="100vw"`);
-  const size = width ? ` width="${width}" height="${height}"` : "";
-  lines.push(` ${size} loading="lazy" alt=""`);
+  lines.push(` ${box(width, height)} loading="lazy" alt=""`);
   return `<img\n${lines.join("\n")}>`;
 }
 
 function pictureTag(pairs, sizes) {
   const sources = ["avif", "webp"].map((format) =>
     `  <source type="image/${format}" srcset="${attribute(image(changed(pairs, { format })))}">`);
-  const size = sizes.width ? ` width="${sizes.width}" height="${sizes.height}"` : "";
   const last = pairs.filter(([name]) => name !== "format");
-  return `<picture>\n${sources.join("\n")}\n  <img src="${attribute(image(last))}"${size} alt="">\n</picture>`;
+  return `<picture>\n${sources.join("\n")}\n  <img src="${attribute(image(last))}"${box(sizes.width, sizes.height)} alt="">\n</picture>`;
 }
 
 /** Shows the snippets of a request. `sizes` has the source's width and the shown size in points, if known. */

@@ -1,6 +1,7 @@
 // HostRuleMember: the table of a host rule's members.
 
 import Model
+import Platform
 
 /// Why parts of a value are not allowed.
 struct MemberProblems: Error {

@@ -171,6 +171,8 @@ extension Configuration {
       "status of a fallback image: auto: that of the failure; 200: for clients that show no other"),
     .boolean(
       "server.explain_errors", at: \.server.explainsErrors,
-      purpose: "whether error messages name the key that decides, as the log does; helps operators"),
+      purpose:
+        "whether error messages name the cause and the key that decides, as the log does; for operators"
+    ),
   ]
 }

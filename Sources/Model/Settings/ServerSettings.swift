@@ -101,7 +101,7 @@ public struct ServerSettings: Hashable, Sendable {
   public var fallback = ""
   /// The status of responses with a fallback image.
   public var fallbackStatus = FallbackStatus.auto
-  /// Whether errors name the key of the configuration that decides.
+  /// Whether errors name their cause, and the key of the configuration that decides.
   public var explainsErrors = false
 
   /// Creates the default settings.

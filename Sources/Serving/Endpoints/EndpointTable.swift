@@ -14,6 +14,11 @@ struct EndpointTable: Sendable {
     HealthEndpoint("/readyz", .readiness),
   ]
 
+  /// What browsers and crawlers ask of every server.
+  private static let forBrowsers: [any Endpoint] = [
+    UnaskedFileEndpoint.robots, UnaskedFileEndpoint.icon,
+  ]
+
   /// The page for people, on every listener.
   private static let forPeople: [any Endpoint] = [PageEndpoint(), PageFileEndpoint()]
 
@@ -39,13 +44,13 @@ struct EndpointTable: Sendable {
 
   /// The endpoints of the only listener.
   static let everyone = EndpointTable(
-    endpoints: forClients + forOrchestrators + forPeople + forOperators)
+    endpoints: forClients + forOrchestrators + forBrowsers + forPeople + forOperators)
   /// The endpoints of clients, beside a listener for operators.
   static let clients = EndpointTable(
-    endpoints: forClients + forOrchestrators + forPeople + inTheirPlace)
+    endpoints: forClients + forOrchestrators + forBrowsers + forPeople + inTheirPlace)
   /// The endpoints of the operators' listener.
   static let operators = EndpointTable(
-    endpoints: forOrchestrators + forPeople + forOperators)
+    endpoints: forOrchestrators + forBrowsers + forPeople + forOperators)
 
   /// The value of `Allow` for a path without an endpoint.
   static let allowAnywhere = Method.allow([.get, .head])

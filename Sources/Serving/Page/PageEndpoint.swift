@@ -38,7 +38,8 @@ extension RequestContext {
   /// Responds with a file of the page. Browsers ask each time whether it has changed, because an update of the server
   /// changes all files at once.
   func respond(with file: PageFile) -> MHD_Result {
-    let status = handler.isNotModified(etag: file.etag, on: connection) ? 304 : 200
+    let isKnown = handler.isNotModified(etag: file.etag, on: connection)
+    let status = isKnown ? 304 : file.bytes.count > 0 ? 200 : 204
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
     head.add("Content-Type", value: file.type.description)
     head.add("Cache-Control", value: "no-cache")

@@ -1,5 +1,7 @@
 // AllowedValues: the values of a parameter, as error messages and the controls of the page say them.
 
+import Platform
+
 /// The values that a parameter can have. A value is one of the names, a number in the range, or has the form.
 struct AllowedValues: Sendable {
   /// A range of numbers.
@@ -36,6 +38,18 @@ struct AllowedValues: Sendable {
   var unit: String?
   /// The form of the other values.
   var form: Form?
+
+  /// Returns the single values that a wrong one probably stands for: `webp` for `WEBP`, `1` for `true`.
+  func nearest(to value: String) -> [String] {
+    if names == Self.flag.names {
+      switch value.lowercased() {
+      case "true", "yes", "on": return ["1"]
+      case "false", "no", "off": return ["0"]
+      default: return []
+      }
+    }
+    return NearestNames.of(value, among: names)
+  }
 
   /// `0` and `1`.
   static let flag = AllowedValues(text: "0 or 1", names: ["0", "1"])

@@ -1,6 +1,7 @@
 // ImageQuery: splits the query of /image into parameters with decoded values.
 
 import Model
+import Platform
 
 /// Parameters and their values, each parameter at most once.
 struct ImageQuery: Sendable {
@@ -36,7 +37,8 @@ struct ImageQuery: Sendable {
       guard let row = Self.row(ofName: piece[..<end]),
         kind == .image || ImageParameter.table[row].isForInfo
       else {
-        throw .unknownParameter(displayable(piece[..<end]))
+        throw .unknownParameter(
+          displayable(piece[..<end]), hint: Self.hint(forName: piece[..<end]))
       }
       let name = ImageParameter.table[row].name
       guard let value = PercentEncoding.decode(rawValue) else {
@@ -64,6 +66,26 @@ struct ImageQuery: Sendable {
     guard let given = PercentEncoding.decode(raw) else { return nil }
     let name = aliases[given] ?? given
     return table.firstIndex { $0.name == name }
+  }
+
+  /// Names of other image servers without an exact equivalent, with what comes nearest.
+  private static let foreign = [
+    "size": ["w", "h"], "resize": ["w", "h"], "fm": ["format"], "output": ["format"],
+    "type": ["format"], "ext": ["format"], "src": ["url"], "source": ["url"], "image": ["url"],
+    "uri": ["url"], "mode": ["fit"], "gravity": ["position"], "bg": ["background"],
+    "signature": ["sig"], "expires": ["exp"],
+  ]
+
+  /// Returns the end of the message for an unknown name: what the client probably meant.
+  private static func hint(forName raw: some Collection<UInt8>) -> String {
+    guard row(ofName: raw) == nil, let name = PercentEncoding.decode(raw) else { return "" }
+    let escaped = "amp;"
+    if name.hasPrefix(escaped), row(ofName: name.utf8.dropFirst(escaped.utf8.count)) != nil {
+      return "; '&amp;' is '&' escaped for HTML, and a URL has '&'"
+    }
+    let names = ImageParameter.table.map(\.name)
+    return NearestNames.question(
+      foreign[name.lowercased()] ?? NearestNames.of(name, among: names))
   }
 
   /// Returns the parameter that a raw name or alias stands for; `nil` if there is none.
@@ -144,9 +166,10 @@ struct ImageQuery: Sendable {
   func draft(_ rules: RequestRules) throws(ImageError) -> ImageParameter.Draft {
     var draft = ImageParameter.Draft(rules: rules)
     for item in items where !item.parameter.apply(item.value, &draft) {
+      let allowed = item.parameter.allowed(rules)
       throw .invalidParameter(
         name: item.parameter.name, value: displayable(item.value),
-        allowed: item.parameter.allowed(rules).text)
+        allowed: allowed.text + NearestNames.question(allowed.nearest(to: item.value)))
     }
     return draft
   }

@@ -1,5 +1,6 @@
 // DiskClearTests: clearing the disk tier, and look-ups without side effects.
 
+import FoundationEssentials
 import Glibc
 import Model
 import Platform
@@ -20,6 +21,13 @@ import Testing
       tier.store(Sample.variant(number, bytes: Sample.bytes(100)))
     }
     #expect(await tier.quiet())
+  }
+
+  @Test func `the folder is tagged, so that backups leave it out`() async throws {
+    let path = "\(cache)/CACHEDIR.TAG"
+    _ = try open()
+    let start = "Signature: 8a477f597d28d172789f06886806bc55\n"
+    #expect(try String(contentsOfFile: path, encoding: .utf8).hasPrefix(start))
   }
 
   @Test func `after a clear every entry is a miss, its file is removed, and new entries stay`()

@@ -108,6 +108,16 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    ("<!DOCTYPE html><title>\n Under  repair </title>", "an HTML page, 'Under repair'"),
+    ("  <HTML><head><Title lang=en>502</TITLE>", "an HTML page, '502'"),
+    ("<html><p>no title</p></html>", "an HTML page"), ("<html><title", "an HTML page"),
+    ("a,b", "3 bytes starting 61 2c 62"),
+  ])
+  func `the detail says what was sent in place of an image`(text: String, detail: String) {
+    #expect(Made.error(Array(text.utf8)) == .unsupportedFormat(detail: detail))
+  }
+
   @Test func `a disabled format is refused like an unknown one`() throws {
     // given
     let tiff = try TestImages.tiff(width: 8, height: 8)

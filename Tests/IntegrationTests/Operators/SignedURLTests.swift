@@ -146,17 +146,23 @@ import Testing
       ["--server.address", "0.0.0.0", "--signing.keys", "k:0123456789abcdef0123456789abcdef"], true
     ),
   ])
-  func `a start warns if everyone may load everything`(options: [String], warns: Bool) throws {
+  func `a start warns if everyone may load everything, or read the figures`(
+    options: [String], warns: Bool
+  ) throws {
     let warning =
       "every client may load images of all hosts: set signing.mode or download.allow_hosts"
+    let figures = "every client may read /stats and /metrics: set server.operator_address"
+    let showsFigures = options.contains("0.0.0.0")
     let pictor = try PictorProcess(in: folder, options)
     #expect(pictor.log.contains(warning) == warns)
+    #expect(pictor.log.contains(figures) == showsFigures)
     #expect(try pictor.end() == 0)
     let check = try PictorProcess(
       in: folder, options + ["--check-config", "--disk.path", folder.path + "/cache"],
       isServer: false)
     #expect(try check.end(0) == 0)
     #expect(check.log.contains("warning: " + warning) == warns)
+    #expect(check.log.contains("warning: " + figures) == showsFigures)
   }
 
   @Test(arguments: ["options", "required"])

@@ -245,7 +245,7 @@ import Testing
 
   @Test func `unknown, repeated and missing parameters are refused by name`() {
     #expect(error("url=https://h/a&breadth=3") == .unknownParameter("breadth"))
-    #expect(error("url=https://h/a&W=3") == .unknownParameter("W"))
+    #expect(error("url=https://h/a&W=3") == .unknownParameter("W", hint: "; did you mean w?"))
     #expect(error("url=https://h/a&%zz=3") == .unknownParameter("%zz"))
     #expect(error("url=https://h/a&=3") == .unknownParameter(""))
     #expect(error("w=3") == .missingParameter("url"))
@@ -257,6 +257,26 @@ import Testing
       error("url=https://h/a&url=https://h/b")
         == .invalidParameter(
           name: "url", value: "https://h/b", allowed: "it may be given only once"))
+  }
+
+  @Test(arguments: [
+    ("size=3", "; did you mean w or h?"), ("FM=webp", "; did you mean format?"),
+    ("src=a", "; did you mean url?"), ("qualty=3", "; did you mean quality?"),
+    ("amp;w=3", "; '&amp;' is '&' escaped for HTML, and a URL has '&'"), ("zzzz=1", ""),
+  ])
+  func `an unknown parameter comes with what the client probably meant`(query: String, end: String)
+  {
+    let message = error("url=https://h/a&" + query)?.message ?? ""
+    #expect(message.hasPrefix("unknown parameter '") && message.hasSuffix("'" + end), "\(message)")
+  }
+
+  @Test(arguments: [
+    ("format=WEBP", "did you mean webp?"), ("enlarge=true", "did you mean 1?"),
+    ("strip=no", "did you mean 0?"), ("fit=covr", "did you mean cover?"),
+  ])
+  func `a value of the wrong spelling comes with the nearest one`(query: String, end: String) {
+    let message = error("url=https://h/a&" + query)?.message ?? ""
+    #expect(message.hasSuffix("; " + end), "\(message)")
   }
 
   @Test func `an invalid url is refused and truncated in the message`() {

@@ -13,6 +13,7 @@ import Synchronization
 /// - `tmp`: files being written.
 /// - `lock`: the lock file.
 /// - `purges`: the purge journal, if purges are unfinished.
+/// - `CACHEDIR.TAG`: tells backups to leave the folder out (https://bford.info/cachedir).
 ///
 /// There are 4,096 folders of each kind, so a million entries are about 250 in each. Empty folders
 /// are removed. Files are addressed by path, not by folder descriptor, so a recreated folder is
@@ -66,6 +67,7 @@ final class DiskFolder: Sendable {
       throw error.code == EWOULDBLOCK
         ? .inUse(path: path) : .unusable(path: path, reason: error.description)
     }
+    Self.tag(path)
     // An existing folder may still be read-only.
     if access("\(path)/tmp", W_OK | X_OK) != 0 {
       throw .unusable(path: path, reason: errnoText())
@@ -74,7 +76,8 @@ final class DiskFolder: Sendable {
     blockSize = statvfs(path, &system) == 0 ? max(Int(system.f_frsize), 4_096) : 4_096
     folderCost = Self.blocks(of: "\(path)/tmp") * 512
     opened = Lock(Place(path))
-    let fixed = Self.fixedFolders.map { "\(path)/\($0)" } + [path, "\(path)/lock"]
+    let fixed =
+      Self.fixedFolders.map { "\(path)/\($0)" } + [path, "\(path)/lock", "\(path)/CACHEDIR.TAG"]
     baseCost = fixed.reduce(0) { $0 + Self.blocks(of: $1) * 512 }
   }
 
@@ -278,6 +281,16 @@ final class DiskFolder: Sendable {
       usleep(lockPause)
     }
     return descriptor
+  }
+
+  /// Writes the tag if it is missing. Without room for it, the cache works as well.
+  private static func tag(_ path: String) {
+    let descriptor = open(
+      "\(path)/CACHEDIR.TAG", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { return }
+    defer { close(descriptor) }
+    let text = "Signature: 8a477f597d28d172789f06886806bc55\n# The disk tier of Pictor.\n"
+    _ = text.withCString { write(descriptor, $0, strlen($0)) }
   }
 
   /// Returns the kind of object in place of the lock file; `nil` if it is a file or absent.

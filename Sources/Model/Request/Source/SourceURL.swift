@@ -99,6 +99,11 @@ public struct SourceURL: Hashable, Sendable {
       else {
         throw refuse("a local URL is local:///path")
       }
+      if let query = parts.percentEncodedQuery {
+        throw refuse(
+          "a local URL has no query, so '?\(query.prefix(64))' is part of nothing; parameters follow "
+            + "it after '&', and a '?' in the name of a file is %3F")
+      }
       host = ""
       port = 0
       self.path = path

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import Configuring
+@testable import Platform
 
 @Suite(.onOwnThreads) struct NearestNamesTests {
   private let names = [

@@ -1,7 +1,7 @@
 // NearestNames: suggests existing names for mistyped ones.
 
-/// Suggestions for mistyped names of keys, options and commands.
-enum NearestNames {
+/// Suggestions for mistyped names of keys, options, commands and parameters.
+public enum NearestNames {
   /// The maximum number of suggestions.
   private static let maximumCount = 5
   /// The maximum length of a name with suggestions, in bytes. A comparison takes the product of two lengths.
@@ -14,7 +14,7 @@ enum NearestNames {
   /// - the same end: `port` for `server.port`
   /// - the same beginning: `log` for `log.level`
   /// - a few different letters
-  static func of(_ given: String, among names: [String]) -> [String] {
+  public static func of(_ given: String, among names: [String]) -> [String] {
     guard given.utf8.count <= longest else { return [] }
     let wanted = words(given)
     guard !wanted.isEmpty else { return [] }
@@ -36,7 +36,7 @@ enum NearestNames {
   }
 
   /// Returns `; did you mean a, b or c?`, or an empty text without names.
-  static func question(_ names: [String]) -> String {
+  public static func question(_ names: [String]) -> String {
     guard let last = names.last else { return "" }
     let others = names.dropLast().joined(separator: ", ")
     return "; did you mean \(others.isEmpty ? "" : others + " or ")\(last)?"
