@@ -123,7 +123,7 @@ public enum ImageError: Error, Hashable, Sendable {
   indirect case ofVariant(ImageError)
   /// A negatively cached failure (SDWebImage's failed URLs).
   ///
-  /// - `seconds`: how long the failure stays cached.
+  /// - `seconds`: how long other caches may keep the failure.
   /// - `clientSeconds`: the lifetime in private caches, if it differs.
   /// - `isRepeated`: whether the failure comes from the cache, without a new attempt.
   indirect case remembered(

@@ -42,6 +42,13 @@ public struct FailurePolicy: Sendable {
   }
 }
 
+extension ImageError {
+  /// Whether the same URL may bring an image soon: an origin that is being repaired sends a page in its place.
+  fileprivate var mayHeal: Bool {
+    if case .sourceNotFound = cause { false } else { true }
+  }
+}
+
 /// The negative cache. A pure state machine: the caller passes the time.
 struct FailedURLs {
   private struct Entry {
@@ -50,14 +57,21 @@ struct FailedURLs {
     /// The freshness of the origin's error response.
     let originFreshness: Freshness?
 
+    /// Returns the error for clients. Their caches, and those in between, keep a failure that may heal for a minute at
+    /// most, unless the origin says otherwise: no purge reaches them.
     func told(isRepeated: Bool, now: UnixTime) -> ImageError {
-      let seconds = until.seconds - now.seconds
+      let isStated = originFreshness?.isStated == true
+      let limit = error.mayHeal && !isStated ? FailedURLs.longestTold : .max
+      let seconds = min(until.seconds - now.seconds, limit)
       let forClients = originFreshness?.bounding(clientFailure: seconds, at: now) ?? seconds
       return .remembered(
         error, seconds: seconds, clientSeconds: forClients == seconds ? nil : forClients,
         isRepeated: isRepeated)
     }
   }
+
+  /// How long other caches may keep a failure that may heal, in seconds.
+  private static let longestTold = 60
 
   private let policy: FailurePolicy
   private var entries: BoundedTable<CacheKey, Entry>
@@ -91,6 +105,8 @@ struct FailedURLs {
   mutating func add(
     _ key: CacheKey, after error: ImageError, originFreshness: Freshness? = nil, now: UnixTime
   ) -> (error: ImageError, isNew: Bool) {
+    // To look for a file costs as little as to remember that it is missing.
+    if key.isLocal, case .sourceNotFound = error { return (error, false) }
     let configured = policy.lifetime(of: error)
     let lifetime = originFreshness?.bounding(failure: configured, at: now) ?? configured
     guard lifetime > 0, policy.limit > 0 else { return (error, false) }

@@ -22,8 +22,8 @@ final class ClientShares: Sendable {
   /// Counts a request of a client.
   ///
   /// - Throws: `rateLimited`.
-  func count(_ address: IPAddress?, at now: Int) throws(ImageError) {
-    guard let client = clients.network(of: address) else { return }
+  func count(_ client: NamedClient, at now: Int) throws(ImageError) {
+    guard let client = clients.network(of: client) else { return }
     try refuse(accounts.withLock { $0.count(client, at: now) })
   }
 
@@ -31,8 +31,8 @@ final class ClientShares: Sendable {
   /// limits.
   ///
   /// - Throws: `rateLimited`.
-  func begin(_ address: IPAddress?, at now: Int) throws(ImageError) -> ClientShare? {
-    guard let client = clients.network(of: address) else { return nil }
+  func begin(_ client: NamedClient, at now: Int) throws(ImageError) -> ClientShare? {
+    guard let client = clients.network(of: client) else { return nil }
     try refuse(accounts.withLock { $0.begin(client, at: now) })
     return ClientShare(network: client, shares: self)
   }
@@ -67,11 +67,11 @@ struct ClientShare: ImagingAccount {
 }
 
 extension RequestHandler {
-  /// Returns the address of the client, which may be behind trusted proxies. Reads the header only if it is.
-  func address(of client: Connection, on connection: OpaquePointer) -> IPAddress? {
+  /// Returns the client, which may be behind trusted proxies. Reads the header only if it is.
+  func named(_ client: Connection, on connection: OpaquePointer) -> NamedClient {
     let peer = client.peer?.unmapped
-    guard configuration.trustedProxies.trusts(peer) else { return peer }
-    return address(of: client, LoggedHeader(on: connection))
+    guard configuration.trustedProxies.trusts(peer) else { return NamedClient(address: peer) }
+    return named(client, LoggedHeader(on: connection))
   }
 
   /// Returns why a request of the client is refused; `nil` if it may be answered. Operators are not counted: their
@@ -81,7 +81,7 @@ extension RequestHandler {
     let endpoint = client.target?.endpoint
     guard endpoint?.access != .operators, endpoint?.isRoutine != true else { return nil }
     do throws(ImageError) {
-      try shares.count(address(of: client, on: connection), at: Clock.coarseMilliseconds())
+      try shares.count(named(client, on: connection), at: Clock.coarseMilliseconds())
       return nil
     } catch {
       return error

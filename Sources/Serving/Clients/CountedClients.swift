@@ -31,7 +31,14 @@ struct CountedClients: Sendable {
   /// Whether clients of the machine itself have a share; for tests.
   var includesLoopback = false
 
-  /// Returns the network that a client's share belongs to; `nil` for a client without one.
+  /// Returns the network that a client's share belongs to; `nil` for a client without one. All disputed clients of a
+  /// proxy have one share, that of its address, so that no client gets out of its limits by a field of its own.
+  func network(of client: NamedClient) -> IPAddress? {
+    client.isDisputed
+      ? (client.address ?? .v4(0)).clientNetwork : network(of: client.address)
+  }
+
+  /// Does the same for an address that no proxy has named.
   func network(of address: IPAddress?) -> IPAddress? {
     guard let address = address?.unmapped, !proxies.trusts(address),
       includesLoopback || !address.isLoopback

@@ -82,7 +82,8 @@ struct ImageEndpoint: Endpoint {
     RequestCacheControl(on: context.connection).apply(to: &request.options, rights: target.rights)
     request.options.trail = trail
     request.options.trace = context.trace
-    context.handler.supersededRequests.supersede(by: context.connection)
+    context.handler.supersededRequests.supersede(
+      by: context.handler.operation(of: context.client, on: context.connection))
     request = context.adapted(request, of: target)
     if let forwarding = target.forwarding {
       request = forwarding.apply(to: request, on: context.connection)

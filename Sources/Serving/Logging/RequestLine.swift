@@ -113,15 +113,15 @@ extension RequestHandler {
   ) -> CombinedLine {
     let header = LoggedHeader(on: connection)
     return CombinedLine(
-      client: address(of: client, header)?.description, user: client.operatorName,
+      client: named(client, header).address?.description, user: client.operatorName,
       method: displayable(line.method),
       target: String(decoding: client.target?.raw ?? [], as: UTF8.self),
       version: client.isHTTP11 ? "HTTP/1.1" : "HTTP/1.0", status: line.status, bytes: line.bytes,
       referer: header.referer, userAgent: header.userAgent)
   }
 
-  /// Returns the address of the client, which may be behind trusted proxies; `nil` for a peer of a unix socket.
-  func address(of client: Connection, _ header: LoggedHeader) -> IPAddress? {
+  /// Returns the client, which may be behind trusted proxies.
+  func named(_ client: Connection, _ header: LoggedHeader) -> NamedClient {
     configuration.trustedProxies.client(
       of: client.peer, forwardedFor: header.forwardedFor, forwarded: header.forwarded)
   }
@@ -140,7 +140,7 @@ extension RequestHandler {
       "cache": .string(ifPresent: line.cacheStatus), "error": .string(ifPresent: line.error?.code),
       "fallback": .string(ifPresent: line.fallback),
       "detail": .string(ifPresent: line.error.map { $0.logDetail ?? $0.message }),
-      "client": .client(address(of: client, header)),
+      "client": .client(named(client, header).address),
       "operator": .string(ifPresent: client.operatorName),
       "user_agent": .string(ifPresent: header.userAgent),
       "request_id": .string(client.requestID.description),

@@ -4,6 +4,15 @@ import Glibc
 import Model
 import Platform
 
+/// A client as the proxies in front of it name it.
+struct NamedClient: Equatable {
+  /// The client's address; that of the nearest proxy if no proxy names a readable one; `nil` for a unix socket.
+  let address: IPAddress?
+  /// Whether `X-Forwarded-For` and `Forwarded` name different clients, so that the client may have written one of them.
+  /// The address is then the proxy's.
+  var isDisputed = false
+}
+
 /// The proxies that are trusted to name their clients, and the field in which they do.
 ///
 /// Each proxy appends the address of its own client. Read from the right, the first address that is not a trusted
@@ -25,7 +34,7 @@ public struct TrustedProxies: Sendable {
   /// Trusts no proxy.
   public init() {}
 
-  /// Returns the client's address.
+  /// Returns the client, by its address.
   ///
   /// If a trusted proxy names no readable address (`unknown`, an obfuscated name, nothing), the result is the proxy's
   /// own address, and everything in front of it is ignored.
@@ -36,9 +45,9 @@ public struct TrustedProxies: Sendable {
   ///   - forwarded: the lines of `Forwarded`, in order.
   func client(
     of peer: IPAddress?, forwardedFor: [[UInt8]], forwarded: [[UInt8]]
-  ) -> IPAddress? {
+  ) -> NamedClient {
     let peer = peer?.unmapped
-    guard trusts(peer) else { return peer }
+    guard trusts(peer) else { return NamedClient(address: peer) }
     let byForwardedFor = {
       walk(from: peer, through: forwardedFor, hasQuotes: false, read: Self.listedAddress)
     }
@@ -46,13 +55,14 @@ public struct TrustedProxies: Sendable {
       walk(from: peer, through: forwarded, hasQuotes: true, read: Self.forwardedAddress)
     }
     switch field {
-    case .xForwardedFor: return byForwardedFor()
-    case .forwarded: return byForwarded()
+    case .xForwardedFor: return NamedClient(address: byForwardedFor())
+    case .forwarded: return NamedClient(address: byForwarded())
     case .auto:
-      if forwarded.isEmpty { return byForwardedFor() }
-      if forwardedFor.isEmpty { return byForwarded() }
+      if forwarded.isEmpty { return NamedClient(address: byForwardedFor()) }
+      if forwardedFor.isEmpty { return NamedClient(address: byForwarded()) }
       let client = byForwardedFor()
-      return client == byForwarded() ? client : peer
+      return client == byForwarded()
+        ? NamedClient(address: client) : NamedClient(address: peer, isDisputed: true)
     }
   }
 

@@ -49,7 +49,7 @@ extension RequestContext {
     let field = RequestHandler.field("Authorization", on: connection).map {
       UnsafeRawBufferPointer(start: $0, count: strlen($0))
     }
-    let address = handler.address(of: client, LoggedHeader(on: connection))
+    let address = handler.named(client, LoggedHeader(on: connection)).address
     let verdict = handler.gate.verdict(on: field, from: address, at: Clock.coarseMilliseconds())
     switch verdict {
     case .known, .missing: break

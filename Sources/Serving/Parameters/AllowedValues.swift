@@ -48,7 +48,7 @@ struct AllowedValues: Sendable {
       default: return []
       }
     }
-    return NearestNames.of(value, among: names)
+    return names.count > 1 ? NearestNames.of(value, among: names) : []
   }
 
   /// `0` and `1`.

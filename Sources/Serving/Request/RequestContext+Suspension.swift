@@ -38,7 +38,7 @@ extension RequestContext {
     let isKnown = client.isMonitored
     client.isMonitored = true
     if monitor.add(request, isKnown: isKnown) {
-      handler.supersededRequests.begin(request, on: connection)
+      handler.supersededRequests.begin(request, as: handler.operation(of: client, on: connection))
       request.start(work, joining: joining)
     } else {
       request.interrupt(.failure(.draining))
@@ -53,7 +53,7 @@ extension RequestContext {
   private func share(for admission: Admission) throws(ImageError) -> ClientShare? {
     guard admission == .limited else { return nil }
     return try handler.shares.begin(
-      handler.address(of: client, on: connection), at: Clock.coarseMilliseconds())
+      handler.named(client, on: connection), at: Clock.coarseMilliseconds())
   }
 
   /// Responds to a request whose connection was resumed.

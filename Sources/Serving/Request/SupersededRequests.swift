@@ -10,21 +10,22 @@ import Synchronization
 /// SetImageOperationKey). When a fast scrolling list requests the next image for a row, the row's
 /// previous request is superseded.
 ///
-/// A client is identified by its address without the port, because it may use several connections.
-/// All clients behind a proxy share an address, so their keys must be unique.
+/// A client is identified by its address, which trusted proxies name: it may use several connections. Clients behind a
+/// proxy that is not trusted share an address, so their keys must be unique.
 final class SupersededRequests: Sendable {
-  private struct Name: Hashable {
-    let client: [UInt8]
-    let key: String
+  /// What a later request of the same client replaces.
+  struct Operation: Hashable {
+    fileprivate let client: IPAddress
+    fileprivate let key: String
   }
 
   private struct Table {
-    var running: [Name: any Suspended] = [:]
-    var names: [UInt64: Name] = [:]
+    var running: [Operation: any Suspended] = [:]
+    var names: [UInt64: Operation] = [:]
   }
 
   /// Maximum length of a key, in bytes; requests with longer keys are not tracked.
-  private static let longestKey = 128
+  fileprivate static let longestKey = 128
 
   private let table = Lock(Table())
   /// The number of running requests with a key. Read by each hit before it looks for the field.
@@ -37,8 +38,8 @@ final class SupersededRequests: Sendable {
   }
 
   /// Ends the running request with the same key. Called before the new request is answered.
-  func supersede(by connection: OpaquePointer) {
-    guard count.load(ordering: .relaxed) > 0, let name = name(of: connection) else { return }
+  func supersede(by operation: @autoclosure () -> Operation?) {
+    guard count.load(ordering: .relaxed) > 0, let name = operation() else { return }
     let older = table.withLock { table in
       let older = table.running.removeValue(forKey: name)
       if let older { table.names[older.number] = nil }
@@ -50,8 +51,8 @@ final class SupersededRequests: Sendable {
 
   /// Registers a suspended request, and ends one with the same key that began in the meantime. The
   /// request may be resumed from here on, so it must already be suspended and watched.
-  func begin(_ request: SuspendedRequest, on connection: OpaquePointer) {
-    guard let name = name(of: connection) else { return }
+  func begin(_ request: SuspendedRequest, as operation: Operation?) {
+    guard let name = operation else { return }
     let older = table.withLock { table in
       let older = table.running.updateValue(request, forKey: name)
       if let older { table.names[older.number] = nil }
@@ -65,9 +66,9 @@ final class SupersededRequests: Sendable {
   /// Replaces a suspended request with the stream that answers it. Returns `false` if the request
   /// was superseded after its work ended.
   func replace(
-    _ request: SuspendedRequest, with stream: BodyStream, on connection: OpaquePointer
+    _ request: SuspendedRequest, with stream: BodyStream, as operation: Operation?
   ) -> Bool {
-    guard name(of: connection) != nil else { return true }
+    guard operation != nil else { return true }
     return table.withLock { table in
       guard let name = table.names.removeValue(forKey: request.number) else { return false }
       table.names[stream.number] = name
@@ -84,22 +85,21 @@ final class SupersededRequests: Sendable {
       count.store(table.running.count, ordering: .relaxed)
     }
   }
+}
 
-  private func name(of connection: OpaquePointer) -> Name? {
-    guard
-      let value = RequestHandler.field("X-Operation-Key", on: connection),
-      strlen(value) <= Self.longestKey, let address = pictor_mhd_client_address(connection)
+extension RequestHandler {
+  /// Returns the operation of a request with a key; `nil` without one, and for a client that only shares a proxy's
+  /// address with others.
+  func operation(
+    of client: Connection, on connection: OpaquePointer
+  ) -> SupersededRequests.Operation? {
+    guard let key = Self.field("X-Operation-Key", on: connection),
+      strlen(key) <= SupersededRequests.longestKey
     else { return nil }
-    return Name(client: Self.bytes(of: address), key: String(cString: value))
-  }
-
-  private static func bytes(of address: UnsafePointer<sockaddr>) -> [UInt8] {
-    let raw = UnsafeRawPointer(address)
-    let isIPv6 = address.pointee.sa_family == sa_family_t(AF_INET6)
-    let offset =
-      isIPv6
-      ? MemoryLayout<sockaddr_in6>.offset(of: \.sin6_addr)
-      : MemoryLayout<sockaddr_in>.offset(of: \.sin_addr)
-    return Array(UnsafeRawBufferPointer(start: raw + (offset ?? 0), count: isIPv6 ? 16 : 4))
+    let client = named(client, on: connection)
+    guard !client.isDisputed, let address = client.address,
+      !configuration.trustedProxies.trusts(address)
+    else { return nil }
+    return SupersededRequests.Operation(client: address, key: String(cString: key))
   }
 }

@@ -30,7 +30,8 @@ extension RequestContext {
     let stream = BodyStream(
       body, on: connection, of: client, handler: handler,
       maximumWait: configuration.requestTimeout.wholeMilliseconds)
-    guard handler.supersededRequests.replace(suspended, with: stream, on: connection) else {
+    let operation = handler.operation(of: client, on: connection)
+    guard handler.supersededRequests.replace(suspended, with: stream, as: operation) else {
       body.ended()
       return refuse(.superseded)
     }

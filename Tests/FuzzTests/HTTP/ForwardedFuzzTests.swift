@@ -62,7 +62,7 @@ import Testing
         // A line without commas is one element.
         let line = text.replacing(",", with: "")
         let client =
-          proxies.client(of: peer, forwardedFor: [], forwarded: [Array(line.utf8)]) ?? peer
+          proxies.client(of: peer, forwardedFor: [], forwarded: [Array(line.utf8)]).address ?? peer
         guard client != peer else { return }
         named += 1
         try hold(Self.isElement(line), "\(line) names \(client)")
@@ -82,7 +82,7 @@ import Testing
         for element in ["for=198.51.100.1", "proto=http;for=\"198.51.100.1:1\";host=\"a\\\"b,c\""] {
           for lines in [["\(text), \(element)"], [text, element], [text, " , \(element) ,"]] {
             let lines = lines.map { Array($0.utf8) }
-            let client = proxies.client(of: peer, forwardedFor: [], forwarded: lines) ?? peer
+            let client = proxies.client(of: peer, forwardedFor: [], forwarded: lines).address ?? peer
             try hold(client == own, "\(text) with \(element) names \(client)")
           }
         }

@@ -23,7 +23,9 @@ struct FailedURLsTests {
   ) {
     var failed = FailedURLs(policy: FailurePolicy())
     let (told, isNew) = failed.add(key, after: error, now: time(0))
-    #expect(told == .remembered(error, seconds: seconds, isRepeated: false) && isNew)
+    // A missing image is told for as long as it is remembered, what may heal for a minute.
+    let forClients = error.status == 404 ? seconds : 60
+    #expect(told == .remembered(error, seconds: forClients, isRepeated: false) && isNew)
     #expect(failed.add(key, after: told, now: time(0)) == (told, false))
     #expect(
       failed.failure(of: key, now: time(seconds - 1))
@@ -44,6 +46,28 @@ struct FailedURLsTests {
     var failed = FailedURLs(policy: policy)
     #expect(failed.add(key, after: error, now: time(0)) == (error, false))
     #expect(failed.count == 0)
+  }
+
+  @Test func `a failure whose lifetime the origin states is told for that time`() {
+    var failed = FailedURLs(policy: FailurePolicy())
+    let error = ImageError.unsupportedFormat(detail: "?")
+    let stated = Freshness(receivedAt: time(0), lifetime: 900)
+    let told = failed.add(key, after: error, originFreshness: stated, now: time(0)).error
+    #expect(told == .remembered(error, seconds: 900, isRepeated: false))
+    let assumed = Freshness(receivedAt: time(0), lifetime: 900, isStated: false)
+    let other = CacheKey(text: "http://a/2.jpg")
+    #expect(
+      failed.add(other, after: error, originFreshness: assumed, now: time(0)).error
+        == .remembered(error, seconds: 60, isRepeated: false))
+    #expect(failed.failure(of: other, now: time(3_599)) != nil)
+  }
+
+  @Test func `a missing local file is looked at again at once`() {
+    var failed = FailedURLs(policy: FailurePolicy())
+    let file = CacheKey(text: "local:///a.jpg")
+    let missing = ImageError.sourceNotFound(status: 404)
+    #expect(failed.add(file, after: missing, now: time(0)) == (missing, false))
+    #expect(failed.failure(of: file, now: time(0)) == nil)
   }
 
   @Test func `the first failure of a URL is the one reported`() {

@@ -133,6 +133,26 @@ import Testing
     }
   }
 
+  @Test func `a client whose two fields disagree is limited as others like it are`() async throws {
+    let provider = TestProvider { request throws(ImageError) in
+      makeDelivery(makeVariant(request.key, body: [1]))
+    }
+    try await withProxiedServer(provider, configure: { $0.requestsPerSecond = 1 }) { server in
+      let client = try HTTPClient(port: server.port)
+      // Given a client that adds a field of its own, each time another one
+      let statuses = try (1...11).map { number in
+        try client.get(
+          imageTarget,
+          headers: ["X-Forwarded-For": "198.51.100.7", "Forwarded": "for=6.6.6.\(number)"]
+        ).status
+      }
+      // Then it has the limits of one client, though its proxy has none
+      #expect(statuses == Array(repeating: 200, count: 10) + [429])
+      #expect(try client.get(imageTarget, headers: modest).status == 200)
+      #expect(try client.get(imageTarget).status == 200)
+    }
+  }
+
   @Test func `work that ends after its client has left is charged, too`() async throws {
     let gate = Gate()
     let provider = TestProvider { _ throws(ImageError) in

@@ -22,13 +22,17 @@ import Testing
     address: String, network: String
   ) throws {
     let address = try #require(IPAddress(address))
-    #expect(clients.network(of: address)?.description == network)
+    #expect(clients.network(of: NamedClient(address: address))?.description == network)
   }
 
   @Test(arguments: ["10.1.2.3", "::ffff:10.1.2.3", "fd12::1", "127.0.0.1", "127.9.9.9", "::1"])
   func `trusted proxies and the machine itself have no share`(address: String) throws {
     let address = try #require(IPAddress(address))
-    #expect(clients.network(of: address) == nil)
-    #expect(clients.network(of: nil) == nil)
+    #expect(clients.network(of: NamedClient(address: address)) == nil)
+    #expect(clients.network(of: NamedClient(address: nil)) == nil)
+    // But disputed clients of a proxy have one in common
+    let disputed = NamedClient(address: address, isDisputed: true)
+    #expect(clients.network(of: disputed) == address.clientNetwork)
+    #expect(clients.network(of: NamedClient(address: nil, isDisputed: true)) != nil)
   }
 }

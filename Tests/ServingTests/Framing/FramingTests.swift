@@ -46,7 +46,7 @@ import Testing
         + "GET / HTTP/1.1\r\nHost: t\r\n\r\n", 2
     ),
     (
-      "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: Chunked \r\n\r\n"
+      "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: Chunked\r\n\r\n"
         + "a;x=\"y z\"\r\n0123456789\r\nA\r\n0123456789\r\n000;q\r\nT: u\r\nV:\r\n\r\n"
         + "GET / HTTP/1.1\r\nHost: t\r\n\r\n", 2
     ),

@@ -35,6 +35,8 @@ struct WrongRequest: CustomTestStringConvertible {
     WrongRequest("a list of lengths", text: post("Content-Length: 3, 3\r\n", body: "abc")),
     WrongRequest("a length with a plus", text: post("Content-Length: +5\r\n", body: "abcde")),
     WrongRequest("a negative length", text: post("Content-Length: -1\r\n")),
+    WrongRequest("a blank behind a length", text: post("Content-Length: 4 \r\n", body: "abcd")),
+    WrongRequest("a tab behind a length", text: post("content-length:4\t\r\n", body: "abcd")),
     WrongRequest("an empty length", text: post("Content-Length: \r\n")),
     WrongRequest("a hexadecimal length", text: post("Content-Length: 0x5\r\n", body: "abcde")),
     WrongRequest("a length with a fraction", text: post("Content-Length: 5.0\r\n", body: "abcde")),
@@ -50,6 +52,12 @@ struct WrongRequest: CustomTestStringConvertible {
     WrongRequest(
       "a length beside a coding",
       text: post("transfer-encoding: chunked\r\nCONTENT-LENGTH: 5\r\n", body: "0\r\n\r\n")),
+    WrongRequest(
+      "a blank behind a coding",
+      text: post("Transfer-Encoding: chunked \r\n", body: "0\r\n\r\n")),
+    WrongRequest(
+      "a tab behind a coding",
+      text: post("Transfer-Encoding: chunked \t\r\n", body: "0\r\n\r\n")),
     WrongRequest("the identity coding", text: post("Transfer-Encoding: identity\r\n")),
     WrongRequest("an unknown coding", text: post("Transfer-Encoding: gzip\r\n")),
     WrongRequest(

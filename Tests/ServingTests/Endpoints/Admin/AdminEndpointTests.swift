@@ -1,6 +1,7 @@
 // AdminEndpointTests: tests of the admin endpoints, operation keys and negatively cached failures.
 
 import Model
+import Platform
 import Telemetry
 import TestSupport
 import Testing
@@ -174,6 +175,35 @@ import Testing
         HTTPClient.text("GET", target: imageTarget, headers: ["X-Operation-Key": long]))
       try await eventually { server.figures.active == 4 }
       #expect(work.cancelled.value == 0)
+    }
+  }
+
+  @Test(arguments: [
+    ("198.51.100.7", "198.51.100.7", true), ("198.51.100.7", "198.51.100.8", false),
+    ("unknown", "unknown", false),
+  ])
+  func `behind a proxy, only the same client replaces a request`(
+    older: String, newer: String, isReplaced: Bool
+  ) async throws {
+    let work = CancellableProvider()
+    let proxy = try #require(CIDR("127.0.0.0/8"))
+    try await withServer(work.provider, configure: { $0.trustedProxies.networks = [proxy] }) {
+      server in
+      let clients = try [older, newer].enumerated().map { index, address in
+        let client = try HTTPClient(port: server.port)
+        try client.send(
+          HTTPClient.text(
+            "GET", target: imageTarget + "&w=\(index + 1)",
+            headers: ["X-Operation-Key": "row 7", "X-Forwarded-For": address]))
+        return client
+      }
+      if isReplaced {
+        #expect(try clients[0].readAnswer().status == 409)
+      } else {
+        try await eventually { server.figures.active == 2 }
+        #expect(work.cancelled.value == 0)
+      }
+      withExtendedLifetime(clients) {}
     }
   }
 
