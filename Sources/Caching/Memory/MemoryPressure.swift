@@ -6,6 +6,8 @@
 struct PressureSample: Hashable, Sendable {
   /// Unreclaimable bytes in use ÷ the limit, of the fullest control group with a limit.
   var share: Double?
+  /// Bytes that are free or can be reclaimed, in the group with the lowest limit or, without a limit, in the machine.
+  var free: Int?
   /// How often the groups with a limit have reached it, since they exist (`high` and `max` of
   /// `memory.events`), by counter. Page cache alone can cause such events.
   var limitEvents: [String: Int] = [:]
@@ -54,7 +56,7 @@ struct MemoryPressure: Sendable {
   /// a low share they may wait for the page cache of a large folder. A smaller tier does not shorten
   /// that.
   static let someStallBound = 0.1
-  /// All tasks stalled for this share of the time means pressure, even with a low memory share.
+  /// All tasks stalled for this share of the time means pressure, even with a low memory share, unless memory is ample.
   /// systemd-oomd kills at 0.6.
   static let allStallBound = 0.4
   /// The minimum time between two downward steps of an episode, unless pressure is acute. Half of
@@ -63,6 +65,8 @@ struct MemoryPressure: Sendable {
   /// The time of calm before each raise of the limit. Each relapse doubles it, up to
   /// `maximumRecoveryTime`; any other episode resets it.
   static let recoveryTime = Duration.seconds(10)
+  /// The same while memory is ample.
+  static let ampleRecoveryTime = Duration.seconds(1)
   /// The maximum time of calm before each raise of the limit.
   static let maximumRecoveryTime = Duration.seconds(160)
   /// An episode that starts within this time of a raise is a relapse: the raise probably caused it.
@@ -109,7 +113,7 @@ struct MemoryPressure: Sendable {
     case .calm:
       pressedSince = nil
       calmSince = calmSince ?? now
-      recover(at: now)
+      recover(at: now, after: isAmple(sample) ? Self.ampleRecoveryTime : recoveryTime)
     case .unclear:
       pressedSince = nil
       calmSince = nil
@@ -126,7 +130,8 @@ struct MemoryPressure: Sendable {
   ///   some tasks make it acute.
   /// - A share near the threshold is pressure only with stalls or out-of-memory events. Limit events
   ///   do not count: in a group that is full of page cache they occur all the time.
-  /// - Stalls of all tasks are pressure at any share.
+  /// - Stalls of all tasks are pressure at any share, unless memory is ample: then the machine was stopped for another
+  ///   reason, such as a slow disk or a snapshot of a virtual machine.
   private mutating func judge(_ sample: PressureSample) -> Judgement {
     let ranOut = outOfMemoryEvents.take(sample.outOfMemoryEvents)
     let hitLimit = limitEvents.take(sample.limitEvents)
@@ -135,8 +140,13 @@ struct MemoryPressure: Sendable {
     if share >= threshold { return ranOut || hitLimit || someStalled ? .acute : .pressure }
     let isNear = share >= threshold * Self.calmShare
     if isNear && (ranOut || someStalled) { return .pressure }
-    if (sample.allStalled ?? 0) >= Self.allStallBound { return .pressure }
+    if !isAmple(sample), (sample.allStalled ?? 0) >= Self.allStallBound { return .pressure }
     return isNear ? .unclear : .calm
+  }
+
+  /// Whether twice the whole tier is free, so that evicting it helps no one.
+  private func isAmple(_ sample: PressureSample) -> Bool {
+    sample.free.map { $0 / 2 >= whole } ?? false
   }
 
   private mutating func lower(at now: ContinuousClock.Instant, isAcute: Bool) {
@@ -156,8 +166,8 @@ struct MemoryPressure: Sendable {
     loweredAt = now
   }
 
-  private mutating func recover(at now: ContinuousClock.Instant) {
-    guard step > 0, let calmSince, now - calmSince >= recoveryTime else { return }
+  private mutating func recover(at now: ContinuousClock.Instant, after time: Duration) {
+    guard step > 0, let calmSince, now - calmSince >= time else { return }
     step -= 1
     isActive = false
     raisedAt = now

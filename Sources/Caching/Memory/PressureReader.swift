@@ -47,6 +47,7 @@ struct PressureReader: Sendable {
   /// The file with the stalls of the group, or of the machine.
   let stalls: String?
   private let names: Names
+  private let root: String
 
   /// Finds the control groups.
   ///
@@ -54,6 +55,7 @@ struct PressureReader: Sendable {
   /// - Throws: if there is neither a group nor a file of stalls: an old kernel, or no /proc.
   init(root: String = "/") throws(PressureUnreadable) {
     let root = root == "/" ? "" : root
+    self.root = root
     let unified = ControlGroups.folders(in: .unified, root: root)
     let memory = ControlGroups.folders(in: .memory, root: root)
     let isVersion1 =
@@ -91,17 +93,28 @@ struct PressureReader: Sendable {
         let inactive = kinds[names.inactiveFiles[...]]
       else { continue }
       let reclaimable = active + inactive + (kinds["slab_reclaimable"] ?? 0)
-      sample.share = max(sample.share ?? 0, Double(max(used - reclaimable, 0)) / Double(limit))
+      let kept = max(used - reclaimable, 0)
+      sample.share = max(sample.share ?? 0, Double(kept) / Double(limit))
+      sample.free = min(sample.free ?? .max, max(limit - kept, 0))
       Self.add(names.limitEvents.names, of: group + names.limitEvents.file, to: &sample.limitEvents)
       Self.add(
         names.outOfMemoryEvents.names, of: group + names.outOfMemoryEvents.file,
         to: &sample.outOfMemoryEvents)
     }
+    sample.free = sample.free ?? machineFree
     if let text = stalls.flatMap({ ControlGroups.text($0) }) {
       sample.someStalled = Self.average("some", in: text)
       sample.allStalled = Self.average("full", in: text)
     }
     return sample
+  }
+
+  /// What the machine could give without swapping (`MemAvailable` of proc_meminfo(5)), in bytes.
+  private var machineFree: Int? {
+    ControlGroups.text(root + "/proc/meminfo")?.split(separator: "\n")
+      .first { $0.hasPrefix("MemAvailable:") }?
+      .split(separator: " ").dropFirst().first.flatMap { Int($0) }
+      .flatMap { (0...(1 << 50)).contains($0) ? $0 * 1_024 : nil }
   }
 
   /// The lower of `memory.max`, above which processes are killed, and `memory.high`, above which they are throttled to

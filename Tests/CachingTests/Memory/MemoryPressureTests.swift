@@ -113,6 +113,21 @@ import Testing
     #expect(run.parts == 2)
   }
 
+  @Test func `a stall of the machine is no pressure while memory is ample`() {
+    var run = Run()
+    run.sample.allStalled = 1
+    run.sample.free = 2 * Self.whole
+    run.take(nil, seconds: 20)
+    #expect(run.parts == 1)
+    // With less it is, and once there is plenty again the tier has its size in seconds
+    run.sample.free = 2 * Self.whole - 1
+    run.take(nil, seconds: 20)
+    #expect(run.parts == 0)
+    run.sample.free = 2 * Self.whole
+    run.take(nil, seconds: 8)
+    #expect(run.parts == 1)
+  }
+
   @Test func `the limit doubles every ten seconds without pressure`() {
     var run = Run()
     run.take(0.95, seconds: 10)

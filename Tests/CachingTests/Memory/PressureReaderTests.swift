@@ -58,6 +58,17 @@ struct FakeKernel {
     #expect(sample.someStalled == nil && sample.allStalled == nil)
   }
 
+  @Test func `what is free is that of the lowest limit, or of the machine`() throws {
+    let kernel = try FakeKernel()
+    try kernel.group("/a/b", limit: "max", used: 500)
+    try kernel.group("/a", limit: "max", used: 500)
+    try kernel.write("proc/meminfo", text: "MemTotal: 24000 kB\nMemAvailable:   23000 kB\n")
+    #expect(try kernel.reader().read().free == 23_000 * 1_024)
+    try kernel.group("/a", limit: "2000", used: 700)
+    try kernel.group("/a/b", limit: "1000", used: 600, cache: 400)
+    #expect(try kernel.reader().read().free == 800)
+  }
+
   @Test func `ancestors with a lower limit count, and the highest share is reported`() throws {
     let kernel = try FakeKernel()
     try kernel.group("/a/b", limit: "max", used: 500)

@@ -82,7 +82,8 @@ import Testing
         for element in ["for=198.51.100.1", "proto=http;for=\"198.51.100.1:1\";host=\"a\\\"b,c\""] {
           for lines in [["\(text), \(element)"], [text, element], [text, " , \(element) ,"]] {
             let lines = lines.map { Array($0.utf8) }
-            let client = proxies.client(of: peer, forwardedFor: [], forwarded: lines).address ?? peer
+            let named = proxies.client(of: peer, forwardedFor: [], forwarded: lines)
+            let client = named.address ?? peer
             try hold(client == own, "\(text) with \(element) names \(client)")
           }
         }
