@@ -88,7 +88,7 @@ let package = Package(
     .executableTarget(
       name: "pictor-imager",
       dependencies: [
-        "Model", "Platform", "ImagingPipeline", "ImagingWire", "Sandboxing", "CLinux",
+        "Model", "Platform", "ImagingPipeline", "ImagingWire", "Sandboxing", "CLinux", "CZeroing",
       ]),
     .executableTarget(
       name: "benchmark-pipeline",
@@ -107,6 +107,8 @@ let package = Package(
 
     // No library but definitions: the program's recv(2), and the socket calls that TLS replaces.
     .target(name: "CReceiving"),
+    // Nor here: the worker's own malloc.
+    .target(name: "CZeroing"),
     // The files of the page at `/`, as bytes.
     .target(
       name: "CPage", exclude: ["files"], cSettings: [.unsafeFlags(["-std=c2x"])]),
@@ -139,12 +141,14 @@ let package = Package(
     // content codings.
     .target(
       name: "CCodecs", path: "Tests/CCodecs",
-      linkerSettings: ["jpeg", "jxl", "heif", "z", "brotlienc", "zstd"].map { .linkedLibrary($0) }),
+      linkerSettings: ["jpeg", "jxl", "heif", "openjp2", "z", "brotlienc", "zstd"].map {
+        .linkedLibrary($0)
+      }),
     .target(
       name: "TestSupport",
       dependencies: [
-        "Model", "Platform", "ImagingPipeline", "CLinux", "CVips", "CCodecs", "CSandbox", "CGLib",
-        "CGnuTLS",
+        "Model", "Platform", "ImagingPipeline", "ImagingWire", "CLinux", "CVips", "CCodecs",
+        "CSandbox", "CGLib", "CGnuTLS",
       ],
       path: "Tests/TestSupport", swiftSettings: optimized),
     .target(name: "CAllocations", path: "Tests/CAllocations"),
@@ -210,7 +214,7 @@ let package = Package(
       name: "FuzzTests",
       dependencies: [
         "Model", "Platform", "Serving", "Managing", "Caching", "Configuring", "ImagingWire",
-        "ImagingPipeline", "Sharing", "TestSupport",
+        "ImagingPipeline", "Sharing", "CLinux", "TestSupport", "pictor-imager",
       ],
       swiftSettings: optimized),
     .testTarget(

@@ -122,6 +122,9 @@ extension WireWriter {
     case .tooCostly(let reason, let key):
       put(UInt8(key == nil ? 10 : key == ImagingLimits.memoryKey ? 13 : 12))
       put(reason)
+    case .unsupportedKind(let reason):
+      put(UInt8(14))
+      put(reason)
     case .outOfMemory(let detail):
       put(UInt8(11))
       put(detail)
@@ -163,6 +166,7 @@ extension WireReader {
     case 10: return .tooCostly(reason: try text("reason"))
     case 12: return .tooCostly(reason: try text("reason"), key: ImagingLimits.timeKey)
     case 13: return .tooCostly(reason: try text("reason"), key: ImagingLimits.memoryKey)
+    case 14: return .unsupportedKind(reason: try text("reason"))
     case 11: return .outOfMemory(detail: try text("detail"))
     case let other: throw .malformed("error is \(other)")
     }

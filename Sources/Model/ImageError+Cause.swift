@@ -14,7 +14,9 @@ extension ImageError {
   /// source's.
   public var isOfSource: Bool {
     switch self {
-    case .undecodable, .unsupportedFormat, .tooManyPixels, .tooManyFrames, .tooCostly: true
+    case .undecodable, .unsupportedFormat, .unsupportedKind, .tooManyPixels, .tooManyFrames,
+      .tooCostly:
+      true
     default: false
     }
   }

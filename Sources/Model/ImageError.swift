@@ -57,6 +57,9 @@ public enum ImageError: Error, Hashable, Sendable {
   // 415
   /// The format is unknown or disabled.
   case unsupportedFormat(detail: String)
+  /// The format is supported, but not this kind of it, such as a palette in a JPEG 2000. The reason says what is
+  /// decoded, and everyone may read it.
+  case unsupportedKind(reason: String)
   // 422
   /// The bytes cannot be decoded as an image.
   case undecodable(detail: String)
@@ -167,7 +170,7 @@ extension ImageError {
     case .superseded: 409
     case .sourceTooLarge, .bodyTooLarge, .tooManyLines: 413
     case .targetTooLong: 414
-    case .unsupportedFormat: 415
+    case .unsupportedFormat, .unsupportedKind: 415
     case .undecodable, .tooManyPixels, .tooManyFrames, .tooCostly: 422
     case .tooManyAttempts, .rateLimited: 429
     case .headTooLarge: 431
@@ -207,7 +210,7 @@ extension ImageError {
     case .bodyTooLarge: "body_too_large"
     case .tooManyLines: "too_many_lines"
     case .sourceTooLarge: "source_too_large"
-    case .unsupportedFormat: "unsupported_format"
+    case .unsupportedFormat, .unsupportedKind: "unsupported_format"
     case .undecodable: "undecodable"
     case .tooManyPixels: "too_many_pixels"
     case .tooManyFrames: "too_many_frames"
@@ -266,6 +269,7 @@ extension ImageError {
     case .tooManyLines(let limit): "the list has more than \(limit) images"
     case .sourceTooLarge(let limit, _): "the source has more than \(limit) bytes"
     case .unsupportedFormat: "the source has no supported image format"
+    case .unsupportedKind(let reason): "the source has an unsupported kind of its format: \(reason)"
     case .undecodable: "the source cannot be decoded as an image"
     case .tooManyPixels(let pixels, let limit):
       "the source has \(pixels) pixels; at most \(limit) are allowed"

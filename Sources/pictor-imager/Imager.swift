@@ -1,6 +1,7 @@
 // Imager: the main loop of an imaging worker.
 
 import CLinux
+import CZeroing
 import Glibc
 import ImagingPipeline
 import ImagingWire
@@ -15,6 +16,10 @@ enum Imager {
     guard let options = WorkerOptions(arguments: Array(arguments.dropFirst())) else {
       complain("this program is started by pictor: \(WorkerOptions.usage)")
       return 64  // EX_USAGE
+    }
+    guard pictor_zeroes_memory() != 0 else {
+      complain("the libraries of this build do not call its malloc, which zeroes memory")
+      return 70  // EX_SOFTWARE
     }
     // Closed last: the server reads the final message when the connection ends.
     let socket = WireSocket(owning: OwnedDescriptor(owning: WireSocket.workerDescriptor))

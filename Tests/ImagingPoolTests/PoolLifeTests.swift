@@ -128,7 +128,7 @@ import Testing
         }
         #expect(
           Set(names).isSubset(of: [
-            "SWIFT_BACKTRACE", "MALLOC_ARENA_MAX", "OMP_NUM_THREADS",
+            "SWIFT_BACKTRACE", "MALLOC_ARENA_MAX", "G_SLICE", "OMP_NUM_THREADS",
           ]))
         let limits = try String(contentsOfFile: "/proc/\(pid)/limits", encoding: .utf8)
         #expect(limits.contains(try Regex("Max core file size +[01] +[01] ")))

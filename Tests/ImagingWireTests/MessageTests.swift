@@ -9,7 +9,8 @@ import Testing
 @Suite(.onOwnThreads) struct MessageTests {
   static let errors: [ImageError] = [
     .invalidParameter(name: "frame", value: "9", allowed: "0 to 8 – „so viele“"),
-    .unsupportedFormat(detail: "PDF"), .undecodable(detail: ""),
+    .unsupportedFormat(detail: "PDF"), .unsupportedKind(reason: "a palette"),
+    .undecodable(detail: ""),
     .tooManyPixels(pixels: 2_500_000_000, limit: 150_000_000),
     .tooManyFrames(frames: 1_001, limit: 1_000), .sourceTooLarge(limit: 12),
     .internal(detail: "no memory"), .internal(detail: ""), .tooCostly(reason: "5000 scans"),

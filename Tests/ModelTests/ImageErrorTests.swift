@@ -18,6 +18,7 @@ struct ImageErrorTests {
     (.superseded, 409, "superseded"),
     (.sourceTooLarge(limit: 1), 413, "source_too_large"),
     (.unsupportedFormat(detail: "d"), 415, "unsupported_format"),
+    (.unsupportedKind(reason: "r"), 415, "unsupported_format"),
     (.undecodable(detail: "d"), 422, "undecodable"),
     (.tooManyPixels(pixels: 2, limit: 1), 422, "too_many_pixels"),
     (.tooManyFrames(frames: 2, limit: 1), 422, "too_many_frames"),

@@ -19,6 +19,9 @@ public enum TestBuild {
   /// and which makes everything several times slower.
   public static let isThreadSanitized = dlsym(nil, "__tsan_init") != nil
 
+  /// Whether this process runs under the address sanitizer, which has an allocator of its own.
+  public static let isAddressSanitized = dlsym(nil, "__asan_init") != nil
+
   /// Why workers cannot be sealed completely here; `nil` if they can.
   public static let sealingObstacle: String? =
     if isThreadSanitized {

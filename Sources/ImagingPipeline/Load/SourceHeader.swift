@@ -46,13 +46,14 @@ struct SourceHeader {
   /// Reads the header.
   ///
   /// - Parameter failOn: The damage that makes the source fail.
-  /// - Throws: `ImageError.undecodable`, within `.ofVariant` if only a later frame is undecodable;
+  /// - Throws: `ImageError.undecodable` or `.unsupportedKind`, within `.ofVariant` if only a later frame is so;
   ///   `.invalidParameter` if the frame does not exist.
   init(
     of source: UnsafeRawBufferPointer, as format: ImageFormat, frame: Int?, failOn: FailOn
   ) throws(ImageError) {
     self.failOn = failOn
     headerFailOn = min(failOn, .truncated)
+    if format == .tiff { try TIFFKind(of: source, directory: 0)?.check() }
     var image = try Loader.describe(source, as: format, failOn: failOn)
     let counted = max(1, image.integer("n-pages") ?? 1)
     var pages = 1
@@ -80,6 +81,7 @@ struct SourceHeader {
     // Without a page number libvips opens a HEIC's primary image, which may not be the first.
     if let page, page > 0 || format == .heic || format == .avif {
       do throws(ImageError) {
+        if format == .tiff { try TIFFKind(of: source, directory: page)?.check() }
         image = try Loader.open(source, as: format, pages: .one(page), failOn: headerFailOn)
       } catch {
         throw isLaterFrame && error.isOfSource ? .ofVariant(error) : error

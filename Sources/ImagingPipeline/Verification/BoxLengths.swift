@@ -45,8 +45,10 @@ enum BoxLengths {
   }
 
   /// Returns the next box; `nil` at the end, or if the trailing bytes of the file are not a box.
-  private static func next(
-    in boxes: inout ByteReader, depth: Int
+  ///
+  /// - Parameter mayBeCut: Whether a box that is longer than the file ends with it, instead of being a fault.
+  static func next(
+    in boxes: inout ByteReader, depth: Int, mayBeCut: Bool = false
   ) throws(ContainerFault) -> (type: String, content: ByteReader)? {
     guard var length = try? boxes.number(4), let type = try? boxes.name() else { return nil }
     var head = 8
@@ -57,6 +59,7 @@ enum BoxLengths {
     }
     // The last box of a file may have length 0, which means up to the end.
     if length == 0, depth == 0 { length = head + boxes.left }
+    if mayBeCut { length = min(length, head + boxes.left) }
     guard length >= head, let content = try? boxes.reader(of: length - head) else {
       // Some writers append data that is not in boxes.
       if depth == 0, type.contains("?") { return nil }

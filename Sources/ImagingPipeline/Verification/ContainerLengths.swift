@@ -20,7 +20,7 @@ enum ContainerLengths {
   ///
   /// - Parameter limits: The limits for decoding. If they tolerate all damage, the source may be
   ///   truncated.
-  /// - Throws: `ImageError.undecodable` with the name of the part, its length and the bytes left.
+  /// - Throws: `ImageError.undecodable` with the name of the part, its length and the bytes left; `.unsupportedKind`.
   ///   For a JPEG 2000 with too many tiles `.tooCostly`, or `.tooManyPixels` if the pixels also
   ///   exceed their limit.
   static func check(
@@ -36,6 +36,7 @@ enum ContainerLengths {
       case .excess(let part, let length, let left):
         throw .undecodable(detail: "\(part) claims \(length) bytes, \(left) are left")
       case .broken(let detail): throw .undecodable(detail: detail)
+      case .unsupported(let kind): throw .unsupportedKind(reason: kind)
       case .tooManyTiles(let reason, let pixels):
         throw pixels > limits.maximumPixels
           ? .tooManyPixels(pixels: pixels, limit: limits.maximumPixels)
@@ -157,11 +158,16 @@ enum ContainerLengths {
     }
   }
 
-  /// Checks the boxes and the codestream in them, or a bare codestream.
+  /// Checks the boxes and the codestream in them, or a bare codestream. Its kind comes first: damage may be tolerated.
   private static func checkJPEG2000(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
-    if source.starts(with: [0xff, 0x4f]) { return try CodestreamLengths.check(source) }
-    try BoxLengths.check(source)
-    guard let codestream = BoxLengths.content(of: "jp2c", in: source) else { return }
+    let isBare = source.starts(with: [0xff, 0x4f])
+    let boxes = isBare ? nil : try JPEG2000Boxes(of: source)
+    let codestream = boxes?.codestream ?? source
+    guard let kind = CodestreamKind(of: codestream) else {
+      throw .broken("a codestream that does not begin with its sizes")
+    }
+    if let boxes { try boxes.check(kind) } else { try kind.check(.unstated) }
+    if !isBare { try BoxLengths.check(source) }
     try CodestreamLengths.check(codestream)
   }
 }
@@ -170,6 +176,8 @@ enum ContainerLengths {
 enum ContainerFault: Error {
   /// A part claims more bytes than are left.
   case excess(_ part: String, _ length: Int, _ left: Int)
+  /// A kind of the format that is not decoded right; the text completes an `ImageError.unsupportedKind`.
+  case unsupported(String)
   /// Any other fault; the text completes an `ImageError.undecodable`.
   case broken(String)
   /// The codestream has more tiles than fit in memory; the reason completes an

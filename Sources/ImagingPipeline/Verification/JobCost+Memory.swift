@@ -76,7 +76,7 @@ extension JobCost {
     case .jp2:
       // Tiles are decoded a row at a time, with 32 bits a sample.
       let stream = BoxLengths.content(of: "jp2c", in: source) ?? source
-      let height = CodestreamLengths.tileHeight(of: stream) ?? header.size.height
+      let height = CodestreamKind(of: stream)?.tileHeight ?? header.size.height
       needed += Double(header.size.width * min(height, header.size.height)) * 4 * depth
     case .bmp, .ico: needed += pixels * depth
     case .png:

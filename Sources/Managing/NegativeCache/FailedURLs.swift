@@ -33,8 +33,8 @@ public struct FailurePolicy: Sendable {
   func lifetime(of error: ImageError) -> Int {
     switch error {
     case .sourceNotFound(let status): lifetimes[status] ?? 0
-    case .sourceTooLarge, .unsupportedFormat, .undecodable, .tooManyPixels, .tooManyFrames,
-      .tooCostly:
+    case .sourceTooLarge, .unsupportedFormat, .unsupportedKind, .undecodable, .tooManyPixels,
+      .tooManyFrames, .tooCostly:
       lifetimes[error.status] ?? 0
     case .ofVariant(let cause): lifetime(of: cause)
     default: 0

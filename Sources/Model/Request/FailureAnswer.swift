@@ -43,7 +43,8 @@ extension ImageError {
   /// capacity, and for `not_cached`, which answers the client's own question.
   public var isOfImage: Bool {
     switch cause {
-    case .forbiddenSource, .sourceNotFound, .sourceTooLarge, .unsupportedFormat, .undecodable,
+    case .forbiddenSource, .sourceNotFound, .sourceTooLarge, .unsupportedFormat, .unsupportedKind,
+      .undecodable,
       .tooManyPixels, .tooManyFrames, .tooCostly, .sourceUnreachable, .sourceError,
       .sourceIncomplete, .sourceTLS, .tooManyRedirects, .sourceTimeout, .deadlineExceeded,
       .imagingTimeout:

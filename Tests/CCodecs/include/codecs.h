@@ -48,3 +48,21 @@ uint8_t *pictor_code_brotli(const uint8_t *bytes, size_t length, size_t *count);
 ///
 /// `window_log`: of the window that a decoder needs, at least 10; 0: the encoder's choice.
 uint8_t *pictor_code_zstd(const uint8_t *bytes, size_t length, int window_log, size_t *count);
+
+/// How a JPEG 2000 lies on its grid, and what its samples are.
+struct pictor_jp2_form {
+  int width, height, bands;
+  /// The offset of the image, and that of the first tile.
+  int x, y, tile_x, tile_y;
+  /// The side of a tile; 0 for one tile.
+  int tile;
+  /// The step of the second and the third band.
+  int sampling;
+  int bits, is_signed;
+  /// Whether it is a codestream without boxes, and whether each resolution is a part of its tile.
+  int is_bare, in_parts;
+};
+
+/// Encodes a JPEG 2000 without loss from pixels of 8 bits. NULL for what OpenJPEG refuses. The caller frees the bytes.
+uint8_t *pictor_write_jp2(
+    const uint8_t *pixels, const struct pictor_jp2_form *form, size_t *count);

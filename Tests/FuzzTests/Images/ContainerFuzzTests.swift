@@ -42,7 +42,7 @@ import Testing
           }
         }
         let errors = [FailOn.warning, .truncated, .none].map(error)
-        let codes = ["undecodable", "too_costly", "too_many_pixels"]
+        let codes = ["undecodable", "unsupported_format", "too_costly", "too_many_pixels"]
         try hold(errors.allSatisfy { $0.map { codes.contains($0.code) } ?? true }, "\(errors)")
         try hold(errors[0] == errors[1], "\(errors)")
         try hold(errors[0] != nil || errors[2] == nil, "\(errors)")

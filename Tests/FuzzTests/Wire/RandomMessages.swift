@@ -125,7 +125,8 @@ extension SeededGenerator {
 
   private mutating func error() -> ImageError {
     let cause: ImageError = pick(
-      .undecodable(detail: text()), .unsupportedFormat(detail: text()), .internal(detail: text()),
+      .undecodable(detail: text()), .unsupportedFormat(detail: text()),
+      .unsupportedKind(reason: text()), .internal(detail: text()),
       .tooCostly(reason: text()), .tooCostly(reason: text(), key: ImagingLimits.timeKey),
       .tooCostly(reason: text(), key: ImagingLimits.memoryKey),
       .outOfMemory(detail: text()),

@@ -69,4 +69,81 @@ import Testing
     }
     #expect(isClose(try last.pixels().rgb(x: 20, y: 15), to: TestImages.frameColor(2), within: 1))
   }
+
+  private func code(_ change: (inout TiledTIFF) -> Void) -> String? {
+    var tiff = TiledTIFF(tile: [])
+    change(&tiff)
+    if tiff.tile.isEmpty {
+      let samples = tiff.planes == 2 ? 1 : tiff.samples
+      tiff.tile = (0..<32 * 32 * samples * tiff.bits / 8).map { UInt8($0 & 63) }
+    }
+    return Made.error(tiff.bytes)?.code
+  }
+
+  @Test func `samples that are decoded wrong are refused, others decoded`() {
+    for (bits, format) in [(8, nil), (8, 1), (8, 4), (16, 1), (32, 3)] as [(Int, Int?)] {
+      #expect(code { ($0.bits, $0.format) = (bits, format) } == nil, "\(bits) \(format ?? 0)")
+    }
+    for (bits, format) in [
+      (8, 2), (16, 2), (32, nil), (32, 1), (32, 2), (64, 1), (16, 3), (64, 3), (64, 6), (12, 1),
+      (10, 1),
+    ] as [(Int, Int?)] {
+      for samples in [1, 3] {
+        let code = code {
+          ($0.bits, $0.format, $0.samples, $0.photometric) = (
+            bits, format, samples, samples / 2 + 1
+          )
+        }
+        #expect(code == "unsupported_format", "\(bits) \(format ?? 0), \(samples)")
+      }
+    }
+    #expect(code { ($0.bits, $0.samples, $0.photometric) = (4, 3, 2) } == "unsupported_format")
+  }
+
+  @Test func `colours and layouts that are decoded wrong are refused`() {
+    #expect(code { ($0.samples, $0.photometric) = (3, 2) } == nil)
+    #expect(code { ($0.samples, $0.photometric) = (3, 8) } == nil)
+    for photometric in [6, 9, 10, 32_844, 34_892] {
+      let code = code { ($0.samples, $0.photometric) = (3, photometric) }
+      #expect(code == "unsupported_format", "\(photometric)")
+    }
+    #expect(code { $0.photometric = 32_803 } == "unsupported_format")
+    #expect(
+      code { ($0.samples, $0.photometric, $0.planes) = (3, 2, 2) } == "unsupported_format")
+    for compression in [6, 34_712, 34_933, 50_002] {
+      #expect(code { $0.compression = compression } == "unsupported_format", "\(compression)")
+    }
+  }
+
+  @Test func `tiles of JPEG and JPEG 2000 fill their place, or are refused`() throws {
+    func grey(_ side: Int) -> Pixels {
+      Pixels(width: side, height: side, bands: 1) { x, y in [UInt8(x * 3 + y)] }
+    }
+    func jpeg2000(_ pixels: Pixels, _ x: Int = 0) throws -> [UInt8] {
+      var form = TestImages.JPEG2000Form()
+      form.isBare = true
+      form.offset.x = x
+      return try TestImages.jp2(pixels, form)
+    }
+    for side in [8, 31, 32] {
+      let jpeg = try TestImages.encode(grey(side), as: ".jpg[strip]")
+      let wavelets = try jpeg2000(grey(side))
+      let expected = side == 32 ? nil : "unsupported_format"
+      #expect(code { ($0.compression, $0.tile) = (7, jpeg) } == expected)
+      for compression in 33_003...33_005 {
+        #expect(code { ($0.compression, $0.tile) = (compression, wavelets) } == expected)
+      }
+    }
+    let offset = try jpeg2000(grey(32), 8)
+    #expect(code { ($0.compression, $0.tile) = (33_005, offset) } == "unsupported_format")
+    let colours = try jpeg2000(.scene(width: 32, height: 32))
+    #expect(code { ($0.compression, $0.tile) = (33_005, colours) } == "unsupported_format")
+    // libvips takes the colours for YCC.
+    for (compression, expected) in [(33_003, nil), (33_005, "unsupported_format")] {
+      let code = code {
+        ($0.compression, $0.tile, $0.samples, $0.photometric) = (compression, colours, 3, 2)
+      }
+      #expect(code == expected)
+    }
+  }
 }

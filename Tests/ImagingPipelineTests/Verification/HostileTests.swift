@@ -70,7 +70,9 @@ import Testing
       }
       // then
       switch error {
-      case nil, .undecodable, .unsupportedFormat, .tooManyPixels, .tooManyFrames: break
+      case nil, .undecodable, .unsupportedFormat, .unsupportedKind, .tooManyPixels,
+        .tooManyFrames:
+        break
       default: Issue.record("\(String(describing: error))")
       }
     }

@@ -107,7 +107,7 @@ struct SealedWorkersTests {
     // Then
     let environment = contents(of: "/proc/\(try sealedWorker(of: pictor))/environ")
     let names = environment.split(separator: "\0").map { $0.prefix { $0 != "=" } }
-    #expect(Set(names) == ["SWIFT_BACKTRACE", "MALLOC_ARENA_MAX", "OMP_NUM_THREADS"])
+    #expect(Set(names) == ["SWIFT_BACKTRACE", "MALLOC_ARENA_MAX", "G_SLICE", "OMP_NUM_THREADS"])
   }
 
   /// Returns a worker that has sealed itself. Others may still be starting. In a container, all programs have filters.

@@ -14,6 +14,7 @@ struct FailedURLsTests {
   @Test(arguments: [
     (ImageError.sourceNotFound(status: 404), 600), (.sourceNotFound(status: 410), 86_400),
     (.sourceTooLarge(limit: 1), 3_600), (.unsupportedFormat(detail: "?"), 3_600),
+    (.unsupportedKind(reason: "?"), 3_600),
     (.undecodable(detail: "?"), 3_600), (.tooManyPixels(pixels: 2, limit: 1), 3_600),
     (.tooManyFrames(frames: 2, limit: 1), 3_600), (.tooCostly(reason: "?"), 3_600),
     (.ofVariant(.undecodable(detail: "?")), 3_600),

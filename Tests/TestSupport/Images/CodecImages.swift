@@ -78,6 +78,43 @@ extension TestImages {
     }
   }
 
+  /// How a JPEG 2000 lies on its grid, and what its samples are.
+  public struct JPEG2000Form {
+    /// The offset of the image.
+    public var offset = (x: 0, y: 0)
+    /// The offset of the first tile.
+    public var tileOffset = (x: 0, y: 0)
+    /// The side of a tile; 0 for one tile.
+    public var tile = 0
+    /// The step of the second and the third band.
+    public var sampling = 1
+    /// The bits of a sample.
+    public var bits = 8
+    /// Whether samples have a sign.
+    public var isSigned = false
+    /// Whether it is a codestream without boxes.
+    public var isBare = false
+    /// Whether each resolution is a part of its tile.
+    public var isInParts = false
+
+    /// Creates the usual form.
+    public init() {}
+  }
+
+  /// Encodes a lossless JPEG 2000.
+  ///
+  /// - Parameter pixels: 1 to 5 bands; the last of 2 and 4 is alpha.
+  public static func jp2(_ pixels: Pixels, _ form: JPEG2000Form = JPEG2000Form()) throws -> [UInt8]
+  {
+    var stated = pictor_jp2_form(
+      width: CInt(pixels.size.width), height: CInt(pixels.size.height), bands: CInt(pixels.bands),
+      x: CInt(form.offset.x), y: CInt(form.offset.y), tile_x: CInt(form.tileOffset.x),
+      tile_y: CInt(form.tileOffset.y), tile: CInt(form.tile), sampling: CInt(form.sampling),
+      bits: CInt(form.bits), is_signed: form.isSigned ? 1 : 0, is_bare: form.isBare ? 1 : 0,
+      in_parts: form.isInParts ? 1 : 0)
+    return try taken { pictor_write_jp2(pixels.values, &stated, $0) }
+  }
+
   private static func taken(
     _ write: (UnsafeMutablePointer<Int>) -> UnsafeMutablePointer<UInt8>?
   ) throws -> [UInt8] {

@@ -17,10 +17,16 @@ enum CodestreamLengths {
   /// - Throws: `ContainerFault`.
   static func check(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     var bytes = ByteReader(source, at: 2)
+    var parts: [Int: Int] = [:]
     while let marker = try? bytes.number(2) {
       switch marker {
       case 0xffd9: return
-      case 0xff90: try skipTilePart(&bytes)
+      case 0xff90: try skipTilePart(&bytes, &parts)
+      // Capabilities, among which is high throughput (ISO/IEC 15444-15, A.3).
+      case 0xff50: throw CodestreamKind.highThroughput
+      // Extensions (ISO/IEC 15444-2, A.3), of which OpenJPEG skips most.
+      case 0xff70...0xff79:
+        throw .unsupported("JPEG 2000 with extensions (part 2); decoded is part 1")
       default:
         // OpenJPEG decides about bytes that are not a marker.
         guard marker >= 0xff00, let length = try? bytes.number(2), length >= 2 else { return }
@@ -32,16 +38,19 @@ enum CodestreamLengths {
     }
   }
 
-  /// Returns the height of the tiles of a codestream; `nil` if it does not begin with its sizes (A.5.1).
-  static func tileHeight(of source: UnsafeRawBufferPointer) -> Int? {
-    var bytes = ByteReader(source, at: 2)
-    guard (try? bytes.number(2)) == 0xff51, bytes.skip(24) else { return nil }
-    return try? bytes.number(4)
-  }
-
   /// Skips a tile-part, starting after its marker; a length of 0 means up to the end (A.4.2).
-  private static func skipTilePart(_ bytes: inout ByteReader) throws(ContainerFault) {
-    guard bytes.skip(4), let length = try? bytes.number(4) else { return }
+  ///
+  /// - Parameter parts: The parts of each tile so far. OpenJPEG reads only parts in their order.
+  private static func skipTilePart(
+    _ bytes: inout ByteReader, _ parts: inout [Int: Int]
+  ) throws(ContainerFault) {
+    guard bytes.skip(2), let tile = try? bytes.number(2), let length = try? bytes.number(4),
+      let part = try? bytes.number(at: bytes.position, width: 1)
+    else { return }
+    guard part <= parts[tile, default: 0] else {
+      throw .unsupported("part \(part) of tile \(tile) before the one ahead of it")
+    }
+    parts[tile] = max(part + 1, parts[tile, default: 0])
     guard length > 0 else {
       bytes.skip(bytes.left)
       return
@@ -55,24 +64,18 @@ enum CodestreamLengths {
 
   /// Checks the number of tiles from the sizes of image and tiles (A.5.1).
   private static func checkTiles(_ segment: ByteReader) throws(ContainerFault) {
-    var segment = segment
-    guard segment.skip(2), let width = try? segment.number(4), let height = try? segment.number(4),
-      let offsetX = try? segment.number(4), let offsetY = try? segment.number(4),
-      let tileWidth = try? segment.number(4), let tileHeight = try? segment.number(4),
-      let left = try? segment.number(4), let top = try? segment.number(4),
-      let components = try? segment.number(2), tileWidth > 0, tileHeight > 0
-    else { return }
+    guard let kind = CodestreamKind(segment) else { return }
     func count(of side: Int, from start: Int, tile: Int) -> Int {
       max((side - start + tile - 1) / tile, 0)
     }
-    let across = count(of: width, from: left, tile: tileWidth)
-    let down = count(of: height, from: top, tile: tileHeight)
+    let across = count(of: kind.width, from: kind.tileLeft, tile: kind.tileWidth)
+    let down = count(of: kind.height, from: kind.tileTop, tile: kind.tileHeight)
     let (tiles, isTooMany) = across.multipliedReportingOverflow(by: down)
-    let bytes = bytesOfTile + components * bytesOfComponent
+    let bytes = bytesOfTile + kind.components.count * bytesOfComponent
     guard !isTooMany, tiles <= maximumTileBytes / bytes else {
       // Sides have at most 32 bits.
-      let pixels = max(width - offsetX, 0)
-        .multipliedReportingOverflow(by: max(height - offsetY, 0))
+      let pixels = max(kind.width - kind.left, 0)
+        .multipliedReportingOverflow(by: max(kind.height - kind.top, 0))
       throw .tooManyTiles(
         reason: "\(across)x\(down) tiles; at most \(maximumTileBytes / bytes) are decoded",
         pixels: pixels.overflow ? .max : pixels.partialValue)
