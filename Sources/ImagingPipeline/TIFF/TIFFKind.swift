@@ -85,11 +85,14 @@ struct TIFFKind {
       case 3: width == 32
       default: false
       }
-    let names = [1: "unsigned", 2: "signed", 3: "floating-point", 5: "complex", 6: "complex"]
+    let names = [1: "unsigned ", 2: "signed ", 3: "floating-point ", 5: "complex ", 6: "complex "]
     guard isDecoded else {
-      throw Self.refused("\(samples) \(names[format] ?? "")samples of \(width) bits", decoded)
+      throw Self.refused("\(names[format] ?? "")samples of \(width) bits", decoded)
     }
   }
+
+  /// The sizes in a tile or strip of JPEG follow a few hundred bytes of tables.
+  private static let longestHead = 4_096
 
   /// Checks that each tile, or strip, has the pixels of its place. JPEG and JPEG 2000 state their own sizes.
   private func checkParts() throws(ImageError) {
@@ -99,30 +102,41 @@ struct TIFFKind {
     else { return }
     let rows = isTiled ? height : min(tags.first(278) ?? height, height)
     guard rows > 0 else { return }
-    let bytes = ByteReader(source)
     let perPlane = isTiled ? Int.max : (height + rows - 1) / rows
+    var seen: Set<Int> = []
+    // Otherwise each byte of a file could belong to many parts.
+    var left = source.count
     for (index, (offset, length)) in zip(offsets, lengths).enumerated() {
-      guard let part = try? bytes.part(at: offset, count: length) else { continue }
+      // Damage that is tolerated hides no size.
+      let count = min(length, max(source.count - offset, 0), Self.longestHead)
       // The last strip of a plane is lower.
       let row = isTiled ? 0 : index % perPlane * rows
+      // Equal tiles may be stored once.
+      guard count > 0, !isTiled || seen.insert(offset).inserted else { continue }
+      left -= count
+      guard left >= 0 else { throw .undecodable(detail: "a TIFF's tiles or strips overlap") }
+      let head = UnsafeRawBufferPointer(rebasing: source[offset..<offset + count])
       let place = PixelSize(width: width, height: min(rows, height - row))
       if compression == Self.jpeg {
-        guard let frame = JPEGProcess(of: part) else { continue }
+        guard let frame = JPEGProcess(of: head) else { throw Self.noSizes }
         try Self.check(frame.size, in: place)
       } else {
-        try checkCodestream(part, in: place)
+        try checkCodestream(head, in: place)
       }
     }
   }
 
+  private static let noSizes = ImageError.undecodable(
+    detail: "a TIFF's tile or strip does not begin with its sizes")
+
   private func checkCodestream(
-    _ part: UnsafeRawBufferPointer, in place: PixelSize
+    _ head: UnsafeRawBufferPointer, in place: PixelSize
   ) throws(ImageError) {
-    guard let kind = CodestreamKind(of: part) else { return }
+    guard let kind = CodestreamKind(of: head) else { throw Self.noSizes }
     do throws(ContainerFault) {
       try kind.check(samples == 1 ? .grey : .unstated)
     } catch {
-      guard case .unsupported(let reason) = error else { return }
+      guard case .unsupported(let reason) = error else { throw Self.noSizes }
       throw .unsupportedKind(reason: reason)
     }
     try Self.check(
@@ -139,6 +153,6 @@ struct TIFFKind {
   }
 
   private static func refused(_ kind: String, _ decoded: String) -> ImageError {
-    .unsupportedKind(reason: "a TIFF with \(kind); decoded are \(decoded)")
+    .unsupportedKind(reason: "a TIFF with \(kind); decoded: \(decoded)")
   }
 }

@@ -62,7 +62,10 @@ enum MemorySeeds {
     // Runs that end early: the rest of the pixels is not stated.
     bitmap.compression = 1
     bitmap.runs = [9, 7, 0, 2, 3, 2, 5, 9, 0, 1]
+    var icon = plain
+    icon.clear = (0..<size.pixels).map { $0.isMultiple(of: 3) }
     return [
+      Seed(name: "ICO", bytes: CodedBitmap.icon(of: [icon.icon])),
       Seed(name: "BMP", bytes: plain.file), Seed(name: "BMP in runs", bytes: bitmap.file),
       Seed(
         name: "4:2:0", bytes: try TestImages.jpeg(scene, as: .ycc, sampling: (2, 2), quality: 80)),

@@ -134,6 +134,10 @@ import Testing
         #expect(code { ($0.compression, $0.tile) = (compression, wavelets) } == expected)
       }
     }
+    // A part of another kind, and none.
+    #expect(
+      code { ($0.compression, $0.tile) = (7, [UInt8](repeating: 9, count: 99)) } == "undecodable")
+    #expect(code { ($0.compression, $0.tile) = (33_005, [0xff, 0x4f]) } == "undecodable")
     let offset = try jpeg2000(grey(32), 8)
     #expect(code { ($0.compression, $0.tile) = (33_005, offset) } == "unsupported_format")
     let colours = try jpeg2000(.scene(width: 32, height: 32))
