@@ -68,9 +68,11 @@ final class PoolCore: Sendable {
     if job.job.isBackground { return submitBackground(id, job: job) }
     let priority = job.job.priority
     let isCostly = isCostly(job.job.source)
+    let clients = clients(of: job, id: id)
     switch board.withLock({
       $0.submit(
-        id, job: job, priority: priority == nil ? .normal : .low, isExpensive: isCostly)
+        id, job: job, clients: clients, priority: priority == nil ? .normal : .low,
+        isExpensive: isCostly)
     }) {
     case .next(let slot): wake(slot)
     case .waits:
@@ -80,6 +82,13 @@ final class PoolCore: Sendable {
       if let priority { follow(priority, for: id) }
     case .refused(let error): answer(job, with: .failure(error))
     }
+  }
+
+  /// Returns whom a job works for. Those that join its flight later count as soon as it waits.
+  private func clients(of job: PendingJob, id: UInt64) -> [LoadClient] {
+    guard let priority = job.job.priority else { return [job.account?.client ?? .unlimited] }
+    return Array(
+      priority.observeClients { [self] client in board.withLock { $0.join(id, client: client) } })
   }
 
   private func submitBackground(_ id: UInt64, job: PendingJob) {

@@ -138,8 +138,8 @@ extension ImageError {
   public var ofWatermark: ImageError {
     if case .ofVariant(let cause) = self { return .ofVariant(cause.ofWatermark) }
     return switch cause {
-    case .cancelled, .overloaded, .outOfMemory, .draining, .revoked, .deadlineExceeded,
-      .imagingTimeout, .notCached, .internal, .watermark:
+    case .cancelled, .overloaded, .rateLimited, .outOfMemory, .draining, .revoked,
+      .deadlineExceeded, .imagingTimeout, .notCached, .internal, .watermark:
       self
     default: .watermark(cause)
     }

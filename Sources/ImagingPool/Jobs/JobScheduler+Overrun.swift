@@ -25,8 +25,8 @@ extension JobScheduler {
   ///
   /// - Returns: `false` if the caller of the job was answered.
   mutating func giveWay(_ id: UInt64) -> Bool {
-    guard let job = running.removeValue(forKey: id)?.job else { return false }
-    waiting.append(id, job: job, turn: .later)
+    guard let run = endRun(of: id), let job = run.job else { return false }
+    waiting.append(id, job: job, clients: [run.client], turn: .later)
     return true
   }
 

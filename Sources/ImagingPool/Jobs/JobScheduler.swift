@@ -15,6 +15,8 @@ struct JobScheduler<Job> {
   struct Running {
     let slot: Int
     var job: Job?
+    /// Whose turn it was.
+    var client = LoadClient.unlimited
     /// The estimated memory of an expensive job (`JobCost`), in bytes, 0 if it is unknown; `nil` for any other.
     var bytes: Int?
     /// Whether the job gives way to others.
@@ -37,7 +39,7 @@ struct JobScheduler<Job> {
   private(set) var width: Int
   private(set) var slots: [Slot]
   // The extensions in other files use these, and only they.
-  var waiting = JobQueue<Job>()
+  var waiting: JobQueue<Job>
   var running: [UInt64: Running] = [:]
   /// Jobs that run only while slots are idle, one at a time. They do not count as waiting.
   var background = Deque<(id: UInt64, job: Job)>()
@@ -62,6 +64,8 @@ struct JobScheduler<Job> {
     self.limit = limit
     self.memory = memory
     width = count
+    // A quarter, as of downloads.
+    waiting = JobQueue(share: count / 4)
     slots = Array(repeating: Slot(), count: count)
   }
 
@@ -74,15 +78,19 @@ struct JobScheduler<Job> {
   /// Adds a job. A full queue refuses it regardless of its priority, because queued jobs keep their
   /// places.
   ///
-  /// - Parameter isExpensive: Whether the job is known to be expensive. Its memory is not known.
+  /// - Parameters:
+  ///   - clients: whom the job works for; without any, the background. If all have a share, it counts as that of the one with
+  ///     the fewest waiting jobs.
+  ///   - isExpensive: whether the job is known to be expensive. Its memory is not known.
   mutating func submit(
-    _ id: UInt64, job: Job, priority: LoadPriority, isExpensive: Bool = false
+    _ id: UInt64, job: Job, clients: [LoadClient] = [.unlimited], priority: LoadPriority,
+    isExpensive: Bool = false
   ) -> Admission {
     guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
     if let fault = commonFault { return .refused(.internal(detail: fault)) }
     // A slot is idle only if no job waits that may run, or if other slots have been woken for those.
     if !isExpensive, hasWidth, let slot = idle.popLast() {
-      waiting.append(id, job: job, turn: .next)
+      waiting.append(id, job: job, clients: clients, turn: .next)
       return .next(wake: slot)
     }
     // Jobs with a woken slot do not count against the limit.
@@ -90,9 +98,31 @@ struct JobScheduler<Job> {
       let seconds = pace.seconds(forWaiting: waiting.count, width: width)
       return .refused(.overloaded(queue: "imaging", retryAfter: seconds))
     }
-    waiting.append(id, job: job, turn: isExpensive ? .later : .by(priority))
+    let (client, count) = payer(of: clients)
+    guard count < limitPerClient else {
+      let seconds = pace.seconds(forWaiting: count, width: width)
+      return .refused(.rateLimited(by: .imagingQueue, retryAfter: seconds))
+    }
+    waiting.append(
+      id, job: job, clients: [client] + clients.filter { $0 != client },
+      turn: isExpensive ? .later : .by(priority))
     return isExpensive ? slotForWaiting().map { .next(wake: $0) } ?? .waits : .waits
   }
+
+  /// The maximum number of jobs of one client that wait: a quarter of all.
+  private var limitPerClient: Int { (limit + 3) / 4 }
+
+  /// Returns the client that a job counts as, and how many of its jobs wait; 0 for a client without a share.
+  private func payer(of clients: [LoadClient]) -> (client: LoadClient, count: Int) {
+    let counts = clients.map { client in
+      if case .network = client { return (client: client, count: waiting.count(of: client)) }
+      return (client, 0)
+    }
+    return counts.min { $0.count < $1.count } ?? (.background, 0)
+  }
+
+  /// Adds a client that a queued job works for.
+  mutating func join(_ id: UInt64, client: LoadClient) { waiting.join(id, client: client) }
 
   /// Raises the priority of a queued job. Never lowers it.
   mutating func raise(_ id: UInt64, to priority: LoadPriority) {
@@ -135,7 +165,7 @@ struct JobScheduler<Job> {
     guard isReady else { return .wait(wake: waiting.count > 0 ? idle.popLast() : nil) }
     // `releaseRoom` wakes all slots.
     guard alone == nil else { return .wait(wake: nil) }
-    guard let (id, job, bytes) = takeFirst() else {
+    guard let taken = takeFirst() else {
       if let (id, job) = takeBackground() {
         running[id] = Running(slot: slot, job: job, isBackground: true)
         return .job(id, job)
@@ -143,13 +173,14 @@ struct JobScheduler<Job> {
       idle.append(slot)
       return .wait(wake: nil)
     }
-    running[id] = Running(slot: slot, job: job, bytes: bytes)
+    running[taken.id] = Running(
+      slot: slot, job: taken.job, client: taken.client, bytes: taken.bytes)
     peakOfLong = max(peakOfLong, bytesOfLong)
-    return .job(id, job)
+    return .job(taken.id, taken.job)
   }
 
-  private mutating func takeFirst() -> (id: UInt64, job: Job, bytes: Int?)? {
-    let mayTakeLong = waiting.bytesOfFirstLater().map { hasRoom(forLong: $0) } ?? false
+  private mutating func takeFirst() -> JobQueue<Job>.Taken? {
+    let mayTakeLong = waiting.bytesOfFirstLater.map { hasRoom(forLong: $0) } ?? false
     let mayTakeQuick = mayTakeQuick
     let isTurn = mayTakeLong && (passed >= Self.maximumPassed || !mayTakeQuick)
     let first = isTurn ? waiting.popLater() : nil
@@ -185,7 +216,7 @@ struct JobScheduler<Job> {
     guard alone == nil, !idle.isEmpty else { return nil }
     let quick = waiting.count - waiting.count(of: .next) - waiting.count(of: .later)
     if quick > 0, hasWidth { return idle.popLast() }
-    guard let bytes = waiting.bytesOfFirstLater(), hasRoom(forLong: bytes) else { return nil }
+    guard let bytes = waiting.bytesOfFirstLater, hasRoom(forLong: bytes) else { return nil }
     return idle.popLast()
   }
 
@@ -201,13 +232,13 @@ struct JobScheduler<Job> {
       peakOfLong = max(peakOfLong, bytesOfLong)
       return true
     }
-    running[id] = nil
+    endRun(of: id)
     if entry.isBackground {
       background.append((id, job))
       return false
     }
     if bytesOfLong > 0, bytes > memory - bytesOfLong { waitsForMemory += 1 }
-    waiting.append(id, job: job, turn: .later, bytes: bytes)
+    waiting.append(id, job: job, clients: [entry.client], turn: .later, bytes: bytes)
     return false
   }
 
@@ -246,7 +277,14 @@ struct JobScheduler<Job> {
   /// - Parameter duration: how long it took; `nil` if that says nothing about others.
   mutating func finish(_ id: UInt64, took duration: Duration? = nil) -> Job? {
     if let duration, running[id]?.isBackground != true { pace.record(duration) }
-    return running.removeValue(forKey: id)?.job
+    return endRun(of: id)?.job
+  }
+
+  /// Takes the slot from a job.
+  @discardableResult mutating func endRun(of id: UInt64) -> Running? {
+    guard let run = running.removeValue(forKey: id) else { return nil }
+    if !run.isBackground { waiting.end(run.client) }
+    return run
   }
 
   /// Cancels a job. Returns the job and the slot to wake if a slot has it; `nil` if the caller was

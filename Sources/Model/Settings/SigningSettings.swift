@@ -62,4 +62,6 @@ public enum ClientOption: String, CaseIterable, Hashable, Sendable {
 extension Set<ClientOption> {
   /// All options.
   public static let all = Set(ClientOption.allCases)
+  /// What every client may do to a server without signatures: all but overtake others.
+  public static let open = all.subtracting([.priority])
 }

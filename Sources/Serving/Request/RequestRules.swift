@@ -69,7 +69,7 @@ struct RequestRules: Sendable {
     sizeSteps = SizeSteps(configuration.sizeSteps)
     signing = configuration.signing
     plainOnly = signing.mode == .options
-    options = configuration.allow ?? (signing.mode == .off ? .all : [])
+    options = configuration.allow ?? (signing.mode == .off ? .open : [])
     highestLimitBytes = 4 * configuration.maximumResultPixels
     qualities = configuration.qualities
     // Caches in front that ignore `Vary` would give the lower quality to every client.

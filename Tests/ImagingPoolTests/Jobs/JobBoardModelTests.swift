@@ -19,7 +19,7 @@ import Testing
       switch Int.random(in: 0..<19, using: &random) {
       case 18: pair.setWidth(Int.random(in: -1...4, using: &random))
       case 16..<18: pair.takesLong(slot, bytes: Int.random(in: 1...3, using: &random))
-      case 0..<6: pair.submit(priority)
+      case 0..<6: pair.submit(priority, of: BoardAndModel.clients.randomElement(using: &random))
       case 6..<9: pair.raise(id, to: priority)
       case 9: pair.cancel(id)
       case 10: pair.loseWorker(of: slot)
@@ -43,6 +43,7 @@ private struct BoardAndModel {
   static let limit = 5
   /// The memory of expensive jobs; each has 1 to 3.
   static let memory = 4
+  static let clients = (1...3).map { LoadClient.network(.v4($0)) } + [.unlimited, .background]
 
   private struct Waiting {
     let id: UInt64
@@ -50,14 +51,21 @@ private struct BoardAndModel {
     var bytes = 0
     /// 0 to 2: of this rank; 3: a slot was woken for it; -1: it takes long.
     var rank: Int
+    let client: LoadClient
+    let number: Int
   }
 
   private var board = JobScheduler<UInt64>(slots: slots, limit: limit, memory: memory)
   /// In order of arrival.
   private var waiting: [Waiting] = []
   private var idle: [Int] = []
-  private var running: [Int: (id: UInt64, isWanted: Bool, bytes: Int?)] = [:]
+  private var running: [Int: (id: UInt64, isWanted: Bool, bytes: Int?, client: LoadClient)] = [:]
   private var passed = 0
+  /// The jobs of higher ranks that were taken while jobs of each rank waited.
+  private var overtaken = [0, 0, 0]
+  /// Clients in the order of their last turns.
+  private var turns: [LoadClient] = []
+  private var arrivals = 0
   private var width = slots
   private var left: Set<Int> = []
   private var isStopped = false
@@ -75,16 +83,24 @@ private struct BoardAndModel {
     Issue.record(what, sourceLocation: sourceLocation)
   }
 
-  mutating func submit(_ priority: LoadPriority) {
+  mutating func submit(_ priority: LoadPriority, of client: LoadClient?) {
     lastID += 1
-    let admission = board.submit(lastID, job: lastID, priority: priority)
+    arrivals += 1
+    let client = client ?? .unlimited
+    let admission = board.submit(lastID, job: lastID, clients: [client], priority: priority)
+    let queued = waiting.filter { $0.rank < 3 }
+    var hasPart = true
+    if case .network = client { hasPart = queued.count { $0.client == client } < 2 }
     if isStopped {
       guard case .refused(.draining) = admission else { return expect(false, "\(admission)") }
     } else if hasWidth, let slot = idle.popLast() {
-      waiting.append(Waiting(id: lastID, rank: 3))
+      waiting.append(Waiting(id: lastID, rank: 3, client: client, number: arrivals))
       guard case .next(slot) = admission else { return expect(false, "\(admission)") }
-    } else if waiting.filter({ $0.rank < 3 }).count < Self.limit {
-      waiting.append(Waiting(id: lastID, rank: priority.rank))
+    } else if queued.count < Self.limit, !hasPart {
+      guard case .refused(.rateLimited) = admission else { return expect(false, "\(admission)") }
+    } else if queued.count < Self.limit {
+      waiting.append(
+        Waiting(id: lastID, rank: priority.rank, client: client, number: arrivals))
       guard case .waits = admission else { return expect(false, "\(admission)") }
     } else {
       guard case .refused(.overloaded) = admission else { return expect(false, "\(admission)") }
@@ -119,7 +135,7 @@ private struct BoardAndModel {
   /// A slot finishes its job or asks for one.
   mutating func workOn(_ slot: Int, isReady: Bool) {
     guard !left.contains(slot) else { return }
-    if let (id, isWanted, _) = running.removeValue(forKey: slot) {
+    if let (id, isWanted, _, _) = running.removeValue(forKey: slot) {
       return expect(board.finish(id) == (isWanted ? id : nil), "a job is handed back once")
     }
     idle.removeAll { $0 == slot }
@@ -133,11 +149,15 @@ private struct BoardAndModel {
       guard case .wait(other) = next else { return expect(false, "\(next)") }
     } else if let index = turn() {
       defer { wakeForWaiting() }
-      let id = waiting[index].id
-      let rank = waiting[index].rank
+      let (id, rank, client) = (waiting[index].id, waiting[index].rank, waiting[index].client)
       let bytes = waiting.remove(at: index).bytes
+      for lower in 0..<3 where rank != 3 {
+        overtaken[lower] += lower < rank ? 1 : 0
+        if lower == rank { overtaken[lower] = 0 }
+      }
+      if case .network = client { turns = turns.filter { $0 != client } + [client] }
       passed = rank >= 0 && waiting.contains { $0.rank < 0 } ? passed + 1 : 0
-      running[slot] = (id, true, rank < 0 ? bytes : nil)
+      running[slot] = (id, true, rank < 0 ? bytes : nil, client)
       guard case .job(id, id) = next else { return expect(false, "\(next) in place of \(id)") }
     } else {
       if runningQuick < width { passed = 0 }
@@ -148,7 +168,7 @@ private struct BoardAndModel {
 
   /// A slot that takes a job wakes another one for a job that may run.
   private mutating func wakeForWaiting() {
-    let first = waiting.first { $0.rank < 0 }
+    let first = best(waiting.filter { $0.rank < 0 })
     let mayRun =
       hasWidth && waiting.contains { 0..<3 ~= $0.rank }
       || first.map { hasRoom(forLong: $0.bytes) } == true
@@ -180,25 +200,45 @@ private struct BoardAndModel {
 
   /// Where the job is whose turn it is.
   private func turn() -> Int? {
-    let firstLong = waiting.first { $0.rank < 0 }
+    let firstLong = best(waiting.filter { $0.rank < 0 })
     let mayTakeLong = firstLong.map { hasRoom(forLong: $0.bytes) } ?? false
-    let mayTakeQuick = mayTakeQuick
-    if mayTakeLong, passed >= 8 || !mayTakeQuick { return waiting.firstIndex { $0.rank < 0 } }
-    let ranks = waiting.map(\.rank).filter { $0 >= 0 ? mayTakeQuick : mayTakeLong }
-    guard let highest = ranks.max() else { return nil }
-    return waiting.firstIndex { $0.rank == highest }
+    let woken = waiting.filter { $0.rank == 3 }
+    let quick = waiting.filter { 0..<3 ~= $0.rank }
+    let overdue = quick.filter { overtaken[$0.rank] >= 8 }.map(\.rank).max()
+    var found: Waiting?
+    if mayTakeQuick, !mayTakeLong || passed < 8 {
+      found = best(woken) ?? best(quick.filter { overdue == nil || $0.rank == overdue })
+    }
+    if found == nil, mayTakeLong { found = firstLong }
+    return waiting.firstIndex { $0.id == found?.id }
+  }
+
+  /// The job of several whose client's turn it is.
+  private func best(_ jobs: [Waiting]) -> Waiting? {
+    jobs.max { order(of: $0).lexicographicallyPrecedes(order(of: $1)) }
+  }
+
+  private func order(of job: Waiting) -> [Int] {
+    let own = running.values.count { $0.client == job.client }
+    let isNetwork = job.client != .unlimited && job.client != .background
+    // The share is one of three slots.
+    let isAbove = isNetwork && own > 0 || job.client == .background
+    let rank = isAbove && 0..<3 ~= job.rank ? 0 : job.rank
+    let turn = isNetwork ? own : job.client == .background ? Int.max : 0
+    return [rank, -turn, -(turns.firstIndex(of: job.client) ?? -1), job.rank, -job.number]
   }
 
   /// The slot finds that its job takes long.
   mutating func takesLong(_ slot: Int, bytes: Int) {
-    guard let (id, isWanted, known) = running[slot], known == nil else { return }
+    guard let (id, isWanted, known, client) = running[slot], known == nil else { return }
     let goesOn = !isWanted || waiting.isEmpty && hasRoom(forLong: bytes)
     expect(board.takesLong(id, bytes: bytes) == goesOn, "a long job goes on, or waits")
     if goesOn {
       if isWanted { running[slot]?.bytes = bytes }
     } else {
       running[slot] = nil
-      waiting.append(Waiting(id: id, bytes: bytes, rank: -1))
+      arrivals += 1
+      waiting.append(Waiting(id: id, bytes: bytes, rank: -1, client: client, number: arrivals))
     }
     expect((board.bytesOfLong(id) != nil) == (goesOn && isWanted), "it is known as long")
   }
@@ -209,6 +249,7 @@ private struct BoardAndModel {
   }
 
   mutating func compare() {
+    for rank in 0..<3 where !waiting.contains(where: { $0.rank == rank }) { overtaken[rank] = 0 }
     expect(board.waitingCount == waiting.count, "as many wait")
     expect(board.runningCount == running.count, "as many run")
     expect(board.width == width, "as many may run")

@@ -293,7 +293,7 @@ import Testing
   }
 
   @Test func `removing and raising jobs does not grow a long queue`() {
-    var list = JobQueue<Int>()
+    var list = JobQueue<Int>(share: 1)
     list.append(0, job: 0, turn: .by(.low))
     for id in 1...10_000 as ClosedRange<UInt64> {
       list.append(id, job: Int(id), turn: .by(.low))

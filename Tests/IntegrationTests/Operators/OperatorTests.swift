@@ -123,7 +123,10 @@ import Testing
   @Test func `the download list shows each download's progress and number of clients`() throws {
     // Given: a waiting download, one of known length, and one of unknown length
     let pictor = try PictorProcess(
-      in: folder, PictorProcess.operated + ["--download.limit_per_host", "2"])
+      in: folder,
+      PictorProcess.operated + [
+        "--download.limit_per_host", "2", "--server.allow", "priority=high",
+      ])
     let gate = Gate()
     let image = try TestImages.jpeg(width: 60, height: 40)
     origin.route("/known.jpg", to: .ok(image, holdingAfter: 100, at: gate))

@@ -63,7 +63,10 @@ import Testing
     // Given: one slot, which is in use
     let pictor = try PictorProcess(
       in: folder,
-      PictorProcess.operated + ["--download.limit_per_host", "1", "--download.order", order])
+      PictorProcess.operated + [
+        "--download.limit_per_host", "1", "--download.order", order,
+        "--server.allow", "priority=high",
+      ])
     let gate = Gate()
     let image = try TestImages.jpeg(width: 30, height: 20)
     origin.route("/p.jpg") { $0.number == 1 ? .hold(gate, then: .ok(image)) : .ok(image) }

@@ -106,7 +106,7 @@ import Testing
       seen.withLock { $0.append(request.options) }
       return makeDelivery(makeVariant(request.key, body: [1]))
     }
-    try await withServer(provider) { server in
+    try await withServer(provider, configure: { $0.allow = .all }) { server in
       let client = try HTTPClient(port: server.port)
       let header: KeyValuePairs = [
         "Cache-Control": "max-age=5", "Priority": "i", "cache-control": "no-store",

@@ -1,12 +1,10 @@
-// ClientPlaces: the running transfers of each client, and its share of them.
+// ClientPlaces: the running transfers or jobs of each client, and its share of them.
 
-import Model
-
-/// Counts the running transfers of clients. Without side effects.
+/// Counts the running transfers of clients, or their imaging jobs, which never stall. Without side effects.
 ///
 /// A transfer is active while it is not stalled. Active transfers of a client above its share are its
 /// surplus.
-struct ClientPlaces {
+public struct ClientPlaces: Sendable {
   private struct Count {
     var active = 0
     var stalled = 0
@@ -17,17 +15,17 @@ struct ClientPlaces {
   /// Clients with running transfers.
   private var counts: [LoadClient: Count] = [:]
   /// The surplus of all clients.
-  private(set) var surplus = 0
+  public private(set) var surplus = 0
 
   /// Creates counts of zero.
-  init(share: Int) { self.share = max(share, 1) }
+  public init(share: Int) { self.share = max(share, 1) }
 
   /// Whether a further transfer of the client is within its share.
-  func isWithinShare(_ client: LoadClient) -> Bool { active(client) < share(of: client) }
+  public func isWithinShare(_ client: LoadClient) -> Bool { active(client) < share(of: client) }
 
   /// Orders clients of one priority: the first to start is the one with the fewest active transfers.
   /// Clients without a share come first and the background comes last.
-  func turn(of client: LoadClient) -> Int {
+  public func turn(of client: LoadClient) -> Int {
     switch client {
     case .network: active(client)
     case .unlimited: 0
@@ -37,7 +35,7 @@ struct ClientPlaces {
 
   /// Orders stalled transfers: the first to end is one of the client with the most of them. The
   /// background comes first and clients without a share come last.
-  func burden(of client: LoadClient) -> Int {
+  public func burden(of client: LoadClient) -> Int {
     switch client {
     case .network: counts[client]?.stalled ?? 0
     case .unlimited: 0
@@ -46,18 +44,18 @@ struct ClientPlaces {
   }
 
   /// Counts a transfer that starts.
-  mutating func start(_ client: LoadClient) { change(client, active: 1, stalled: 0) }
+  public mutating func start(_ client: LoadClient) { change(client, active: 1, stalled: 0) }
 
   /// Counts a transfer that ends.
-  mutating func end(_ client: LoadClient, isStalled: Bool) {
+  public mutating func end(_ client: LoadClient, isStalled: Bool) {
     change(client, active: isStalled ? 0 : -1, stalled: isStalled ? -1 : 0)
   }
 
   /// Counts a transfer as stalled.
-  mutating func stall(_ client: LoadClient) { change(client, active: -1, stalled: 1) }
+  public mutating func stall(_ client: LoadClient) { change(client, active: -1, stalled: 1) }
 
   /// Counts a stalled transfer as active again.
-  mutating func recover(_ client: LoadClient) { change(client, active: 1, stalled: -1) }
+  public mutating func recover(_ client: LoadClient) { change(client, active: 1, stalled: -1) }
 
   private mutating func change(_ client: LoadClient, active: Int, stalled: Int) {
     var count = counts[client] ?? Count()
