@@ -23,8 +23,10 @@ enum NameFailure: Error, Hashable, Sendable {
 ///
 /// - getaddrinfo(3) cannot be interrupted, so a look-up takes its thread until the resolver answers.
 ///   Each load waits until a deadline of its own. Further names wait for a thread.
-/// - Names of one domain take at most a quarter of the threads and of the queue, so that a domain
-///   whose servers never answer delays no other domain.
+/// - Names of one domain take at most a sixteenth of the threads and of the queue, so that domains
+///   whose servers never answer delay no other domain. When all look-ups that a domain may have are stuck, its
+///   further names fail at once.
+/// - Addresses that have expired serve while they cannot be looked up anew (RFC 8767).
 /// - Answers are remembered, failures more briefly. A name whose address is refused is remembered as
 ///   briefly as one that does not exist (`shorten`), so that its answers take the same time.
 struct NameTable {
@@ -33,9 +35,11 @@ struct NameTable {
   /// The limits of a table.
   struct Limits: Sendable {
     /// Maximum number of look-ups at a time.
-    var threads = 16
+    var threads = 64
     /// Maximum number of names that wait for a thread.
-    var waiting = 256
+    var waiting = 1_024
+    /// A domain has one part in this many of `threads` and of `waiting`.
+    var shares = 16
     /// Maximum number of remembered names.
     var remembered = 4_096
     /// A look-up that takes longer counts as stuck.
@@ -44,6 +48,10 @@ struct NameTable {
     var lifetime = Duration.seconds(60)
     /// How long a name without an address is remembered, at most `lifetime`.
     var negativeLifetime = Duration.seconds(5)
+    /// How long addresses that have expired may still serve.
+    var staleTime = Duration.seconds(3_600)
+    /// A look-up that takes longer lets expired addresses serve.
+    var patience = Duration.seconds(1)
   }
 
   /// The actions for the caller, in order.
@@ -66,6 +74,8 @@ struct NameTable {
     let answer: NameAnswer
     let resolved: ContinuousClock.Instant
     var expires: ContinuousClock.Instant
+    /// Whether its addresses were refused: then it is as forgotten as a name without any.
+    var isRefused = false
   }
 
   private let limits: Limits
@@ -111,9 +121,14 @@ struct NameTable {
     now: ContinuousClock.Instant
   ) -> [Action] {
     if let known = memory[name], known.expires > now { return [.answer(id, known.answer)] }
+    let domain = Self.domain(of: name)
+    let hasRoom =
+      runningCount < limits.threads && running[domain, default: 0] < share(of: limits.threads)
+    let hangs = lookUps[name].map { $0.started.map { $0 + limits.patience <= now } ?? true }
+    if hangs ?? !hasRoom, let stale = stale(name, now) { return [.answer(id, stale)] }
     if lookUps[name] == nil {
-      let domain = Self.domain(of: name)
-      guard queue.count < limits.waiting, queued[domain, default: 0] < quarter(of: limits.waiting)
+      guard !isLost(domain, now) else { return [.answer(id, .failure(.late))] }
+      guard queue.count < limits.waiting, queued[domain, default: 0] < share(of: limits.waiting)
       else { return [.answer(id, .failure(.full))] }
       lookUps[name] = LookUp(domain: domain)
       queue.append(name)
@@ -131,7 +146,12 @@ struct NameTable {
     guard let lookUp = lookUps[name], lookUp.started != nil else { return [] }
     lookUps[name] = nil
     subtract(lookUp.domain, from: &running)
-    remember(name, answer, now)
+    var answer = answer
+    if case .failure(.temporary) = answer, let stale = stale(name, now) {
+      answer = stale
+    } else {
+      remember(name, answer, now)
+    }
     let ids = lookUp.waiters.keys.sorted()
     for id in ids { names[id] = nil }
     return ids.map { .answer($0, answer) } + startWaiting(now)
@@ -146,27 +166,43 @@ struct NameTable {
 
   /// Answers the loads whose deadline has passed.
   mutating func expire(now: ContinuousClock.Instant) -> [Action] {
-    var late: [ID] = []
+    var late: [(id: ID, answer: NameAnswer)] = []
     for (name, lookUp) in lookUps {
       let ids = lookUp.waiters.filter { $0.value <= now }.keys
       guard !ids.isEmpty else { continue }
-      late += ids
+      let stale = stale(name, now)
+      late += ids.map { ($0, stale ?? .failure(.late)) }
       for id in ids {
         names[id] = nil
         lookUps[name]?.waiters[id] = nil
       }
       // Others need not wait as long as these have.
-      if isStuck(lookUp, now) { remember(name, .failure(.late), now) }
+      if isStuck(lookUp, now), stale == nil { remember(name, .failure(.late), now) }
       dropUnneeded(name)
     }
-    return late.sorted().map { .answer($0, .failure(.late)) }
+    return late.sorted { $0.id < $1.id }.map { .answer($0.id, $0.answer) }
   }
 
   /// Makes a name whose address was refused be forgotten as soon as one that does not exist.
   mutating func shorten(_ name: String) {
     guard var known = memory[name] else { return }
     known.expires = min(known.expires, known.resolved + negativeLifetime)
+    known.isRefused = true
     memory[name] = known
+  }
+
+  /// Returns the addresses of a name that have expired lately.
+  private func stale(_ name: String, _ now: ContinuousClock.Instant) -> NameAnswer? {
+    guard let known = memory[name], case .success = known.answer, !known.isRefused,
+      now < known.expires + limits.staleTime
+    else { return nil }
+    return known.answer
+  }
+
+  /// Whether all look-ups that a domain may have are stuck.
+  private func isLost(_ domain: String, _ now: ContinuousClock.Instant) -> Bool {
+    running[domain, default: 0] >= share(of: limits.threads)
+      && lookUps.values.allSatisfy { $0.domain != domain || $0.started == nil || isStuck($0, now) }
   }
 
   private var negativeLifetime: Duration { min(limits.negativeLifetime, limits.lifetime) }
@@ -192,7 +228,7 @@ struct NameTable {
     var actions: [Action] = []
     while runningCount < limits.threads,
       let index = queue.firstIndex(where: { name in
-        running[Self.domain(of: name), default: 0] < quarter(of: limits.threads)
+        running[Self.domain(of: name), default: 0] < share(of: limits.threads)
       })
     {
       let name = queue.remove(at: index)
@@ -213,7 +249,7 @@ struct NameTable {
     subtract(lookUp.domain, from: &queued)
   }
 
-  private func quarter(of limit: Int) -> Int { max(limit / 4, 1) }
+  private func share(of limit: Int) -> Int { max(limit / limits.shares, 1) }
 
   private func subtract(_ domain: String, from counts: inout [String: Int]) {
     let count = counts[domain, default: 0] - 1

@@ -17,7 +17,8 @@ import Testing
   ) -> NameTable {
     NameTable(
       NameTable.Limits(
-        threads: threads, waiting: waiting, remembered: remembered, deadline: .seconds(5),
+        threads: threads, waiting: waiting, shares: 4, remembered: remembered,
+        deadline: .seconds(5),
         lifetime: lifetime, negativeLifetime: .seconds(3)))
   }
 
@@ -145,6 +146,43 @@ import Testing
     #expect(table.runningCount == 1 && table.waitingCount == 0)
     #expect(table.resolved("a.a", addresses, now: at(1)) == [])
     #expect(ask(&table, "a.a", 3, at: 2) == [.answer(3, addresses)])
+  }
+
+  @Test func `names of four domains that never answer delay no other name`() {
+    var table = NameTable(NameTable.Limits())
+    for id in 0..<1_000 { _ = ask(&table, "n\(id).dead\(id % 4).example\(id % 4)", id) }
+    #expect(ask(&table, "a.other.example", 1_000) == [.resolve("a.other.example")])
+  }
+
+  @Test func `further names of a domain whose look-ups are stuck fail at once`() {
+    var table = makeTable()
+    for id in 0..<2 { _ = ask(&table, "\(id).dead.example", id) }
+    #expect(ask(&table, "2.dead.example", 2, at: 4.9) == [])
+    #expect(ask(&table, "3.dead.example", 3, at: 5) == [.answer(3, .failure(.late))])
+    _ = table.resolved("0.dead.example", addresses, now: at(6))
+    #expect(ask(&table, "4.dead.example", 4, at: 6) == [])
+  }
+
+  @Test func `expired addresses serve while a look-up hangs, has no thread, or fails in passing`() {
+    // Given
+    var table = makeTable(threads: 2)
+    for (id, name) in ["a.a", "b.b", "c.c"].enumerated() {
+      _ = ask(&table, name, id)
+      _ = table.resolved(name, addresses, now: at(0))
+    }
+    table.shorten("c.c")
+    // Then
+    #expect(ask(&table, "a.a", 3, at: 61) == [.resolve("a.a")])
+    #expect(ask(&table, "a.a", 4, at: 61.9) == [])
+    #expect(ask(&table, "a.a", 5, at: 62) == [.answer(5, addresses)])
+    _ = ask(&table, "d.d", 6, at: 62)
+    #expect(ask(&table, "b.b", 7, at: 62) == [.answer(7, addresses)])
+    #expect(ask(&table, "c.c", 8, at: 62) == [], "its addresses were refused")
+    #expect(table.expire(now: at(66)) == [.answer(3, addresses)])
+    #expect(
+      table.resolved("a.a", .failure(.temporary("?")), now: at(66))
+        == [.answer(4, addresses), .resolve("c.c")])
+    #expect(ask(&table, "b.b", 9, at: 60 + 3_600) == [])
   }
 
   @Test func `a refused name is remembered as briefly as one that does not exist`() {
