@@ -42,13 +42,6 @@ public struct FailurePolicy: Sendable {
   }
 }
 
-extension ImageError {
-  /// Whether the same URL may bring an image soon: an origin that is being repaired sends a page in its place.
-  fileprivate var mayHeal: Bool {
-    if case .sourceNotFound = cause { false } else { true }
-  }
-}
-
 /// The negative cache. A pure state machine: the caller passes the time.
 struct FailedURLs {
   private struct Entry {
@@ -57,21 +50,27 @@ struct FailedURLs {
     /// The freshness of the origin's error response.
     let originFreshness: Freshness?
 
-    /// Returns the error for clients. Their caches, and those in between, keep a failure that may heal for a minute at
-    /// most, unless the origin says otherwise: no purge reaches them.
+    /// How long clients and shared caches may keep a failure that may heal, in seconds. A page of maintenance is no
+    /// image for a minute, and a purge does not reach their copies.
+    private static let healingTime = 60
+
+    /// Whether the same URL may soon be an image: its bytes failed, and not the request for one variant.
+    private var mayHeal: Bool {
+      switch error {
+      case .sourceNotFound, .ofVariant: false
+      default: true
+      }
+    }
+
     func told(isRepeated: Bool, now: UnixTime) -> ImageError {
-      let isStated = originFreshness?.isStated == true
-      let limit = error.mayHeal && !isStated ? FailedURLs.longestTold : .max
-      let seconds = min(until.seconds - now.seconds, limit)
+      var seconds = until.seconds - now.seconds
+      if mayHeal, originFreshness?.isStated != true { seconds = min(seconds, Self.healingTime) }
       let forClients = originFreshness?.bounding(clientFailure: seconds, at: now) ?? seconds
       return .remembered(
         error, seconds: seconds, clientSeconds: forClients == seconds ? nil : forClients,
         isRepeated: isRepeated)
     }
   }
-
-  /// How long other caches may keep a failure that may heal, in seconds.
-  private static let longestTold = 60
 
   private let policy: FailurePolicy
   private var entries: BoundedTable<CacheKey, Entry>
@@ -105,8 +104,6 @@ struct FailedURLs {
   mutating func add(
     _ key: CacheKey, after error: ImageError, originFreshness: Freshness? = nil, now: UnixTime
   ) -> (error: ImageError, isNew: Bool) {
-    // To look for a file costs as little as to remember that it is missing.
-    if key.isLocal, case .sourceNotFound = error { return (error, false) }
     let configured = policy.lifetime(of: error)
     let lifetime = originFreshness?.bounding(failure: configured, at: now) ?? configured
     guard lifetime > 0, policy.limit > 0 else { return (error, false) }

@@ -119,6 +119,8 @@ final class SourceService: Sendable {
           }
         })
     } catch {
+      // Looking at a file again costs as little as remembering that it was not there.
+      guard !isLocal else { throw error }
       let failure = failures.add(
         error, of: key, since: start.generation, freshness: responseFreshness.withLock { $0 })
       guard let cached,

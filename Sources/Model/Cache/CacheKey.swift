@@ -86,9 +86,6 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     String(Substring(text.utf8.prefix(sourceLength).prefix { $0 != UInt8(ascii: "#") }))
   }
 
-  /// Whether the source is a local file.
-  public var isLocal: Bool { text.utf8.starts(with: "local:".utf8) }
-
   /// The source's host as in the URL, without the port; `nil` for a local file.
   public var host: String? {
     let bytes = text.utf8

@@ -12,20 +12,18 @@ struct FailedURLsTests {
   private func time(_ seconds: Int) -> UnixTime { UnixTime(seconds: seconds) }
 
   @Test(arguments: [
-    (ImageError.sourceNotFound(status: 404), 600), (.sourceNotFound(status: 410), 86_400),
-    (.sourceTooLarge(limit: 1), 3_600), (.unsupportedFormat(detail: "?"), 3_600),
-    (.unsupportedKind(reason: "?"), 3_600),
-    (.undecodable(detail: "?"), 3_600), (.tooManyPixels(pixels: 2, limit: 1), 3_600),
-    (.tooManyFrames(frames: 2, limit: 1), 3_600), (.tooCostly(reason: "?"), 3_600),
-    (.ofVariant(.undecodable(detail: "?")), 3_600),
+    (ImageError.sourceNotFound(status: 404), 600, 600),
+    (.sourceNotFound(status: 410), 86_400, 86_400),
+    (.sourceTooLarge(limit: 1), 3_600, 60), (.unsupportedFormat(detail: "?"), 3_600, 60),
+    (.undecodable(detail: "?"), 3_600, 60), (.tooManyPixels(pixels: 2, limit: 1), 3_600, 60),
+    (.tooManyFrames(frames: 2, limit: 1), 3_600, 60), (.tooCostly(reason: "?"), 3_600, 60),
+    (.ofVariant(.undecodable(detail: "?")), 3_600, 3_600),
   ])
-  func `a permanent failure is remembered for the time of its status`(
-    error: ImageError, seconds: Int
+  func `a permanent failure is remembered by status, and told for a minute if it may heal`(
+    error: ImageError, seconds: Int, told forClients: Int
   ) {
     var failed = FailedURLs(policy: FailurePolicy())
     let (told, isNew) = failed.add(key, after: error, now: time(0))
-    // A missing image is told for as long as it is remembered, what may heal for a minute.
-    let forClients = error.status == 404 ? seconds : 60
     #expect(told == .remembered(error, seconds: forClients, isRepeated: false) && isNew)
     #expect(failed.add(key, after: told, now: time(0)) == (told, false))
     #expect(
@@ -47,28 +45,6 @@ struct FailedURLsTests {
     var failed = FailedURLs(policy: policy)
     #expect(failed.add(key, after: error, now: time(0)) == (error, false))
     #expect(failed.count == 0)
-  }
-
-  @Test func `a failure whose lifetime the origin states is told for that time`() {
-    var failed = FailedURLs(policy: FailurePolicy())
-    let error = ImageError.unsupportedFormat(detail: "?")
-    let stated = Freshness(receivedAt: time(0), lifetime: 900)
-    let told = failed.add(key, after: error, originFreshness: stated, now: time(0)).error
-    #expect(told == .remembered(error, seconds: 900, isRepeated: false))
-    let assumed = Freshness(receivedAt: time(0), lifetime: 900, isStated: false)
-    let other = CacheKey(text: "http://a/2.jpg")
-    #expect(
-      failed.add(other, after: error, originFreshness: assumed, now: time(0)).error
-        == .remembered(error, seconds: 60, isRepeated: false))
-    #expect(failed.failure(of: other, now: time(3_599)) != nil)
-  }
-
-  @Test func `a missing local file is looked at again at once`() {
-    var failed = FailedURLs(policy: FailurePolicy())
-    let file = CacheKey(text: "local:///a.jpg")
-    let missing = ImageError.sourceNotFound(status: 404)
-    #expect(failed.add(file, after: missing, now: time(0)) == (missing, false))
-    #expect(failed.failure(of: file, now: time(0)) == nil)
   }
 
   @Test func `the first failure of a URL is the one reported`() {

@@ -28,6 +28,17 @@ final class RememberedFailuresTests: ManagedTests {
     _ = try await manager.variant(for: first)
   }
 
+  @Test func `a local file that was not there is looked for again at once`() async throws {
+    openAll()
+    loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
+    let request = try request("local:///a.jpg", scale: 0.5)
+    await #expect(throws: ImageError.sourceNotFound(status: 404)) {
+      try await self.manager.variant(for: request)
+    }
+    loader.failure.withLock { $0 = nil }
+    _ = try await manager.variant(for: request)
+  }
+
   @Test func `retry loads again, and success removes the failure`() async throws {
     openAll()
     loader.failure.withLock { $0 = .sourceNotFound(status: 404) }
