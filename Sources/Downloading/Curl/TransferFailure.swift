@@ -47,7 +47,7 @@ enum TransferFailure {
 
   /// Returns the error for a final status, or `nil` for 200 and 203; a proxy may turn 200 into 203.
   /// Requests ask for a complete body, so 204 and 206 are errors, and so is a 304 to a request
-  /// without validators.
+  /// without validators. `OriginResponseParser` makes 200 of a 201 and of a 206 with everything.
   ///
   /// - Parameters:
   ///   - status: the final status.

@@ -58,6 +58,19 @@ final class DownloadBuffer: StreamingBody {
     if isFirst { observers.tell(()) }
   }
 
+  /// Returns bytes of the file, also such that readers do not have yet; fewer at its end.
+  func bytes(at position: Int, count: Int) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: count) { buffer, used in
+      used = max(pread(file.value, buffer.baseAddress, count, position), 0)
+    }
+  }
+
+  /// Bytes in the file.
+  var fileSize: Int {
+    var status = stat()
+    return fstat(file.value, &status) == 0 ? Int(status.st_size) : 0
+  }
+
   func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> PartialRead {
     let (count, isWhole) = state.withLock { ($0.count, $0.isWhole) }
     guard position < count else {

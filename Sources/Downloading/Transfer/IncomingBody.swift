@@ -24,8 +24,6 @@ final class IncomingBody {
   private let coded: CodedBody?
   /// Bytes received, decoded.
   private(set) var received = 0
-  /// Whether the last byte is withheld from readers until the digests are verified.
-  private let withholdsLast: Bool
   private let handle: UnsafeMutableRawPointer
   private var file: MemoryFile?
   /// The body for readers that follow it; only if requested.
@@ -41,13 +39,11 @@ final class IncomingBody {
   ///   - coded: the decoder; `nil` for a body without a content coding.
   ///   - handle: curl's handle of the transfer, which outlives the body.
   init(
-    expecting expected: Int?, limit: Int, coded: CodedBody?, withholdsLast: Bool,
-    pausing handle: UnsafeMutableRawPointer
+    expecting expected: Int?, limit: Int, coded: CodedBody?, pausing handle: UnsafeMutableRawPointer
   ) {
     self.expected = expected
     self.limit = limit
     self.coded = coded
-    self.withholdsLast = withholdsLast
     self.handle = handle
   }
 
@@ -114,16 +110,21 @@ final class IncomingBody {
       return .refused(.internal(detail: "memory file: \(error)"))
     }
     received = total
-    growing?.grow(to: withholdsLast ? received - 1 : received)
+    // The last byte is withheld from readers until digests and the image's end are verified.
+    growing?.grow(to: received - 1)
     return .taken
   }
 
   /// Returns the complete body, which counts against its memory until its last use; `nil` if it is empty. `sent`: the
   /// bytes that its digests cover; of a coded body without digests, the decoded ones.
   ///
-  /// - Throws: `sourceIncomplete` if a coded body has no end.
+  /// - Throws: `sourceIncomplete` if a coded body has no end, or bytes are missing.
   func sealed() throws(ImageError) -> (file: FileRegion, sent: FileRegion, version: UInt64)? {
     let sent = try coded?.sealed()
+    // curl counts bytes by Content-Length alone.
+    guard received == expected ?? received else {
+      throw .sourceIncomplete(detail: "fewer bytes than Content-Range")
+    }
     guard received > 0, let file = file.take() else { return nil }
     do throws(SystemError) {
       let region = try file.sealed(lease: lease)
@@ -133,9 +134,12 @@ final class IncomingBody {
     }
   }
 
-  /// Tells the readers that the body is complete, or that it will never be.
+  /// Tells the readers that the body is complete, or that it will never be. An image without its end is not, also if
+  /// its length is the promised one: curl drops bytes behind that without an error.
   func end(isWhole: Bool) {
-    if isWhole { growing?.grow(to: received) }
-    growing?.end(isWhole: isWhole)
+    guard let growing else { return }
+    let isWhole = isWhole && ImageEnd.isThere(growing)
+    if isWhole { growing.grow(to: received) }
+    growing.end(isWhole: isWhole)
   }
 }

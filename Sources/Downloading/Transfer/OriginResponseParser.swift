@@ -21,7 +21,7 @@ struct OriginResponseParser {
   private(set) var origin = OriginResponse(status: 0)
   /// The length of the body, if known: `Content-Length`, unless `Transfer-Encoding` overrides it
   /// (RFC 9112, section 6.3). Clamped to `Int.max`.
-  var contentLength: Int? { hasTransferEncoding ? nil : length }
+  var contentLength: Int? { hasTransferEncoding ? nil : length ?? wholeRange }
   /// Whether `Content-Length` applies and is invalid or inconsistent, so that the end of the body
   /// is unknown.
   var hasInvalidLength: Bool { !hasTransferEncoding && isLengthInvalid }
@@ -29,7 +29,8 @@ struct OriginResponseParser {
   var bodyLength: Int? { contentEncoding == nil ? contentLength : nil }
   /// The body's digests, complete after the last line. Those of a coded body cover the coded bytes.
   private(set) var digests = BodyDigests()
-  /// `Content-Encoding` in lower case, without `identity`; several joined by commas.
+  /// The known names in `Content-Encoding`, in lower case; several joined by commas. Any other (`aws-chunked`, `UTF-8`)
+  /// says nothing about the bytes, which tell their format themselves.
   private(set) var contentEncoding: String?
   /// The unparsed `Location` of a redirect (RFC 9110, section 15.4).
   ///
@@ -51,6 +52,8 @@ struct OriginResponseParser {
   private var isLengthInvalid = false
   private var hasTransferEncoding = false
   private var location: String?
+  /// The length of a 206 that has the whole image: `Content-Range: bytes 0-8/9`.
+  private var wholeRange: Int?
   private var part = Part.statusLine
   private var bytes = 0
   private let limit: Int
@@ -76,6 +79,7 @@ struct OriginResponseParser {
       origin = OriginResponse(status: 0)
       contentEncoding = nil
       location = nil
+      wholeRange = nil
       retryAfter = nil
       length = nil
       isLengthInvalid = false
@@ -90,6 +94,9 @@ struct OriginResponseParser {
       return .more
     }
     part = (100..<200).contains(origin.status) ? .statusLine : .body
+    // Some stores answer a plain GET so. What arrived is all of the image.
+    let isWhole = origin.status == 206 && wholeRange != nil && length ?? wholeRange == wholeRange
+    if origin.status == 201 || isWhole { origin.status = 200 }
     return isComplete ? .complete : .more
   }
 
@@ -136,9 +143,11 @@ struct OriginResponseParser {
     case "content-encoding":
       for coding in value.split(separator: 0x2c) {
         let name = String(decoding: Self.trimmed(coding), as: UTF8.self).lowercased()
-        if !name.isEmpty, name != "identity" { Self.join(name, to: &contentEncoding) }
+        if ContentCoding(name: name) != nil { Self.join(name, to: &contentEncoding) }
       }
-    case "location": Self.keep(text, in: &location)
+    case "location":
+      Self.keep(String(validating: value, as: UTF8.self) ?? Self.escaped(value), in: &location)
+    case "content-range": wholeRange = Self.wholeRange(text)
     case "retry-after": Self.keep(text, in: &retryAfter)
     default: digests.receive(name: name, text)
     }
@@ -163,6 +172,23 @@ struct OriginResponseParser {
     var text = text.drop { $0 == 0x20 || $0 == 0x09 }
     while text.last == 0x20 || text.last == 0x09 { text.removeLast() }
     return text
+  }
+
+  /// Returns a value whose bytes are no UTF-8 (Latin-1) with `%E4` for the byte E4.
+  private static func escaped(_ value: Slice<UnsafeRawBufferPointer>) -> String {
+    value.reduce(into: "") { text, byte in
+      text +=
+        byte < 0x80 ? String(UnicodeScalar(byte)) : "%" + String(byte, radix: 16, uppercase: true)
+    }
+  }
+
+  /// Returns the length that a `Content-Range` of everything states; `nil` for a part.
+  private static func wholeRange(_ text: String) -> Int? {
+    let words = text.lowercased().split { " -/".contains($0) }
+    guard words.count == 4, words[0] == "bytes", words[1] == "0", let last = Int(words[2]),
+      let count = Int(words[3]), count > 0, last == count - 1
+    else { return nil }
+    return count
   }
 
   /// Joins the lines of a list field (RFC 9110, section 5.3).

@@ -241,8 +241,7 @@ final class Transfer {
       coded = try CodedBody(coding, limit: limit, keepingOn: lease)
     }
     let body = IncomingBody(
-      expecting: head.bodyLength, limit: limit, coded: coded,
-      withholdsLast: head.digests.isExpected, pausing: easy.pointer)
+      expecting: head.bodyLength, limit: limit, coded: coded, pausing: easy.pointer)
     self.body = body
     // With little memory left, readers get the complete body later: it can be sent from a file.
     let length = head.bodyLength ?? limit

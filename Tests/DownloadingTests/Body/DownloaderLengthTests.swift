@@ -88,4 +88,41 @@ import Testing
     let failure = await (try makeDownloader()).failure(of: origin.url("/a"))
     #expect(failure?.code == "source_incomplete")
   }
+
+  @Test func `a 206 with everything is complete only with all of its bytes`() async throws {
+    let origin = try Origin()
+    let head = OriginReply.head(
+      206, headers: ["Content-Range: bytes 0-59999/60000", "Connection: close"])
+    origin.route("/a", to: OriginReply([.send(head), .send(body), .close]))
+    origin.route("/cut", to: OriginReply([.send(head), .send(Array(body.dropLast())), .close]))
+    let downloader = try makeDownloader()
+    #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
+    #expect(await downloader.failure(of: origin.url("/cut"))?.code == "source_incomplete")
+  }
+
+  @Test(
+    arguments: [
+      ([0xff, 0xd8, 0xff], [0xff, 0xd9]), ([0x89, 0x50, 0x4e, 0x47], Array("IEND".utf8)),
+      (Array("GIF89a".utf8), [0, 0x3b]), (Array("RIFF\u{0}\u{0}\u{1}\u{0}WEBP".utf8), []),
+    ] as [([UInt8], [UInt8])])
+  func `readers never see the end of an image that its Content-Length cuts`(
+    start: [UInt8], end: [UInt8]
+  ) async throws {
+    let origin = try Origin()
+    let image = start + [UInt8](repeating: 7, count: 65_536 + 8 - start.count - end.count) + end
+    origin.serve("/whole", bytes: image)
+    origin.route(
+      "/cut",
+      to: OriginReply([
+        .send(OriginReply.head(200, headers: ["Content-Length: 30000"])), .send(image), .close,
+      ]))
+    let cut = try await load(origin.url("/cut"))
+    #expect(cut.whole.file.bytes == Array(image[..<30_000]))
+    let byte = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
+    defer { byte.deallocate() }
+    #expect(!cut.coming.isComplete && cut.coming.read(at: 29_999, into: byte) == .failed)
+    let whole = try await load(origin.url("/whole"))
+    #expect(
+      whole.coming.isComplete && whole.coming.read(at: image.count - 1, into: byte) == .bytes(1))
+  }
 }

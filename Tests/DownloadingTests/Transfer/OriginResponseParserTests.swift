@@ -25,6 +25,36 @@ import Testing
     #expect(head.contentLength == 12)
   }
 
+  @Test(arguments: [
+    ("201 Created", "X: y", 200), ("206 Partial", "Content-Range: bytes 0-11/12", 200),
+    ("206 Partial", "Content-Range: Bytes 0-8/9", 206),
+    ("206 Partial", "Content-Range: bytes 0-11/13", 206),
+    ("206 Partial", "Content-Range: bytes 1-12/12", 206),
+    ("206 Partial", "Content-Range: bytes 0-11/*", 206),
+    ("206 Partial", "Content-Range: bytes 0-9223372036854775807/9223372036854775807", 206),
+    ("206 Partial", "X: y", 206),
+  ])
+  func `a status that comes with the whole image counts as 200`(
+    status: String, field: String, expected: Int
+  ) {
+    let (head, _) = receive(["HTTP/1.1 \(status)", "Content-Length: 12", field, ""])
+    #expect(head.origin.status == expected)
+  }
+
+  @Test func `a Location in Latin-1 keeps its bytes, and one in UTF-8 its characters`() {
+    for (bytes, expected) in [([0xe4], "/%E4?b"), ([0xc3, 0xa4], "/ä?b")] as [([UInt8], String)] {
+      var head = OriginResponseParser(limit: 1_000)
+      for line in [
+        Array("HTTP/1.1 302 Found\r\n".utf8),
+        Array("Location: /".utf8) + bytes + Array("?b\r\n".utf8),
+        Array("\r\n".utf8),
+      ] {
+        _ = line.withUnsafeBytes { head.receive($0) }
+      }
+      #expect(head.redirect == expected)
+    }
+  }
+
   @Test func `header names are case-insensitive, and surrounding space is removed from values`() {
     let (head, _) = receive(["HTTP/1.1 200 OK", "eTaG:\t \"x y\" \t", "CONTENT-TYPE:image/png", ""])
     #expect(head.origin.etag == "\"x y\"")

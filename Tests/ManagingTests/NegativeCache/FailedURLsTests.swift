@@ -15,6 +15,7 @@ struct FailedURLsTests {
     (ImageError.sourceNotFound(status: 404), 600, 600),
     (.sourceNotFound(status: 410), 86_400, 86_400),
     (.sourceTooLarge(limit: 1), 3_600, 60), (.unsupportedFormat(detail: "?"), 3_600, 60),
+    (.unsupportedKind(reason: "?"), 3_600, 60),
     (.undecodable(detail: "?"), 3_600, 60), (.tooManyPixels(pixels: 2, limit: 1), 3_600, 60),
     (.tooManyFrames(frames: 2, limit: 1), 3_600, 60), (.tooCostly(reason: "?"), 3_600, 60),
     (.ofVariant(.undecodable(detail: "?")), 3_600, 3_600),
