@@ -14,6 +14,9 @@ struct JPEGBits {
   /// The number of trailing bits in `window` that do not come from the file.
   private var missing = 0
 
+  /// Whether bytes were left out.
+  private(set) var hasMoved = false
+
   /// Starts at a byte.
   ///
   /// - Parameter source: The file; it must outlive this value.
@@ -102,6 +105,46 @@ struct JPEGBits {
       }
       return position
     }
+  }
+
+  /// The whole bytes between the last bit that was read and the next marker; `nil` after reading past the end, or without a
+  /// marker.
+  var bytesBeforeMarker: Range<Int>? {
+    guard !isPastEnd else { return nil }
+    var start = (place + 7) / 8
+    // The stuffed zero of a byte of ones that was read in part (T.81, F.1.2.3).
+    if start > 0 && start < limit && bytes[start - 1] == 0xff && bytes[start] == 0 { start += 1 }
+    var end = max(start, position)
+    while end + 1 < limit {
+      if bytes[end] == 0xff && bytes[end + 1] != 0 && bytes[end + 1] != 0xff {
+        return start..<end
+      }
+      end += 1
+    }
+    return nil
+  }
+
+  /// Whether all bytes of a range are 0, or all are 0xff.
+  func isFill(_ range: Range<Int>) -> Bool {
+    guard let first = range.first, bytes[first] == 0 || bytes[first] == 0xff else { return false }
+    return range.allSatisfy { bytes[$0] == bytes[first] }
+  }
+
+  /// Whether less than a byte is left before the next marker, all ones: the padding of T.81, F.1.2.3.
+  var hasOnlyPadding: Bool {
+    mutating get {
+      refill()
+      let left = window.count - missing
+      return (0..<8).contains(left) && (left == 0 || peek(left) == 1 << left - 1)
+    }
+  }
+
+  /// Continues at a byte of the file.
+  mutating func move(to offset: Int) {
+    hasMoved = true
+    position = offset
+    window = (0, 0)
+    missing = 0
   }
 
   /// Whether the file has ended without a further marker.

@@ -13,7 +13,7 @@ import Model
 /// - A refinement of coefficients that were not sent, a component without a scan, a file without
 ///   its end marker.
 ///
-/// Extra bytes between segments and after the end marker are harmless.
+/// Extra bytes between segments, after the end marker, and before a marker in a scan (`JPEGRestarts`) are harmless.
 public struct JPEGCheck {
   private let bytes: UnsafeRawBufferPointer
   private var markers: JPEGMarkers
@@ -24,6 +24,8 @@ public struct JPEGCheck {
   /// The quantization tables that are whole.
   private var quantization = [[UInt16]?](repeating: nil, count: 4)
   private var restartInterval = 0
+  /// Whether a scan has bytes that belong to no block.
+  private var hasStrayCodes = false
   /// How much of each side is decoded, in eighths; `nil` if only codes are checked.
   private let eighths: Int?
 
@@ -124,6 +126,7 @@ public struct JPEGCheck {
         : .damaged(.warning, "a JPEG's scan continues after its last block")
     }
     markers.position = end
+    hasStrayCodes = hasStrayCodes || bits.hasMoved
     return .whole
   }
 
@@ -132,7 +135,7 @@ public struct JPEGCheck {
     guard let frame else { return .unknown }
     guard frame.isComplete else { return .damaged(.warning, "a JPEG lacks a component") }
     // Stray bytes between segments may be the rest of a damaged scan.
-    return frame.isRefined || !markers.hasStrayBytes
+    return frame.isRefined || !(markers.hasStrayBytes || hasStrayCodes)
       ? .whole : .damaged(.warning, "a JPEG lacks a scan")
   }
 }

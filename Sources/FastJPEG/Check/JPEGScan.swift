@@ -69,7 +69,8 @@ struct JPEGScan {
     into stores: [JPEGCoefficients], sizes: [(across: Int, down: Int)],
     units: (across: Int, down: Int)
   ) -> JPEGVerdict {
-    var restarts = Restarts(interval: restartInterval)
+    var restarts = JPEGRestarts(
+      interval: restartInterval, counts: sizes.map { $0.across * $0.down }, of: header.places)
     for unitRow in 0..<units.down {
       for unit in 0..<units.across {
         guard restarts.next(&bits, walks: walks) else { return Self.ended(bits) }
@@ -86,6 +87,7 @@ struct JPEGScan {
       }
       guard !bits.isPastEnd else { return Self.ended(bits) }
     }
+    restarts.skipStrayBytes(&bits, walks: walks)
     return .whole
   }
 
@@ -93,7 +95,7 @@ struct JPEGScan {
     _ bits: inout JPEGBits, walks: UnsafeMutableBufferPointer<JPEGBlockWalk>, counts: [Int],
     units: (across: Int, down: Int)
   ) -> JPEGVerdict {
-    var restarts = Restarts(interval: restartInterval)
+    var restarts = JPEGRestarts(interval: restartInterval, counts: counts, of: header.places)
     for _ in 0..<units.down {
       for _ in 0..<units.across {
         guard restarts.next(&bits, walks: walks) else { return Self.ended(bits) }
@@ -107,6 +109,7 @@ struct JPEGScan {
       }
       guard !bits.isPastEnd else { return Self.ended(bits) }
     }
+    restarts.skipStrayBytes(&bits, walks: walks)
     return .whole
   }
 
@@ -115,8 +118,8 @@ struct JPEGScan {
     _ bits: inout JPEGBits, walks: UnsafeMutableBufferPointer<JPEGBlockWalk>,
     component: inout JPEGScanFrame.Component
   ) -> JPEGVerdict {
-    var restarts = Restarts(interval: restartInterval)
     let isOfDetails = header.places.lowerBound > 0
+    var restarts = JPEGRestarts(interval: restartInterval, counts: [1], of: header.places)
     let rows = component.rows
     let columns = component.columns
     let store = component.coefficients
@@ -133,6 +136,7 @@ struct JPEGScan {
         }
         guard !bits.isPastEnd else { return Self.ended(bits) }
       }
+      restarts.skipStrayBytes(&bits, walks: walks)
       return .whole
     }
   }
@@ -143,30 +147,5 @@ struct JPEGScan {
     bits.isAtFileEnd
       ? .damaged(.truncated, "a JPEG's data ends with the file")
       : .damaged(.warning, "a JPEG's data ends before its blocks do")
-  }
-}
-
-/// Tracks where restart markers are due (T.81, E.1.4).
-private struct Restarts {
-  let interval: Int
-  private var done = 0
-  private var count = 0
-
-  init(interval: Int) { self.interval = interval }
-
-  /// Moves to the next unit, past a restart marker if one is due; returns false if the marker is
-  /// missing.
-  @inline(__always)
-  mutating func next(
-    _ bits: inout JPEGBits, walks: UnsafeMutableBufferPointer<JPEGBlockWalk>
-  ) -> Bool {
-    if interval > 0 && done == interval {
-      guard bits.pass(0xd0 + UInt8(count % 8)) else { return false }
-      done = 0
-      count += 1
-      for index in walks.indices { walks[index].restart() }
-    }
-    done += 1
-    return true
   }
 }

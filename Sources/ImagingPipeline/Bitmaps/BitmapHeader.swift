@@ -3,8 +3,8 @@
 import Model
 
 /// The header of a device-independent bitmap of any version, and the offsets of its parts. Follows
-/// "Bitmap Header Types" in Microsoft's GDI documentation, plus the OS/2 headers of 12 and 64
-/// bytes.
+/// "Bitmap Header Types" in Microsoft's GDI documentation, plus the OS/2 headers of 12 and 16
+/// to 64 bytes.
 struct BitmapHeader {
   /// The storage of pixels.
   enum Coding {
@@ -58,6 +58,10 @@ struct BitmapHeader {
       throw .undecodable(detail: "a bitmap with a header of \(length) bytes")
     }
     let isCore = length == 12
+    // Fields that a short OS/2 header lacks are 0.
+    func number(at offset: Int) throws(ImageError) -> Int {
+      offset + 4 <= length ? try bytes.number(at: start + offset, width: 4) : 0
+    }
     let isIcon = pixels == nil
     let width: Int
     var height: Int
@@ -77,9 +81,10 @@ struct BitmapHeader {
     }
     size = PixelSize(width: width, height: height)
 
-    let compression = isCore ? 0 : try bytes.number(at: start + 16, width: 4)
+    let compression = try number(at: 16)
     // The masks are part of the longer headers, and follow the 40-byte header.
-    let hasMasks = (compression == 3 || compression == 6) && length != 64
+    let hasMasks =
+      (compression == 3 || compression == 6) && [40, 52, 56, 108, 124].contains(length)
     let masksBehind = hasMasks && length == 40 ? (compression == 6 ? 16 : 12) : 0
     let hasAlphaMask = compression == 6 || length >= 56
     switch (compression, depth) {
@@ -104,7 +109,7 @@ struct BitmapHeader {
     let table = start + length + masksBehind
     let entry = isCore ? 3 : 4
     var colors = depth <= 8 ? 1 << depth : 0
-    let stated = isCore ? 0 : try bytes.number(at: start + 32, width: 4)
+    let stated = try number(at: 32)
     if stated > 0 { colors = min(colors, stated) }
     // OS/2 writers omit colours; the offset of the pixels then gives the length of the palette.
     if let pixels, pixels > table { colors = min(colors, (pixels - table) / entry) }

@@ -54,14 +54,23 @@ public struct Pipeline: Sendable {
     overlay: OverlaySource? = nil, verifies: Bool = false,
     admits: @escaping (JobCost) -> Bool = { _ in true }
   ) throws(ImageError) -> EncodedImage {
-    if let lean = PNGText.removed(from: source) {
-      let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: lean.count, alignment: 16)
+    if let mended = SourceMending.mended(source) {
+      let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: mended.count, alignment: 16)
       defer { copy.deallocate() }
-      copy.copyBytes(from: lean)
-      return try process(
+      copy.copyBytes(from: mended)
+      return try processMended(
         UnsafeRawBufferPointer(copy), transform: transform, density: density, limits: limits,
         overlay: overlay, verifies: verifies, admits: admits)
     }
+    return try processMended(
+      source, transform: transform, density: density, limits: limits, overlay: overlay,
+      verifies: verifies, admits: admits)
+  }
+
+  private func processMended(
+    _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits,
+    overlay: OverlaySource?, verifies: Bool, admits: @escaping (JobCost) -> Bool
+  ) throws(ImageError) -> EncodedImage {
     defer { VipsLibrary.tidyUp() }
     var job = Job(
       source: source, transform: transform, density: density, limits: limits, overlay: overlay,

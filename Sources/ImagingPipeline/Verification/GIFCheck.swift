@@ -5,13 +5,14 @@ import Model
 /// Walks over a GIF's blocks (GIF89a, appendix B) and the codes of its frames without drawing them.
 ///
 /// libnsgif reports success after one complete frame, and fills missing pixels of later frames.
-/// This check requires the exact pixel count of each frame and the trailer of an animation. A
-/// single complete frame needs no trailer.
+/// This check requires the exact pixel count of each frame. Complete frames need no trailer.
 struct GIFCheck {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
   private var frames = 0
   private var isAnimation = false
+  /// Whether a graphic control extension was read, and not yet its frame.
+  private var isBeforeFrame = false
   /// The number of pixels that each code stands for. The memory is owned by the caller of `init`.
   private let lengths: UnsafeMutableBufferPointer<Int32>
 
@@ -44,16 +45,19 @@ struct GIFCheck {
       case 0x21:
         guard position + 1 < bytes.count else { return Self.truncated }
         if isLoop(at: position) { isAnimation = true }
+        if bytes[position] == 0xf9 { isBeforeFrame = true }
         position += 1
         guard skipBlocks() else { return Self.truncated }
       case 0x2c:
         let soundness = readFrame()
         guard soundness == .whole else { return soundness }
         frames += 1
+        isBeforeFrame = false
       default: return .damaged(.error, "a GIF's block of kind \(kind)")
       }
     }
-    return frames == 1 && !isAnimation ? .whole : Self.truncated
+    // Writers that are stopped leave whole frames. One frame of an animation is a cut one.
+    return frames > (isAnimation ? 1 : 0) && !isBeforeFrame ? .whole : Self.truncated
   }
 
   /// Whether the extension at `position` says how often the animation is repeated. Other application extensions hold
@@ -167,6 +171,28 @@ struct GIFCodes {
     }
     lastSize = size
     return pixels
+  }
+
+  /// Calls `body` for each code that is a single colour, up to the end of the codes.
+  mutating func forEachColour(_ body: (Int) -> Void) {
+    let clear = 1 << firstBits
+    var next = clear + 2
+    var size = firstBits + 1
+    var isFirst = true
+    while case let code = read(size), code >= 0, code != clear + 1 {
+      if code == clear {
+        next = clear + 2
+        size = firstBits + 1
+        isFirst = true
+        continue
+      }
+      if code < clear { body(code) }
+      if !isFirst && next < Self.maximumCount {
+        next += 1
+        if next == 1 << size && size < 12 { size += 1 }
+      }
+      isFirst = false
+    }
   }
 
   private var lastSize = 12

@@ -68,12 +68,19 @@ extension PassThroughCheck {
         // Four components are CMYK.
         guard fields[0] == 8, fields[5] == 1 || fields[5] == 3 else { return .needsWork }
         size = plain(width: fields[3] << 8 | fields[4], height: fields[1] << 8 | fields[2])
+      case 0xe0: guard isPlainJFIF(segment) else { return .needsWork }
       case 0xe2: guard isSRGBProfile(segment) else { return .needsWork }
-      // Tables. JFIF and Adobe segments define the colour encoding.
+      // Tables. Adobe's segment defines the colour encoding.
       default: break
       }
     }
     return .needsWork
+  }
+
+  /// Returns whether an APP0 segment is JFIF's without a thumbnail, and not its extension (ISO/IEC 10918-5, 10.1).
+  private static func isPlainJFIF(_ segment: UnsafeRawBufferPointer) -> Bool {
+    segment.count == 14 && segment.starts(with: "JFIF\0".utf8) && segment[12] == 0
+      && segment[13] == 0
   }
 
   /// Returns whether an APP2 segment is a complete ICC profile named sRGB. Other profiles need a

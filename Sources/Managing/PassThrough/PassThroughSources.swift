@@ -61,7 +61,8 @@ struct PassThroughSources: Sendable {
     guard source.version != 0, let format = format(for: request),
       let head = await files.beginning(of: source.file, upTo: PassThroughCheck.limit),
       case .plain(let size) = head.withUnsafeBytes({ PassThroughCheck.read($0, as: format) }),
-      policy.allows(size, for: request.transform)
+      policy.allows(size, for: request.transform),
+      await isClean(source.file, as: format)
     else { return nil }
     let image = RenderedImage(
       format: format, size: size, density: Double(request.source.density))
@@ -75,6 +76,14 @@ struct PassThroughSources: Sendable {
     let bytes = isSmall ? await files.bytes(of: source.file) : nil
     if let bytes { return Variant(key: request.key, info: info, body: .memory(bytes)) }
     return Variant(key: request.key, info: info, body: .file(await files.sendable(source.file)))
+  }
+
+  /// Returns whether nothing follows or interrupts a JPEG's scans that later requests should not get.
+  private func isClean(_ file: FileRegion, as format: ImageFormat) async -> Bool {
+    guard format == .jpeg else { return true }
+    return await files.bytesAndBody(of: file)?.bytes.withUnsafeBytes {
+      TrailingDataCheck.isClean($0, as: format)
+    } ?? false
   }
 
   /// Returns whether a source has damage that the operator tolerates. Other damage is a failure of

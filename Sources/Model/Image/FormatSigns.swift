@@ -37,9 +37,10 @@ public enum FormatSigns {
 
   /// Header sizes in bytes of a BMP.
   ///
-  /// In order: OS/2 1, Windows 3, Windows 3 with masks, Windows 3 with an alpha mask, OS/2 2,
+  /// In order: OS/2 1, OS/2 2 cut after any field, Windows 3, Windows 3 with masks, Windows 3 with an alpha mask, OS/2 2,
   /// Windows 4, Windows 5.
-  public static let bitmapHeaders = [12, 40, 52, 56, 64, 108, 124]
+  public static let bitmapHeaders =
+    [12] + Array(stride(from: 16, through: 64, by: 4)) + [42, 46, 108, 124]
 
   /// `BM` alone is ambiguous, so the header size is checked, too.
   private static func isBMP(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -48,9 +49,10 @@ public enum FormatSigns {
   }
 
   /// ICO has no distinctive signature, so the directory is checked: 1 to 255 images, and the first
-  /// follows the directory.
+  /// follows the directory. Cursors (kind 2) differ in two fields of an entry, which are not read.
   private static func isICO(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    guard bytes.starts(with: [0, 0, 1, 0]), bytes.count >= 22 else { return false }
+    guard bytes.starts(with: [0, 0, 1, 0]) || bytes.starts(with: [0, 0, 2, 0]), bytes.count >= 22
+    else { return false }
     let count = little(bytes, at: 4, width: 2)
     return (1...255).contains(count) && little(bytes, at: 14, width: 4) >= 40
       && little(bytes, at: 18, width: 4) >= 6 + 16 * count

@@ -22,7 +22,7 @@ import Testing
     try Made(bytes) { $0.format = .png }.pixels()
   }
 
-  @Test(arguments: [1, 2, 4, 8], [12, 40, 52, 56, 64, 108, 124])
+  @Test(arguments: [1, 2, 4, 8], [12, 16, 20, 24, 36, 40, 48, 52, 56, 64, 108, 124])
   func `palette indices decode to their colours`(depth: Int, headerLength: Int) throws {
     for (width, height, isTopDown) in [(1, 1, false), (13, 7, false), (33, 5, true), (8, 3, true)]
     where !(isTopDown && headerLength == 12) {

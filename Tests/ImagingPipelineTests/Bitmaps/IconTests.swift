@@ -35,6 +35,15 @@ import Testing
     }
   }
 
+  @Test func `a cursor is read as an icon`() throws {
+    // Its entries have the place of the pointer instead of planes and bits.
+    var bytes = CodedBitmap.icon(of: [bitmap(32, color: [0, 0, 255]).icon])
+    bytes[2] = 2
+    bytes.replaceSubrange(10..<14, with: [7, 0, 9, 0])
+    let pixels = try Made(bytes).pixels()
+    #expect(pixels.size == PixelSize(width: 32, height: 32) && pixels[30, 20] == [0, 0, 255, 255])
+  }
+
   @Test func `a profile in an icon is ignored`() throws {
     // given
     let wide = try TestImages.encode(

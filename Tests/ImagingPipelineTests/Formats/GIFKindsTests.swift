@@ -4,6 +4,8 @@ import Model
 import TestSupport
 import Testing
 
+@testable import ImagingPipeline
+
 @Suite(.onOwnThreads) struct GIFKindsTests {
   private static let palette: [[UInt8]] = [
     [220, 30, 30], [30, 200, 40], [30, 40, 220], [230, 220, 40],
@@ -62,16 +64,9 @@ import Testing
     #expect((Made.error(Array(bytes.dropLast())) == nil) == isWhole)
   }
 
-  @Test(arguments: [0, 1, 3])
+  @Test(arguments: [0, 1, 2, 3])
   func `frame disposal is applied`(disposal: Int) throws {
     try compare(Self.gif(disposal))
-  }
-
-  @Test func `an area cleared after an opaque frame gets the background colour`() throws {
-    // Red is the first colour of the palette (GIF89a, section 23).
-    let made = try Made(Self.gif(2).bytes)
-    #expect(isClose(try made.pixels(frame: 2).rgb(x: 6, y: 6), to: Self.palette[0], within: 6))
-    #expect(isClose(try made.pixels(frame: 1).rgb(x: 6, y: 6), to: Self.palette[1], within: 6))
   }
 
   @Test(arguments: [1, 2, 3], [1, 3])
@@ -90,5 +85,61 @@ import Testing
         .init(x: 20, y: 10, width: 20, height: 20, index: 2, transparent: 0),
       ])
     try compare(gif)
+  }
+
+  /// A frame smaller than the canvas, alone or with a larger one.
+  private static let gaps: [String: [CodedGIF.Frame]] = [
+    "offset first": [.init(x: 5, y: 5, width: 20, height: 15, index: 1)],
+    "offset first of two": [
+      .init(x: 5, y: 5, width: 20, height: 15, index: 1),
+      .init(x: 0, y: 0, width: 40, height: 30, index: 2),
+    ],
+    "disposal 2 of all": [
+      .init(x: 0, y: 0, width: 40, height: 30, index: 1, disposal: 2),
+      .init(x: 5, y: 5, width: 20, height: 15, index: 2),
+    ],
+    "disposal 2 of a part": [
+      .init(x: 0, y: 0, width: 40, height: 30, index: 1),
+      .init(x: 5, y: 5, width: 20, height: 15, index: 2, disposal: 2),
+      .init(x: 15, y: 12, width: 20, height: 15, index: 3),
+    ],
+    "disposal 3 first": [
+      .init(x: 0, y: 0, width: 40, height: 30, index: 1, disposal: 3),
+      .init(x: 5, y: 5, width: 20, height: 15, index: 2),
+    ],
+    "a transparent index later": [
+      .init(x: 0, y: 0, width: 40, height: 30, index: 1, disposal: 2),
+      .init(x: 0, y: 0, width: 40, height: 30, index: 2, transparent: 2),
+    ],
+  ]
+
+  @Test(arguments: gaps.keys.sorted())
+  func `what no frame covers is transparent`(name: String) throws {
+    let gif = CodedGIF(
+      size: PixelSize(width: 40, height: 30), palette: Self.palette,
+      frames: try #require(Self.gaps[name]))
+    try compare(gif)
+    let info = try Made(gif.bytes) { $0.product = .info(nil) }
+    let text = String(decoding: info.bytes, as: UTF8.self).filter { !$0.isWhitespace }
+    #expect(text.contains("\"alpha\":true"))
+  }
+
+  @Test(arguments: [1, 2, 3])
+  func `frames that cover the canvas need no alpha`(disposal: Int) throws {
+    let gif = CodedGIF(
+      size: PixelSize(width: 40, height: 30), palette: Self.palette,
+      frames: (1...3).map {
+        .init(x: 0, y: 0, width: 40, height: 30, index: $0, disposal: disposal)
+      })
+    #expect(gif.bytes.withUnsafeBytes { SourceMending.mended($0) } == nil)
+    try compare(gif)
+  }
+
+  @Test func `whole frames need no trailer`() throws {
+    let gif = Self.gif(1)
+    let made = try Made(gif.bytes.dropLast())
+    #expect(made.frames == 3)
+    #expect(made.bytes == (try Made(gif.bytes)).bytes)
+    #expect(Made.error(gif.bytes.dropLast(3)) != nil)
   }
 }

@@ -42,6 +42,17 @@ struct PassThroughCheckTests {
       try TestImages.jpeg(width: 40, height: 30),
     ]
     for bytes in needy { #expect(head(bytes, as: .jpeg) == .needsWork) }
+    // A thumbnail in JFIF, and in its extension.
+    let bare = try TestImages.jpeg(width: 40, height: 30, bare: true)
+    let fixed: [UInt8] = Array("JFIF\0".utf8) + [1, 1, 0, 0, 1, 0, 1]
+    for (content, isPlain) in [
+      (fixed + [0, 0], true), (fixed + [1, 1, 9, 9, 9], false),
+      (Array("JFXX\0".utf8) + [0x13, 1, 1, 9, 9, 9], false),
+    ] {
+      let segment = [0xff, 0xe0, 0, UInt8(content.count + 2)] + content
+      let bytes = bare[..<2] + segment + bare[2...]
+      #expect(head(Array(bytes), as: .jpeg) == (isPlain ? size : .needsWork))
+    }
     #expect(
       head(try TestImages.png(width: 40, height: 30, sixteenBits: true), as: .png) == .needsWork)
   }

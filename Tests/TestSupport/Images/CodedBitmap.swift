@@ -77,6 +77,8 @@ public struct CodedBitmap: Sendable {
     bytes += little(saysColors ? palette.count : 0, width: 4) + little(0, width: 4)
     if headerLength != 64 { for mask in masks { bytes += little(Int(mask), width: 4) } }
     bytes += [UInt8](repeating: 0, count: max(0, headerLength - bytes.count))
+    // OS/2 headers may end after any field.
+    if headerLength < 40 { return Array(bytes.prefix(headerLength)) }
     if !profile.isEmpty {
       bytes.replaceSubrange(56..<60, with: little(0x4d42_4544, width: 4))
       bytes.replaceSubrange(

@@ -1,0 +1,37 @@
+// SourceMending: rewrites sources that browsers show and a decoder library refuses or shows differently.
+
+import Model
+
+/// Rewrites a source before anything judges or decodes it, so that all steps see the same bytes.
+enum SourceMending {
+  /// Returns the bytes to use in place of a source; `nil` for nearly all sources.
+  static func mended(_ source: UnsafeRawBufferPointer) -> [UInt8]? {
+    switch FormatSigns.format(of: source) {
+    case .png:
+      guard let lean = PNGText.removed(from: source) else {
+        return withoutEarlyTransparency(source)
+      }
+      return lean.withUnsafeBytes { withoutEarlyTransparency($0) } ?? lean
+    case .gif: return GIFTransparency.mended(source)
+    case .svg, nil: return VectorText.mended(source)
+    default: return nil
+    }
+  }
+
+  /// Returns an RGB PNG without a `tRNS` that comes before its `PLTE`. libpng ignores such a chunk, but takes it for damage.
+  private static func withoutEarlyTransparency(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
+    let isRGB = file.count > 25 && file[25] == 2
+    guard isRGB else { return nil }
+    var chunks = PNGChunks(file)
+    var early: Range<Int>?
+    var start = chunks.position
+    while let chunk = try? chunks.next(), !chunk.isOf("IDAT") {
+      if chunk.isOf("tRNS") { early = early ?? start..<chunks.position }
+      if chunk.isOf("PLTE"), let early {
+        return Array(file[..<early.lowerBound]) + file[early.upperBound...]
+      }
+      start = chunks.position
+    }
+    return nil
+  }
+}
