@@ -5,7 +5,7 @@ import Model
 /// One circuit per failing host (and port).
 ///
 /// - *Closed*: all loads are admitted. `threshold` consecutive connection failures open the
-///   circuit. Other failures depend on the URL: they open it after `urlsPerFailure` times as many
+///   circuit. Requests without a response may depend on the URL: they open it after `urlsPerFailure` times as many
 ///   distinct URLs failed in a row.
 /// - *Open*: all loads are refused for `openTime`.
 /// - *Half-open*: one load is admitted as a probe. Its success closes the circuit; its failure
@@ -22,7 +22,7 @@ struct CircuitBreaker {
     case success
     /// No connection could be made.
     case failure
-    /// A 5xx, a time-out or no response for this URL (its hash).
+    /// A time-out or no response for this URL (its hash).
     case failureOfURL(Int)
     /// Nothing: the load was cancelled, or ended for a local reason.
     case nothing
@@ -177,9 +177,8 @@ extension CircuitBreaker.Circuit {
 }
 
 extension CircuitBreaker.Outcome {
-  /// Derives the outcome for the host at which a load ended. Any response means success, and so
-  /// does a TLS failure: the host is reachable, and the TLS error is more specific than an open
-  /// circuit.
+  /// Derives the outcome for the host at which a load ended. Any response means success, a 5xx as well: it is about
+  /// the URL, and a client that asks for bad URLs must not keep others from the host.
   ///
   /// - Parameters:
   ///   - result: the load's result.
@@ -190,11 +189,10 @@ extension CircuitBreaker.Outcome {
     of result: Result<LoadResult, ImageError>, hasAnswer: Bool, hasSentRequest: Bool, url: SourceURL
   ) {
     switch result {
-    case .success, .failure(.sourceTLS): self = .success
+    case .success: self = .success
+    case .failure(.sourceTLS): self = hasAnswer ? .success : .failure
     case .failure(.sourceTimeout), .failure(.sourceUnreachable):
       self = hasSentRequest ? .failureOfURL(url.text.hashValue) : .failure
-    case .failure(.sourceError(let status, _, _)) where (500..<600).contains(status):
-      self = .failureOfURL(url.text.hashValue)
     case .failure(.cancelled), .failure(.draining), .failure(.internal): self = .nothing
     case .failure: self = hasAnswer ? .success : .nothing
     }

@@ -192,14 +192,15 @@ import Testing
     (.sourceUnreachable(detail: ""), false, true, .url),
     (.sourceTimeout(detail: ""), false, false, .connection),
     (.sourceTimeout(detail: ""), false, true, .url), (.sourceTimeout(detail: ""), true, true, .url),
-    (.sourceError(status: 500), true, true, .url), (.sourceError(status: 599), true, true, .url),
+    (.sourceError(status: 500), true, true, .success),
+    (.sourceError(status: 599), true, true, .success),
     (.sourceError(status: 429), true, true, .success),
     (.sourceNotFound(status: 404), true, true, .success),
     (.sourceTooLarge(limit: 1), true, true, .success),
     (.sourceIncomplete(detail: ""), true, true, .success),
     (.forbiddenSource(reason: "", detail: ""), true, true, .success),
     (.forbiddenSource(reason: "", detail: ""), false, false, .nothing),
-    (.sourceTLS(detail: ""), false, false, .success), (.cancelled, true, true, .nothing),
+    (.sourceTLS(detail: ""), false, false, .connection), (.cancelled, true, true, .nothing),
     (.draining, true, true, .nothing), (.internal(detail: ""), true, true, .nothing),
   ])
   func `each error maps to a verdict about the host`(

@@ -64,7 +64,7 @@ import Testing
     // Given
     let origin = try Origin()
     let other = try Origin()
-    origin.route("/a", to: .status(500))
+    origin.route("/a", to: .resetBeforeHead)
     origin.serve("/good", bytes: body)
     other.serve("/a", bytes: body)
     other.route("/moved", to: .redirect(to: origin.url("/good")))
@@ -72,7 +72,7 @@ import Testing
     // When
     for number in 1...12 {
       let failure = await downloader.failure(of: origin.url("/a?\(number)"))
-      #expect(failure == .sourceError(status: 500))
+      #expect(failure?.code == "source_unreachable" && !isCircuitOpen(failure))
     }
     // Then
     for path in ["/a", "/good"] {
@@ -82,6 +82,16 @@ import Testing
     #expect(origin.totalRequests == 12)
     #expect(downloader.figures.circuitsOpen == 1)
     #expect(try await downloader.load(other.url("/a")).file.bytes == body)
+  }
+
+  @Test func `errors of many URLs do not keep other clients from the host`() async throws {
+    let origin = try Origin()
+    origin.route("/bad", to: .status(503))
+    origin.serve("/good", bytes: body)
+    let downloader = try makeBreakingDownloader(after: 1)
+    await fail(downloader, url: origin.url("/bad"), weighing: 6)
+    #expect(downloader.figures.circuitsOpen == 0)
+    #expect(try await downloader.load(origin.url("/good")).file.bytes == body)
   }
 
   @Test
@@ -120,9 +130,9 @@ import Testing
     // Given
     let origin = try Origin()
     let gate = Gate()
-    origin.route("/a", to: .hold(gate, then: .status(500)))
+    origin.route("/a", to: .hold(gate, then: .resetBeforeHead))
     let downloader = try makeBreakingDownloader(after: 1) { $0.limitPerHost = 1 }
-    origin.route("/bad", to: .status(500))
+    origin.route("/bad", to: .resetBeforeHead)
     for number in 1...3 { _ = await downloader.failure(of: origin.url("/bad?\(number)")) }
     let first = Task { try await downloader.load(origin.url("/a")) }
     try await eventually("one runs") { origin.activeRequests == 1 }
@@ -131,7 +141,7 @@ import Testing
     // When
     gate.open()
     // Then
-    #expect(await first.result.failure as? ImageError == .sourceError(status: 500))
+    #expect((await first.result.failure as? ImageError)?.code == "source_unreachable")
     for load in waiting { #expect(isCircuitOpen(await load.result.failure)) }
     #expect(origin.requests(to: "/a") == 1)
     #expect(downloader.figures.waiting == 0 && downloader.figures.running == 0)
@@ -139,7 +149,7 @@ import Testing
 
   @Test func `a recovered host is detected by a probe`() async throws {
     let origin = try Origin()
-    origin.route("/a") { [body] in $0.number <= 10 ? .status(500) : .ok(body) }
+    origin.route("/a") { [body] in $0.number <= 10 ? .resetBeforeHead : .ok(body) }
     let downloader = try makeBreakingDownloader(after: 2) { $0.breakerOpenTime = .milliseconds(1) }
     await fail(downloader, url: origin.url("/a"), weighing: 2)
     #expect(downloader.figures.circuitsOpen == 1)
@@ -156,7 +166,7 @@ import Testing
   {
     // Given: a circuit that is half-open at once
     let origin = try Origin()
-    origin.route("/bad", to: .status(500))
+    origin.route("/bad", to: .resetBeforeHead)
     origin.route("/held", to: .silence)
     origin.serve("/good", bytes: body)
     let downloader = try makeBreakingDownloader(after: 1) { $0.breakerOpenTime = .zero }
@@ -178,10 +188,12 @@ import Testing
     // Given: a load that waits for its retry
     let origin = try Origin()
     origin.route("/a", to: .resetBeforeHead)
-    origin.route("/bad", to: .status(500))
+    // Not retried, because the request was sent.
+    origin.route("/bad", to: .silence)
     let downloader = try makeBreakingDownloader(after: 1) {
       $0.retries = 1
-      $0.retryDelay = .milliseconds(500)
+      $0.retryDelay = .seconds(2)
+      $0.firstByteTimeout = .milliseconds(100)
     }
     async let failing = downloader.failure(of: origin.url("/a"))
     try await eventually("it failed once") { origin.requests(to: "/a") == 1 }
