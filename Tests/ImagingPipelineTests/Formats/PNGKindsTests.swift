@@ -58,7 +58,7 @@ import Testing
   @Test func `a transparent value before the palette of an RGB image is ignored`() throws {
     var png = Self.image(colorType: 2, depth: 8)
     let plain = try Made(png.bytes) { $0.format = .png }.pixels()
-    let value = png.samples.prefix(3).flatMap { [0, UInt8($0)] }
+    let value: [UInt8] = png.samples.prefix(3).flatMap { [0, UInt8($0)] }
     png.before = [("tRNS", value), ("PLTE", Self.palette(4))]
     #expect(try Made(png.bytes) { $0.format = .png }.pixels().values == plain.values)
     #expect(Made.error(png.bytes) { $0.width = 20 } == nil)
