@@ -112,6 +112,9 @@ final class WorkerProcess {
     return lastResidentBytes
   }
 
+  /// Resident memory in bytes that has a file, or is shared. RLIMIT_DATA does not count it.
+  var sharedBytes: Int { (pages(at: 2) ?? 0) * Int(getpagesize()) }
+
   private var residentBytes: Int { pages(at: 1).map { $0 * Int(getpagesize()) } ?? 0 }
 
   /// Lowers the limit of its private memory (RLIMIT_DATA) to `bytes` more than it has now, and that of a result

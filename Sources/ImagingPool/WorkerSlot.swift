@@ -88,10 +88,7 @@ final class WorkerSlot: @unchecked Sendable {
     if core.reserve?.isUncertain == true { deadlines.append(.now + CoreReserve.readingPause) }
     if successor == nil && current.map(isDue) ?? true { deadlines.append(backoff.notBefore) }
     if !ending.isEmpty { deadlines.append(.now + .milliseconds(10)) }
-    let ready = Poll.wait(
-      for: [
-        signal.descriptor, current?.socket.descriptor ?? -1, successor?.socket.descriptor ?? -1,
-      ], until: deadlines.compactMap(\.self).min())
+    guard let ready = watchedWait(until: deadlines.compactMap(\.self).min()) else { return }
     if ready[0] { signal.reset() }
     // A worker without a job has nothing to send.
     if ready[1], let worker = current {
@@ -166,6 +163,8 @@ final class WorkerSlot: @unchecked Sendable {
     core.update(slot: index) { $0.isBusy = false }
     placeLoops()
     var cause = hasEnded ? WorkerProcess.reap(worker.pid, within: .seconds(1)) : nil
+    // A worker that closed its connection and runs is killed here, which is no sign of scarce memory.
+    let isAlive = hasEnded && cause == nil
     if cause == nil { cause = end(worker, patience: .milliseconds(100)) }
     let lastWords = worker.readComplaints()
     cause?.lastWords = lastWords
@@ -179,7 +178,7 @@ final class WorkerSlot: @unchecked Sendable {
     } else {
       core.log.warning("worker lost", fields: fields)
     }
-    return cause
+    return isAlive ? nil : cause
   }
 
   /// Kills a worker. Returns how it ended; if it has not ended within `patience`, it is reaped

@@ -5,6 +5,8 @@ import Model
 extension RenderedImage {
   /// The range of a side in pixels, up to libvips's `VIPS_MAX_COORD`.
   static let sideRange = 1...10_000_000
+  /// The range of a requested side: the longest one beside the highest ratio of sides and `scale`.
+  static let requestedRange = 1...10_000_000_000_000
 }
 
 extension WireWriter {
@@ -64,9 +66,9 @@ extension WireReader {
     var image = RenderedImage(
       format: format, size: try size(), frames: try integer("frames", in: 1...Int(Int32.max)),
       density: try double("density", in: Double.leastNormalMagnitude...1_000))
-    // Any length is valid, because this size was only requested (`enlarge`), not rendered.
+    // This size was only requested (`enlarge`), not rendered.
     image.scaledDownFrom = try optional("scaledDownFrom") { reader throws(WireError) in
-      try reader.size(in: 1...Int.max)
+      try reader.size(in: RenderedImage.requestedRange)
     }
     image.quality = try optional("quality") { reader throws(WireError) in
       try reader.integer("quality", in: OutputOptions.qualityRange)

@@ -36,10 +36,34 @@ import Sandboxing
       guard let file = message.takeDescriptor() else { exit(65) }
       var text = [UInt8](repeating: 0, count: job.count)
       guard pread(file.value, &text, text.count, off_t(job.offset)) == text.count else { exit(66) }
-      let results = results(of: String(decoding: text, as: UTF8.self))
+      let order = String(decoding: text, as: UTF8.self)
+      let greed = Greed(rawValue: order)
+      if greed == .shareInJob { share() }
+      let results = greed == nil ? results(of: order) : ""
       try socket.send(
         AnswerMessage.failure(id: job.id, .internal(detail: results)).encoded())
+      if greed == .share { share() }
+      while greed == .work {}
     }
+  }
+
+  /// What a job may ask for in place of the attacks.
+  private enum Greed: String {
+    /// Works for ever after the job.
+    case work
+    /// Takes shared memory after the job.
+    case share
+    /// Takes shared memory instead of an answer.
+    case shareInJob
+  }
+
+  /// Takes 448 MiB of shared memory, which RLIMIT_DATA does not count, and keeps it.
+  private static func share() {
+    let count = 448 << 20
+    let memory = mmap(nil, count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)
+    guard let memory, memory != MAP_FAILED else { exit(68) }
+    memset(memory, 1, count)
+    while true { pause() }
   }
 
   /// Becomes another program, for which the kernel is one without Landlock. Returns only if that fails.

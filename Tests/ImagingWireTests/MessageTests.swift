@@ -244,6 +244,7 @@ import Testing
       { $0.size = PixelSize(width: 1, height: 10_000_001) }, { $0.frames = 0 },
       { $0.density = 0 }, { $0.density = .nan }, { $0.density = .infinity },
       { $0.density = -1 }, { $0.scaledDownFrom = PixelSize(width: -1, height: 1) },
+      { $0.scaledDownFrom = PixelSize(width: 1, height: .max) },
       { $0.quality = 0 }, { $0.quality = 101 },
     ]
     let changes: [(inout ResultMessage) -> Void] = [

@@ -131,7 +131,9 @@ extension Configuration {
 
     .clientOptions(
       "server.allow", at: \.server.allow,
-      purpose: "loading options of unsigned requests; auto: all but priority=high if signing.mode is off, else none"),
+      purpose:
+        "loading options of unsigned requests; auto: all but priority=high if signing.mode is off, else none"
+    ),
     .boolean(
       "server.allow_enlarge", at: \.server.allowsEnlarging,
       purpose: "whether clients may request more pixels than a source has; presets always may"),

@@ -17,8 +17,8 @@ enum JobAnswer {
   /// - Throws: `WireError` for an answer that a correct worker never sends: for another job, without a sealed file of
   ///   the stated length, or with more than `limit` bytes. Its descriptors are closed.
   static func read(
-    _ received: consuming WireMessage, for id: UInt64, transform: Transform, atMost limit: Int,
-    into storage: VariantStorage
+    _ received: consuming WireMessage, for id: UInt64, transform: Transform,
+    sourceBytes: Int = 0, atMost limit: Int, into storage: VariantStorage
   ) throws(WireError) -> JobAnswer {
     var message = received
     switch try AnswerMessage(decoding: message.bytes) {
@@ -35,7 +35,8 @@ enum JobAnswer {
     case .result(let result):
       guard result.id == id else { throw .malformed("another job's answer") }
       guard let file = message.takeDescriptor() else { throw .malformed("a result without a file") }
-      guard result.byteCount <= limit else {
+      let plausible = result.report.maximumBytes(of: transform) + sourceBytes
+      guard result.byteCount <= min(limit, plausible) else {
         throw .malformed("a result of \(result.byteCount) bytes")
       }
       try SealedFile.check(file, count: result.byteCount)
@@ -68,6 +69,20 @@ enum JobAnswer {
 }
 
 extension RenderReport {
+  /// Bytes of a result beside its pixels and what it keeps of its source.
+  private static var slack: Int { 1 << 20 }
+  /// More bytes than any encoder takes for a pixel: four channels of 16 bits, and what does not compress.
+  private static var bytesPerPixel: Int { 10 }
+
+  /// More bytes than the image can have, apart from what it keeps of its source.
+  fileprivate func maximumBytes(of transform: Transform) -> Int {
+    guard case .image(let image) = content else { return Self.slack }
+    // No product overflows: a side is at most 10 million.
+    let pixels = image.size.width * image.size.height
+    let frames = min(image.frames, max(transform.sizing.limitBytes / 4 / pixels, 1))
+    return pixels * frames * Self.bytesPerPixel + Self.slack
+  }
+
   /// Returns how the report contradicts its bytes or the transform; `nil` if it does not.
   fileprivate func fault(in bytes: ImageBytes, of transform: Transform) -> String? {
     guard case .image(let image) = content else {

@@ -286,10 +286,11 @@ extension WorkerSlot {
         outcome = .stopped
       }
 
-      let nextMeasurement = core.reserve.map { _ in ContinuousClock.now + CoreReserve.pause }
+      let pause = core.reserve == nil ? Self.watchPause : CoreReserve.pause
+      let nextMeasurement = ContinuousClock.now + pause
       let ready = Poll.wait(
         for: [worker.socket.descriptor, signal.descriptor],
-        until: min(until, timeIsUp, nextMeasurement ?? until))
+        until: min(until, timeIsUp, nextMeasurement))
       if ready[1] { signal.reset() }
       confine(worker)
       placeLoops()
@@ -297,6 +298,7 @@ extension WorkerSlot {
         do throws(WireError) {
           let answer = try JobAnswer.read(
             worker.socket.receive(), for: id, transform: job.transform,
+            sourceBytes: job.file.count + (job.overlay?.file.count ?? 0),
             atMost: configuration.maximumResultBytes ?? .max, into: core.storage)
           switch answer {
           case .ended(let result):
@@ -315,6 +317,7 @@ extension WorkerSlot {
           return .confused("\(error)")
         }
       }
+      if let excess = excessMemory(of: worker) { return .confused(excess) }
       if .now >= until { return outcome }
     }
   }

@@ -188,7 +188,9 @@ struct JobQueue<Job> {
   }
 
   private mutating func pop(_ found: (id: UInt64, client: LoadClient)?) -> Taken? {
-    guard let (id, client) = found, let entry = entries[id], let job = remove(id) else { return nil }
+    guard let (id, client) = found, let entry = entries[id], let job = remove(id) else {
+      return nil
+    }
     turnCount += 1
     if case .network = client { turns.setNewest(turnCount, for: client) }
     running.start(client)

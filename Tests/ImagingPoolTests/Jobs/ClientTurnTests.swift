@@ -23,7 +23,9 @@ import Testing
   ) {
     // Given a job of the greedy client in each slot, and many that wait
     var board = board(slots: slots, limit: 400)
-    for id in 0..<90 as Range<UInt64> { _ = board.submit(id, job: "", clients: [greedy], priority: priority) }
+    for id in 0..<90 as Range<UInt64> {
+      _ = board.submit(id, job: "", clients: [greedy], priority: priority)
+    }
     for slot in 0..<slots { board.expectJob(UInt64(slot), slot: slot, now: now) }
     // When
     _ = board.submit(100, job: "", clients: [modest], priority: priority)
@@ -34,7 +36,9 @@ import Testing
 
   @Test func `a high priority of a client above its share does not count`() {
     var board = board(slots: 2, limit: 400)
-    for id in 0..<9 as Range<UInt64> { _ = board.submit(id, job: "", clients: [greedy], priority: .high) }
+    for id in 0..<9 as Range<UInt64> {
+      _ = board.submit(id, job: "", clients: [greedy], priority: .high)
+    }
     for slot in 0..<2 { board.expectJob(UInt64(slot), slot: slot, now: now) }
     _ = board.submit(100, job: "", clients: [modest], priority: .normal)
     _ = board.finish(1)
@@ -44,7 +48,9 @@ import Testing
   @Test func `a lower priority has a turn after eight jobs of a higher one`() {
     var board = board(slots: 1, limit: 400)
     board.expectAdmitted(100, job: "", priority: .low, wake: nil)
-    for id in 0..<20 as Range<UInt64> { board.expectAdmitted(id, job: "", priority: .high, wake: nil) }
+    for id in 0..<20 as Range<UInt64> {
+      board.expectAdmitted(id, job: "", priority: .high, wake: nil)
+    }
     for id in [0, 1, 2, 3, 4, 5, 6, 7, 100, 8] as [UInt64] {
       board.expectJob(id, slot: 0, now: now)
       _ = board.finish(id)
@@ -68,7 +74,9 @@ import Testing
   @Test func `a client has a quarter of the queue, and then its own 429`() {
     // Given a full part
     var board = board(slots: 1, limit: 8)
-    for id in 0..<2 as Range<UInt64> { _ = board.submit(id, job: "", clients: [greedy], priority: .normal) }
+    for id in 0..<2 as Range<UInt64> {
+      _ = board.submit(id, job: "", clients: [greedy], priority: .normal)
+    }
     // Then
     let refused = board.submit(2, job: "", clients: [greedy], priority: .high)
     guard case .refused(.rateLimited(by: .imagingQueue, retryAfter: 1)) = refused else {
@@ -93,7 +101,9 @@ import Testing
 
   @Test func `a job of several clients starts when it is the turn of one`() {
     var board = board(slots: 1, limit: 400)
-    for id in 0..<9 as Range<UInt64> { _ = board.submit(id, job: "", clients: [greedy], priority: .normal) }
+    for id in 0..<9 as Range<UInt64> {
+      _ = board.submit(id, job: "", clients: [greedy], priority: .normal)
+    }
     board.expectJob(0, slot: 0, now: now)
     // When
     board.join(7, client: modest)

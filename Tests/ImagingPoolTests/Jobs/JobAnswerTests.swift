@@ -208,6 +208,34 @@ import Testing
     #expect(try isAccepted(20, 15, scaledDownFrom: box))
   }
 
+  @Test func `a result with far more bytes than its pixels can take is refused`() throws {
+    // Given 2 MiB as an image of one pixel
+    let large = bytes + [UInt8](repeating: 0, count: 2 << 20)
+    let file = try PoolSupport.file(of: large)
+    func isRefused(sourceBytes: Int) throws -> Bool {
+      var pair = try WirePair()
+      guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else {
+        throw WireError.closed
+      }
+      let worker = WireSocket(owning: workerEnd)
+      try withExtendedLifetime(file) {
+        try worker.send(result(count: large.count), passing: file.descriptor)
+      }
+      let server = WireSocket(owning: serverEnd)
+      do {
+        _ = try JobAnswer.read(
+          server.receive(), for: 1, transform: Transform(), sourceBytes: sourceBytes,
+          atMost: .max, into: .unlimited)
+        return false
+      } catch WireError.malformed {
+        return true
+      }
+    }
+    // Then: what a source's metadata may add is its length
+    #expect(try isRefused(sourceBytes: 100))
+    #expect(try !isRefused(sourceBytes: large.count))
+  }
+
   @Test func `a result with a wrong or missing file is refused`() throws {
     #expect(refused(result(count: 9)))
     let file = try sealed()
