@@ -3,8 +3,8 @@
 import CVips
 import Model
 
-/// ICC profiles are applied with the relative colorimetric intent and black point compensation.
-/// Colours within sRGB stay the same, shadows keep their detail, and other colours are clipped.
+/// ICC profiles are applied with the relative colorimetric intent and black point compensation. A profile that has tables
+/// for other intents alone is applied with the first of these, as lcms would; libvips refuses it otherwise. Colours within sRGB stay the same, shadows keep their detail, and other colours are clipped.
 extension Image {
   /// Converts colours that cannot be resized directly. CMYK and Lab values must not be averaged,
   /// and the black band of CMYK would be taken for alpha.
@@ -105,10 +105,19 @@ extension Image {
   private func applyingProfile(isEmbedded: Bool = true, else fallback: String) throws(ImageError)
     -> Image
   {
-    try made("colour profile") {
-      pictor_vips_icc_transform(
-        $0, $1, "srgb", isEmbedded ? 1 : 0, fallback, VIPS_INTENT_RELATIVE)
+    let intent = isEmbedded ? Self.intent(of: foreignProfile) : VIPS_INTENT_RELATIVE
+    return try made("colour profile") {
+      pictor_vips_icc_transform($0, $1, "srgb", isEmbedded ? 1 : 0, fallback, intent)
     }.withoutProfile()
+  }
+
+  /// Returns the intent that a profile supports (ICC.1:2022, table 25): the tables of relative colorimetry (`A2B1`), or
+  /// curves and a matrix, serve the relative one.
+  private static func intent(of profile: [UInt8]) -> VipsIntent {
+    func has(_ name: String) -> Bool { ProfileDescription.has(name, in: profile) }
+    if has("A2B1") || has("rXYZ") || has("kTRC") { return VIPS_INTENT_RELATIVE }
+    if has("A2B0") { return VIPS_INTENT_PERCEPTUAL }
+    return has("A2B2") ? VIPS_INTENT_SATURATION : VIPS_INTENT_RELATIVE
   }
 
   /// Converts to sRGB with the embedded profile. If the profile cannot be applied, the pixels stay

@@ -1,7 +1,7 @@
-// ProfileDescription: reads the description of an ICC profile.
+// ProfileDescription: reads the description of an ICC profile, and which tags it has.
 
-/// Reads the `desc` tag of a profile (ICC.1:2022, 9.2.41, and ICC.1:2001-04, 6.4.32), which is
-/// untrusted input.
+/// Reads the tags of a profile (ICC.1:2022, 7.3), which is untrusted input: `desc` (9.2.41; ICC.1:2001-04, 6.4.32) for
+/// people, others by name.
 enum ProfileDescription {
   /// The maximum code points of a description, enough to tell profiles apart.
   private static let longest = 80
@@ -9,18 +9,27 @@ enum ProfileDescription {
   /// Returns the description without control characters, shortened if necessary; `nil` if there is
   /// no description.
   static func read(_ profile: [UInt8]) -> String? {
-    // The 128-byte header is followed by a table: a count, then signature, offset and size of each
-    // tag (7.3).
-    guard let count = number(profile, at: 128) else { return nil }
-    for index in 0..<min(count, 100) {
+    guard let tag = tags(of: profile).first(where: { $0.name == signature("desc") }),
+      tag.offset <= profile.count, tag.size <= profile.count - tag.offset
+    else { return nil }
+    return text(Array(profile[tag.offset..<tag.offset + tag.size])).flatMap(cleaned)
+  }
+
+  /// Whether a profile has a tag of this name.
+  static func has(_ name: String, in profile: [UInt8]) -> Bool {
+    tags(of: profile).contains { $0.name == signature(name) }
+  }
+
+  /// Returns the tags. The 128-byte header is followed by a table: a count, then signature, offset and size of each tag
+  /// (7.3).
+  private static func tags(of profile: [UInt8]) -> [(name: Int, offset: Int, size: Int)] {
+    (0..<min(number(profile, at: 128) ?? 0, 100)).compactMap { index in
       let entry = 132 + index * 12
-      guard number(profile, at: entry) == signature("desc") else { continue }
-      guard let offset = number(profile, at: entry + 4), let size = number(profile, at: entry + 8),
-        offset <= profile.count, size <= profile.count - offset
+      guard let name = number(profile, at: entry), let offset = number(profile, at: entry + 4),
+        let size = number(profile, at: entry + 8)
       else { return nil }
-      return text(Array(profile[offset..<offset + size])).flatMap(cleaned)
+      return (name, offset, size)
     }
-    return nil
   }
 
   private static func text(_ tag: [UInt8]) -> String? {

@@ -1,5 +1,6 @@
 // InkTests: CMYK in its variants, and Lab, are converted to sRGB.
 
+import CLcms
 import Model
 import TestSupport
 import Testing
@@ -48,6 +49,19 @@ import Testing
   func `CMYK with a profile matches littleCMS`(suffix: String) throws {
     try expect(
       encode(Self.inks, profile: Self.profile, as: suffix), toShow: Self.references, within: 2)
+  }
+
+  @Test func `a profile with a perceptual table alone is applied, as scanners and older CMYK have`()
+    throws
+  {
+    let profile = LittleCMS.tableProfile(inks: true, for: [cmsSigAToB0Tag])
+    let references = Self.inks.map {
+      LittleCMS.sRGB(of: $0, bands: 4, profile: profile, intent: INTENT_PERCEPTUAL)
+    }
+    for suffix in [".tif", ".jpg[Q=100]"] {
+      try expect(
+        encode(Self.inks, profile: profile, as: suffix), toShow: references, within: 2)
+    }
   }
 
   @Test func `16-bit CMYK is reduced to 8 bits`() throws {

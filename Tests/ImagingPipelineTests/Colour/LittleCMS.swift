@@ -43,8 +43,10 @@ enum LittleCMS {
   }
 
   /// Returns a table profile from RGB or CMYK to Lab, similar to printers': no full black, and a
-  /// smaller gamut than any screen.
-  static func tableProfile(inks: Bool) -> [UInt8] {
+  /// smaller gamut than any screen. It has tables for these intents: perceptual, relative, saturation.
+  static func tableProfile(
+    inks: Bool, for intents: [cmsTagSignature] = [cmsSigAToB0Tag, cmsSigAToB1Tag]
+  ) -> [UInt8] {
     let profile = cmsCreateProfilePlaceholder(nil)
     cmsSetProfileVersion(profile, 2.4)
     cmsSetDeviceClass(profile, cmsSigOutputClass)
@@ -72,7 +74,7 @@ enum LittleCMS {
         return 1
       }, inks ? UnsafeMutableRawPointer(bitPattern: 1) : nil, 0)
     cmsPipelineInsertStage(pipeline, cmsAT_BEGIN, table)
-    for tag in [cmsSigAToB0Tag, cmsSigAToB1Tag] {
+    for tag in intents {
       cmsWriteTag(profile, tag, UnsafeRawPointer(pipeline))
     }
     return bytes(of: profile)
@@ -83,8 +85,12 @@ enum LittleCMS {
   /// Converts values from a profile, or from Lab without one, to sRGB: relative colorimetric, with
   /// black point compensation.
   ///
-  /// - Parameter values: `UInt8`, `UInt16` or `Double`, with `bands` values per pixel.
-  static func sRGB<Value>(of values: [Value], bands: Int, profile: [UInt8]?) -> [UInt8] {
+  /// - Parameters:
+  ///   - values: `UInt8`, `UInt16` or `Double`, with `bands` values per pixel.
+  ///   - intent: lcms's number of another rendering intent.
+  static func sRGB<Value>(
+    of values: [Value], bands: Int, profile: [UInt8]?, intent: CInt = INTENT_RELATIVE_COLORIMETRIC
+  ) -> [UInt8] {
     let input =
       profile.map { cmsOpenProfileFromMem($0, UInt32($0.count)) } ?? cmsCreateLab4Profile(nil)
     let output = cmsCreate_sRGBProfile()
@@ -97,7 +103,7 @@ enum LittleCMS {
     let size = MemoryLayout<Value>.size
     let format = UInt32(size == 8 ? 1 << 22 | 10 << 16 : size) | UInt32(bands) << 3
     let transform = cmsCreateTransform(
-      input, format, output, 4 << 16 | 3 << 3 | 1, UInt32(INTENT_RELATIVE_COLORIMETRIC),
+      input, format, output, 4 << 16 | 3 << 3 | 1, UInt32(intent),
       UInt32(cmsFLAGS_BLACKPOINTCOMPENSATION | cmsFLAGS_NOOPTIMIZE))
     defer { cmsDeleteTransform(transform) }
     let count = values.count / bands

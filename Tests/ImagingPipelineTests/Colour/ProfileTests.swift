@@ -1,6 +1,7 @@
 // ProfileTests: ICC profiles, compared with littleCMS, and invalid profiles.
 
 import Glibc
+import CLcms
 import Model
 import TestSupport
 import Testing
@@ -29,6 +30,7 @@ import Testing
     ("Adobe RGB (1998)", LittleCMS.profile(LittleCMS.adobeRGB, gamma: 563.0 / 256)),
     ("ProPhoto RGB", LittleCMS.profile(LittleCMS.proPhoto, gamma: 1.8)),
     ("a table", LittleCMS.tableProfile(inks: false)),
+    ("a perceptual table", LittleCMS.tableProfile(inks: false, for: [cmsSigAToB0Tag])),
   ]
 
   @Test(arguments: profiles.indices, [8, 16])
