@@ -159,7 +159,9 @@ import Testing
     #expect(try options("store=none").store == [])
     #expect(try options("retry=1").retriesFailed)
     #expect(try options("priority=low").priority == .low)
-    #expect(try options("priority=high").priority == .high)
+    #expect(throws: ImageError.unsignedParameter("priority", key: "server.allow")) {
+      try options("priority=high")
+    }
     #expect(try options("detach=1").isDetached)
   }
 

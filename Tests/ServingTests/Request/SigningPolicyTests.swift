@@ -172,7 +172,7 @@ func signed(
     }
     #expect(Self.target(image + "w=3", rules: rules).rights == [.retry, .detach])
     #expect(Self.target(signed(image + "w=3"), rules: rules).rights == .all)
-    #expect(try Self.target(image + "w=3", rules: Self.rules(.off)).rights == .all)
+    #expect(try Self.target(image + "w=3", rules: Self.rules(.off)).rights == .open)
     #expect(try Self.target(image + "w=3", rules: Self.rules(.options)).rights == [])
   }
 
