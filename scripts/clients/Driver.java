@@ -15,8 +15,8 @@ public class Driver {
                 String[] parts = fields[index].split("=", 2);
                 String value = parts[1];
                 switch (fields[4].equals("1") ? parts[0] : "") {
-                    case "w": image.width(Integer.parseInt(value)); break;
-                    case "h": image.height(Integer.parseInt(value)); break;
+                    case "w": image.width(Double.parseDouble(value)); break;
+                    case "h": image.height(Double.parseDouble(value)); break;
                     case "quality": image.quality(Integer.parseInt(value)); break;
                     case "exp": image.expires(Long.parseLong(value)); break;
                     case "scale": image.scale(Double.parseDouble(value)); break;

@@ -8,8 +8,8 @@ while (($line = fgets(STDIN)) !== false) {
     foreach (array_slice($fields, 6) as $item) {
         [$name, $value] = explode('=', $item, 2);
         if ($typed) {
-            $value = in_array($name, ['w', 'h', 'quality', 'exp']) ? (int) $value : $value;
-            $options[$names[$name] ?? $name] = $name === 'scale' ? (float) $value : $value;
+            $value = in_array($name, ['quality', 'exp']) ? (int) $value : $value;
+            $options[$names[$name] ?? $name] = in_array($name, ['w', 'h', 'scale']) ? (float) $value : $value;
         } else {
             $options[$name] = $value;
         }

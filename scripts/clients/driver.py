@@ -1,7 +1,7 @@
 import sys
 from pictor import Pictor, signer
 
-NAMES = {"w": ("width", int), "h": ("height", int), "scale": ("scale", float), "fit": ("fit", str),
+NAMES = {"w": ("width", float), "h": ("height", float), "scale": ("scale", float), "fit": ("fit", str),
          "position": ("position", str), "format": ("format", str), "quality": ("quality", int),
          "preset": ("preset", str), "exp": ("expires", int)}
 

@@ -1,6 +1,7 @@
 require_relative "pictor"
 
-NUMBERS = %w[w h quality exp].freeze
+SIDES = %w[w h scale].freeze
+NUMBERS = %w[quality exp].freeze
 
 STDIN.set_encoding("UTF-8")
 STDIN.each_line(chomp: true) do |line|
@@ -9,7 +10,7 @@ STDIN.each_line(chomp: true) do |line|
   pictor = Pictor.new(base, key_id: key, secret: key.empty? ? nil : secret)
   if typed == "1"
     values = options.to_h do |name, value|
-      [Pictor::NAMES.key(name), name == "scale" ? value.to_f : NUMBERS.include?(name) ? value.to_i : value]
+      [Pictor::NAMES.key(name), SIDES.include?(name) ? value.to_f : NUMBERS.include?(name) ? value.to_i : value]
     end
     puts pictor.url(source, path: path, **values)
   else

@@ -8,8 +8,8 @@ while let line = readLine() {
       let parts = item.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
       let (name, value) = (parts[0], parts[1])
       switch fields[4] == "1" ? name : "" {
-      case "w": options.width = Int(value)
-      case "h": options.height = Int(value)
+      case "w": options.width = Double(value)
+      case "h": options.height = Double(value)
       case "quality": options.quality = Int(value)
       case "exp": options.expires = Int(value)
       case "scale": options.scale = Double(value)
