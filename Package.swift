@@ -206,7 +206,7 @@ let package = Package(
     .testTarget(
       name: "ImagingPipelineTests",
       dependencies: [
-        "Model", "Platform", "ImagingPipeline", "ImagingWire", "TestSupport", "CLcms",
+        "Model", "Platform", "ImagingPipeline", "ImagingWire", "TestSupport", "CLcms", "CDeflate",
       ],
       swiftSettings: optimized),
     // The parsers of untrusted bytes and texts, of all targets.

@@ -62,7 +62,10 @@ extension ImageParameter {
     case .vouched:
       if !rules.areVouched { throw .unsignedParameter(name, key: "signing.mode") }
     case .option(let option, let free):
-      guard !rules.options.contains(option), !free.contains(value) else { return }
+      // What no request may say is a wrong value, and no matter of rights.
+      guard !rules.options.contains(option), !free.contains(value),
+        allowed(rules).names.contains(value)
+      else { return }
       throw rules.signing.mode == .off
         ? .forbiddenParameter(name) : .unsignedParameter(name, key: "server.allow")
     }

@@ -44,10 +44,13 @@ import Testing
         Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile, suffix: ".png")
       : try TestImages.encode(
         wide, width: 16, bands: 3, as: .rgb16, profile: profile, suffix: ".png")
+    let intent =
+      Self.profiles[index].name == "a perceptual table"
+      ? INTENT_PERCEPTUAL : INTENT_RELATIVE_COLORIMETRIC
     let reference =
       depth == 8
-      ? LittleCMS.sRGB(of: Self.chart, bands: 3, profile: profile)
-      : LittleCMS.sRGB(of: wide, bands: 3, profile: profile)
+      ? LittleCMS.sRGB(of: Self.chart, bands: 3, profile: profile, intent: intent)
+      : LittleCMS.sRGB(of: wide, bands: 3, profile: profile, intent: intent)
     // when
     let made = try Made(source) { $0.format = .png }
     // then

@@ -26,7 +26,7 @@ import Testing
 
   private func compare(_ gif: CodedGIF) throws {
     // when
-    let made = try Made(gif.bytes)
+    let made = try Made(gif.bytes) { $0.format = .gif }
     // then
     #expect(made.format == .gif && made.frames == gif.frames.count)
     for (index, expected) in gif.shown.enumerated() {

@@ -77,7 +77,7 @@ import Testing
       "--config", folder.path + "/pictor.json5", "--port", "1", "--server.port", "0",
       "--disk.path", folder.path + "/file/cache",
       // Few enough for any limit of open files, which else has a warning of its own.
-      "--server.connections", "16",
+      "--server.connections", "16", "--server.operator_address", "127.0.0.1:0",
     ]
     let expected = [
       "--port: unknown option; did you mean --server.port?",

@@ -192,7 +192,7 @@ import Testing
     for path in ["/fresh.jpg", "/stale.jpg"] {
       #expect(try pictor.get(origin.target(path, adding: "&w=20")).status == 200)
     }
-    origin.route("/bad.jpg", to: .status(500))
+    origin.route("/bad.jpg", to: .resetBeforeHead)
     for number in 0..<20 { _ = try pictor.get(origin.target("/bad.jpg?\(number)")) }
     #expect(try pictor.stats().downloads.circuitsOpen == 1)
     let before = origin.totalRequests
@@ -213,7 +213,7 @@ import Testing
     let pictor = try PictorProcess(in: folder, ["--download.breaker_open_time", "1ms"])
     let gate = Gate()
     let image = try TestImages.jpeg(width: 30, height: 20)
-    origin.route("/bad.jpg", to: .status(500))
+    origin.route("/bad.jpg", to: .resetBeforeHead)
     origin.route("/probe.jpg", to: .hold(gate, then: .ok(image)))
     origin.serve("/a.jpg", bytes: image)
     for number in 0..<20 { _ = try pictor.get(origin.target("/bad.jpg?\(number)")) }

@@ -176,7 +176,7 @@ import Testing
     let byDefault = parameters(try configuration())
     let closedByDefault = byDefault.filter { !$0.open }.map(\.name)
     #expect(closedByDefault == vouched && vouched == ["onerror"])
-    #expect(byDefault.allSatisfy { $0.closed.isEmpty })
+    #expect(byDefault.allSatisfy { $0.closed == ($0.name == "priority" ? ["high"] : []) })
     let store = try #require(parameters(closed).first { $0.name == "store" })
     #expect(store.open && store.closed == ["memory", "disk", "none"])
     #expect(parameters(presets).filter { $0.open }.map(\.name).contains("preset"))

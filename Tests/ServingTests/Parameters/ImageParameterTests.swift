@@ -159,7 +159,7 @@ import Testing
     #expect(try options("store=none").store == [])
     #expect(try options("retry=1").retriesFailed)
     #expect(try options("priority=low").priority == .low)
-    #expect(throws: ImageError.unsignedParameter("priority", key: "server.allow")) {
+    #expect(throws: ImageError.forbiddenParameter("priority")) {
       try options("priority=high")
     }
     #expect(try options("detach=1").isDetached)

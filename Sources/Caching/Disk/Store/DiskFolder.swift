@@ -114,6 +114,7 @@ final class DiskFolder: Sendable {
       return false
     }
     for name in gone { try Self.create("\(path)/\(name)") }
+    if !gone.isEmpty { Self.tag(path) }
     let isChanged = !wasLocked || !gone.isEmpty
     if isChanged {
       let place = Place(path)

@@ -19,7 +19,7 @@ import Testing
   /// Returns the path of the only entry's file.
   func entryFile() throws -> String {
     let files = TemporaryFolder.files(below: folder.path + "/cache")
-    return try #require(files.first { !$0.hasSuffix("/lock") })
+    return try #require(files.first { !$0.hasSuffix("/lock") && !$0.hasSuffix("/CACHEDIR.TAG") })
   }
 
   func change(_ path: String, at offset: Int, by change: (UInt8) -> UInt8) {

@@ -195,6 +195,8 @@ import Testing
           HTTPClient.text(
             "GET", target: imageTarget + "&w=\(index + 1)",
             headers: ["X-Operation-Key": "row 7", "X-Forwarded-For": address]))
+        // The older one has to be there before the newer one.
+        try blockUntil("it waits") { work.provider.asked.value == index + 1 }
         return client
       }
       if isReplaced {
