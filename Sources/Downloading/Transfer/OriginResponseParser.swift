@@ -96,6 +96,10 @@ struct OriginResponseParser {
     part = (100..<200).contains(origin.status) ? .statusLine : .body
     // Some stores answer a plain GET so. What arrived is all of the image.
     let isWhole = origin.status == 206 && wholeRange != nil && length ?? wholeRange == wholeRange
+    // A 201 has no heuristic freshness (RFC 9110, section 15.1).
+    if origin.status == 201, origin.cacheControl == nil, origin.expires == nil {
+      origin.cacheControl = "no-cache"
+    }
     if origin.status == 201 || isWhole { origin.status = 200 }
     return isComplete ? .complete : .more
   }

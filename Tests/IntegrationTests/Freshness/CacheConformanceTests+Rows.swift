@@ -215,9 +215,10 @@ extension CacheConformanceTests {
   /// Statuses that have no heuristic freshness (RFC 9110, section 15.1), and every status once its `Expires` has
   /// passed. The rows for redirects are in `CacheConformanceExchangeTests`.
   static var statuses: [Case] {
-    [202, 403, 502, 503, 504, 599].map { status in
+    [201, 202, 403, 502, 503, 504, 599].map { status in
       Case(
-        ["Last-Modified: \(date(-86_400))", "Date: \(date(0))"], is: .asked, status: status,
+        ["Last-Modified: \(date(-86_400))", "Date: \(date(0))"],
+        is: status == 201 ? .validated : .asked, status: status,
         id: "heuristic-\(status)-not_cached")
     }
       + [200, 203, 204, 299, 400, 404, 410, 499, 500, 502, 503, 504, 599].map { status in

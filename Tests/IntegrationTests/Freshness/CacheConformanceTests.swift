@@ -31,7 +31,7 @@ import Testing
     }
 
     /// Whether clients get an image. RFC 9110 allows a proxy to turn 200 into 203.
-    var isImage: Bool { status == 200 || status == 203 }
+    var isImage: Bool { [200, 201, 203].contains(status) }
 
     var testDescription: String { "\(id ?? "") \(status) \(fields) is \(reuse)" }
   }

@@ -67,7 +67,8 @@ import Testing
     #expect(command.log.contains("failed: 1 source_not_found\n"))
     #expect(command.log.contains("line 1: source_not_found: the source does not exist (404)\n"))
     #expect(command.log.contains("line 2: invalid_url: "))
-    #expect(command.log.contains("line 3: unknown_parameter: unknown parameter 'ww'; did you mean w?\n"))
+    #expect(
+      command.log.contains("line 3: unknown_parameter: unknown parameter 'ww'; did you mean w?\n"))
   }
 
   @Test func `a prefetch loads one image per host at a time, and clients take precedence`() throws {
