@@ -138,8 +138,9 @@ extension Image {
   }
 
   /// Adds a profile built from a PNG's `gAMA` and `cHRM`, if these describe anything other than
-  /// sRGB.
+  /// sRGB. Removes the profile of a PNG whose `cICP` takes precedence.
   consuming func withProfile(of colour: PNGColour) throws(ImageError) -> Image {
+    if colour.codePoints != nil { return try withoutProfile() }
     guard colour.isForeign, let profile = MatrixProfile.bytes(for: colour, isGrey: isGrey) else {
       return self
     }

@@ -99,7 +99,14 @@ struct SourceHeader {
     delays = image.integers("delay")
     loop = image.integer("loop") ?? 0
     codePoints =
-      format == .heic || format == .avif ? HEIFContainer.codePoints(of: source) : nil
+      switch format {
+      case .heic, .avif: HEIFContainer.codePoints(of: source)
+      case .png:
+        PNGColour(of: source).codePoints.flatMap {
+          CodePoints(primaries: $0.primaries, transfer: $0.transfer)
+        }
+      default: nil
+      }
     // libheif applies the container's rotation (ISO/IEC 23008-12, 6.5.10) and libjxl the
     // codestream's (ISO/IEC 18181-1, D.3). The EXIF orientation repeats that rotation and must not
     // be applied again.

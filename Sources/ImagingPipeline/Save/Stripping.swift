@@ -22,7 +22,8 @@ enum Stripping {
 private enum PNGStripping {
   /// The chunks that affect how pixels are shown.
   private static let kept: Set<String> = [
-    "IHDR", "PLTE", "IDAT", "IEND", "tRNS", "sRGB", "gAMA", "cHRM", "pHYs", "bKGD", "sBIT", "hIST",
+    "IHDR", "PLTE", "IDAT", "IEND", "tRNS", "cICP", "sRGB", "gAMA", "cHRM", "pHYs", "bKGD", "sBIT",
+    "hIST",
   ]
 
   static func stripped(_ file: UnsafeRawBufferPointer) -> [UInt8]? {

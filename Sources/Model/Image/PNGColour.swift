@@ -1,7 +1,7 @@
 // PNGColour: reads the colour chunks of a PNG.
 
-/// The colour chunks of a PNG, in order of precedence: `iCCP`, `sRGB`, then `gAMA` with `cHRM`
-/// (PNG, third edition, 11.3.2). Browsers convert by them in this order.
+/// The colour chunks of a PNG, in order of precedence: `cICP`, `iCCP`, `sRGB`, then `gAMA` with `cHRM`
+/// (PNG, third edition, 4.3 and 11.3.2). Browsers convert by them in this order.
 public struct PNGColour: Hashable, Sendable {
   /// CIE 1931 x and y of white, red, green and blue, times 100,000.
   public struct Chromaticities: Hashable, Sendable {
@@ -27,7 +27,17 @@ public struct PNGColour: Hashable, Sendable {
   public private(set) var chromaticities: Chromaticities?
   /// Whether the PNG has an ICC profile, which takes precedence.
   public private(set) var hasProfile = false
+  /// The code points of `cICP` (ITU-T H.273), which take precedence over all else; `nil` without them.
+  public private(set) var codePoints: CodePoints?
   private var isNamed = false
+
+  /// Colour primaries and transfer characteristics by their numbers.
+  public struct CodePoints: Hashable, Sendable {
+    /// `ColourPrimaries`.
+    public let primaries: Int
+    /// `TransferCharacteristics`.
+    public let transfer: Int
+  }
 
   /// The `gAMA` value of sRGB (PNG, table 15).
   public static let gammaOfSRGB = 45_455
@@ -39,6 +49,12 @@ public struct PNGColour: Hashable, Sendable {
   public mutating func take(_ kind: String, content: some Collection<UInt8>) {
     switch (kind, content.count) {
     case ("iCCP", _): hasProfile = true
+    case ("cICP", 4):
+      let numbers = content.map { Int($0) }
+      // Other matrices are not allowed (11.3.2.6), and samples in a narrow range are for television.
+      if numbers[2] == 0, numbers[3] == 1 {
+        codePoints = CodePoints(primaries: numbers[0], transfer: numbers[1])
+      }
     case ("sRGB", 1): isNamed = true
     case ("gAMA", 4):
       let value = Self.number(content)
@@ -51,9 +67,9 @@ public struct PNGColour: Hashable, Sendable {
     }
   }
 
-  /// Whether `gAMA` or `cHRM` differ from sRGB, and neither a profile nor `sRGB` takes precedence.
+  /// Whether `gAMA` or `cHRM` differ from sRGB, and nothing takes precedence.
   public var isForeign: Bool {
-    guard !hasProfile, !isNamed else { return false }
+    guard codePoints == nil, !hasProfile, !isNamed else { return false }
     // A difference of half a percent changes no 8-bit value.
     let hasForeignGamma = gamma.map { abs($0 - Self.gammaOfSRGB) > 227 } ?? false
     return hasForeignGamma || chromaticities.map { !$0.isClose(to: .sRGB) } ?? false

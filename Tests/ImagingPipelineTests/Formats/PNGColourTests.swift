@@ -138,6 +138,31 @@ import Testing
     #expect(try colors(made) == colors(reference))
   }
 
+  @Test(arguments: [8, 16])
+  func `cICP takes precedence over a profile, gAMA and cHRM`(depth: Int) throws {
+    // Given: Display P3 by code points, and other chunks that say otherwise
+    let display: (name: String, content: [UInt8]) = ("cICP", [12, 13, 0, 1])
+    let others = [Self.gamma(100_000), Self.chromaticities(LittleCMS.adobeRGB)]
+    let made = try Made(Self.png(depth: depth, others + [display])) { $0.format = .png }
+    // Then they are converted as a profile of the same colours is
+    let profile = LittleCMS.profile(LittleCMS.displayP3)
+    let reference = LittleCMS.sRGB(of: ProfileTests.chart, bands: 3, profile: profile)
+    #expect(difference(try colors(made), from: reference) < 0.5)
+    #expect(try colors(made) != ProfileTests.chart)
+    // And sRGB by code points is sRGB
+    let named = try Made(Self.png(depth: depth, others + [("cICP", [1, 13, 0, 1])])) {
+      $0.format = .png
+    }
+    #expect(try colors(named) == ProfileTests.chart)
+  }
+
+  @Test(arguments: [[12, 13, 1, 1], [12, 13, 0, 0], [12, 13, 0], [2, 2, 0, 1]] as [[UInt8]])
+  func `code points that are not allowed, or say nothing, change no colour`(content: [UInt8]) throws
+  {
+    let made = try Made(Self.png([("cICP", content)])) { $0.format = .png }
+    #expect(try colors(made) == ProfileTests.chart)
+  }
+
   @Test func `a description names no profile for gAMA`() throws {
     let info = try SourceInfo(Self.png([Self.gamma(100_000)]))
     #expect(info.colour.profile == nil && info.colour.space == "rgb")
