@@ -9,7 +9,7 @@ struct JPEGRestarts {
   private var done = 0
   private var count = 0
 
-  /// The stray bytes that are accepted whatever they are: too few to tell them from codes. Most bytes are valid codes in a
+  /// The stray bytes that are accepted with any value: too few to tell them from codes. Most bytes are valid codes in a
   /// progressive scan.
   private let fewBytes: Int
   /// The most stray bytes that are no fill. More are the rest of damaged data.
