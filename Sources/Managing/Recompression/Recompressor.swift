@@ -50,10 +50,14 @@ final class Recompressor: Sendable {
   private func end(
     _ item: RecompressionQueue.Item, _ end: RecompressionQueue.End
   ) -> RecompressionQueue.Item? {
-    let (next, isDropped) = queue.withLock { $0.end(item, end) }
     if end == .done { jobs.forget(item.key) }
-    if isDropped, let variant = current(item) { policy.count(variant) }
-    return next
+    let variant = end == .delayed ? current(item) : nil
+    return queue.withLock { queue in
+      let (next, isDropped) = queue.end(item, end)
+      // In the same step: hits after the item has left the queue count.
+      if isDropped, let variant { policy.count(variant) }
+      return next
+    }
   }
 
   /// Recompresses a variant, or notes in both tiers that it stays as it is.
