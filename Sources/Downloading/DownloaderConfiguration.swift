@@ -63,7 +63,7 @@ public struct DownloaderConfiguration: Sendable {
   /// How long a name that does not exist is remembered, at most `dnsCacheLifetime`.
   public var unknownNameLifetime: Duration = .seconds(5)
   /// Maximum number of threads that look names up, at least 1.
-  public var nameLimit = 64
+  public var nameLimit = 2_048
 
   /// Addresses of names, `name:port:address`, in place of a resolver's; set by tests.
   var knownAddresses: [String] = []

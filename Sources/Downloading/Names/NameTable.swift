@@ -23,7 +23,7 @@ enum NameFailure: Error, Hashable, Sendable {
 ///
 /// - getaddrinfo(3) cannot be interrupted, so a look-up takes its thread until the resolver answers.
 ///   Each load waits until a deadline of its own. Further names wait for a thread.
-/// - Names of one domain take at most a sixteenth of the threads and of the queue, so that domains
+/// - Names of one domain take at most a thirty-second part of the threads and of the queue, so that domains
 ///   whose servers never answer delay no other domain. When all look-ups that a domain may have are stuck, its
 ///   further names fail at once.
 /// - Addresses that have expired serve while they cannot be looked up anew (RFC 8767).
@@ -35,11 +35,11 @@ struct NameTable {
   /// The limits of a table.
   struct Limits: Sendable {
     /// Maximum number of look-ups at a time.
-    var threads = 64
+    var threads = 2_048
     /// Maximum number of names that wait for a thread.
-    var waiting = 1_024
+    var waiting = 2_048
     /// A domain has one part in this many of `threads` and of `waiting`.
-    var shares = 16
+    var shares = 32
     /// Maximum number of remembered names.
     var remembered = 4_096
     /// A look-up that takes longer counts as stuck.
