@@ -33,8 +33,8 @@ extension Configuration {
     .integer(
       "download.breaker_threshold", at: \.download.breakerThreshold,
       purpose:
-        "failed connections in a row, or four times as many URLs without a response, that open a "
-        + "host's circuit (502 at once); 0: never", in: 0...1_000_000),
+        "failed connections in a row that open a host's circuit (502 at once); 0: never",
+      in: 0...1_000_000),
     .duration(
       "download.breaker_open_time", at: \.download.breakerOpenTime,
       purpose:

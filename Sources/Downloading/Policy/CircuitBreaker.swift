@@ -2,11 +2,11 @@
 
 import Model
 
-/// One circuit per failing host (and port).
+/// One circuit per failing host, port and use of TLS (`DownloadTarget.circuit`).
 ///
 /// - *Closed*: all loads are admitted. `threshold` consecutive connection failures open the
-///   circuit. Requests without a response may depend on the URL: they open it after `urlsPerFailure` times as many
-///   distinct URLs failed in a row.
+///   circuit. What happens on a connection says something about its URL: a client that asks for bad ones keeps no other
+///   client from the host.
 /// - *Open*: all loads are refused for `openTime`.
 /// - *Half-open*: one load is admitted as a probe. Its success closes the circuit; its failure
 ///   opens it for twice as long, up to `longestOpenTime`.
@@ -18,12 +18,10 @@ struct CircuitBreaker {
 
   /// What the end of a load's hop says about its host.
   enum Outcome: Hashable {
-    /// The host responded, and the response is not a failure of the host.
+    /// A connection was made.
     case success
     /// No connection could be made.
     case failure
-    /// A time-out or no response for this URL (its hash).
-    case failureOfURL(Int)
     /// Nothing: the load was cancelled, or ended for a local reason.
     case nothing
   }
@@ -31,10 +29,6 @@ struct CircuitBreaker {
   fileprivate struct Circuit {
     /// Consecutive connection failures while closed.
     var failures = 0
-    /// Distinct URLs that failed in a row while closed, or since the host became reachable again.
-    var urls: Set<Int> = []
-    /// Whether the circuit opened because of connection failures.
-    var isUnreachable = false
     /// How often the circuit opened without a success in between.
     var openings = 0
     /// The end of the open state, after which the circuit is half-open; `nil` if closed.
@@ -49,12 +43,6 @@ struct CircuitBreaker {
   private let openTime: Duration
   private let hostLimit: Int
   private var circuits: [String: Circuit] = [:]
-
-  /// The number of failing URLs that count as one connection failure.
-  static let urlsPerFailure = 4
-  /// Maximum number of distinct failing URLs stored per host. A larger threshold is never reached
-  /// by URL failures.
-  static let urlLimit = 4_096
 
   /// Maximum open time, unless `openTime` is longer.
   static let longestOpenTime = Duration.seconds(300)
@@ -85,7 +73,7 @@ struct CircuitBreaker {
   /// Writes the state of the circuit of `host` into an outlook.
   func describe(_ host: String, in outlook: inout LoadOutlook, now: ContinuousClock.Instant) {
     guard let circuit = circuits[host] else { return }
-    outlook.recentFailures = circuit.failures + circuit.urls.count
+    outlook.recentFailures = circuit.failures
     guard let openUntil = circuit.openUntil else { return }
     outlook.circuit = now < openUntil ? .open : .halfOpen
     if now < openUntil { outlook.opensAgain = (openUntil - now) / .seconds(1) }
@@ -111,39 +99,22 @@ struct CircuitBreaker {
       if circuits[host]?.probe == id { circuits[host]?.probe = nil }
       return false
     case .failure:
-      return threshold > 0 && fail(id, at: host, url: nil, now: now)
-    case .failureOfURL(let url):
-      return threshold > 0 && fail(id, at: host, url: url, now: now)
+      return threshold > 0 && fail(id, at: host, now: now)
     }
   }
 
-  private mutating func fail(
-    _ id: ID, at host: String, url: Int?, now: ContinuousClock.Instant
-  ) -> Bool {
+  private mutating func fail(_ id: ID, at host: String, now: ContinuousClock.Instant) -> Bool {
     var circuit = circuits[host] ?? Circuit(changed: now)
     if circuit.openUntil != nil {
       // A load that began before the circuit opened gives no new information.
       guard circuit.probe == id else { return false }
       circuit.probe = nil
     }
-    if let url, circuit.isUnreachable {
-      // The host is reachable again; from here on its failing URLs count.
-      if circuit.openUntil != nil { openCount -= 1 }
-      circuit = Circuit(changed: now)
-      circuit.note(url)
-    } else if let url {
-      circuit.note(url)
-    } else {
-      circuit.failures += 1
-    }
+    circuit.failures += 1
     circuit.changed = now
-    let isUnreachable = circuit.failures >= threshold
-    let opens =
-      circuit.openUntil != nil || isUnreachable
-      || circuit.urls.count >= threshold * Self.urlsPerFailure
+    let opens = circuit.openUntil != nil || circuit.failures >= threshold
     if opens {
       if circuit.openUntil == nil { openCount += 1 }
-      circuit.isUnreachable = isUnreachable || url == nil
       circuit.openUntil = now + openTime(after: circuit.openings)
       circuit.openings += 1
     }
@@ -170,31 +141,20 @@ struct CircuitBreaker {
   }
 }
 
-extension CircuitBreaker.Circuit {
-  fileprivate mutating func note(_ url: Int) {
-    if urls.count < CircuitBreaker.urlLimit { urls.insert(url) }
-  }
-}
-
 extension CircuitBreaker.Outcome {
-  /// Derives the outcome for the host at which a load ended. Any response means success, a 5xx as well: it is about
-  /// the URL, and a client that asks for bad URLs must not keep others from the host.
+  /// Derives the outcome for the host at which a load ended.
   ///
   /// - Parameters:
   ///   - result: the load's result.
-  ///   - hasAnswer: whether a response head was received.
-  ///   - hasSentRequest: whether a connection existed and the request was sent.
-  ///   - url: the requested URL.
-  init(
-    of result: Result<LoadResult, ImageError>, hasAnswer: Bool, hasSentRequest: Bool, url: SourceURL
-  ) {
+  ///   - wasConnected: whether a connection was made.
+  init(of result: Result<LoadResult, ImageError>, wasConnected: Bool) {
     switch result {
     case .success: self = .success
-    case .failure(.sourceTLS): self = hasAnswer ? .success : .failure
-    case .failure(.sourceTimeout), .failure(.sourceUnreachable):
-      self = hasSentRequest ? .failureOfURL(url.text.hashValue) : .failure
     case .failure(.cancelled), .failure(.draining), .failure(.internal): self = .nothing
-    case .failure: self = hasAnswer ? .success : .nothing
+    case .failure where wasConnected: self = .success
+    case .failure(.sourceTimeout), .failure(.sourceUnreachable), .failure(.sourceTLS):
+      self = .failure
+    case .failure: self = .nothing
     }
   }
 }

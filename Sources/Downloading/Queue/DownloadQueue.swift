@@ -206,12 +206,6 @@ struct DownloadQueue {
     if hosts[host]?.unanswered == 0 { hosts[host]?.isSilent = false }
   }
 
-  /// Removes the loads that wait for `host` and returns them in order of arrival. No other load can
-  /// start because of it.
-  mutating func removeWaiting(for host: String) -> [ID] {
-    waiting.removeAll(of: host)
-  }
-
   /// Refuses loads that have waited too long. A pause does not extend their wait.
   mutating func expire(now: ContinuousClock.Instant) -> [Action] {
     var actions: [Action] = []

@@ -112,15 +112,6 @@ struct WaitingLoads {
     return true
   }
 
-  /// Removes the loads of a host and returns them in order of arrival.
-  mutating func removeAll(of host: String) -> [ID] {
-    guard counts[host] != nil else { return [] }
-    let removed = places.filter { $0.value.host == host }
-      .sorted { $0.value.number < $1.value.number }.map(\.key)
-    for id in removed { remove(id) }
-    return removed
-  }
-
   /// Returns the load that starts next, and the client whose place it takes. Takes time linear in the number of lanes.
   ///
   /// - Parameter standing: tells how a lane compares; `nil` if none of its loads may start.

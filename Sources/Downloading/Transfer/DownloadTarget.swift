@@ -30,6 +30,9 @@ struct DownloadTarget: Sendable {
   /// Host and port; the key of `limitPerHost`.
   let hostAndPort: String
 
+  /// The key of the circuit: TLS at a port that speaks none fails, and is no failure of the host.
+  var circuit: String { url.scheme == .https ? "https://\(hostAndPort)" : hostAndPort }
+
   /// Checks scheme, host, port and path.
   ///
   /// - Throws: `ImageError.forbiddenSource`, or `invalidURL` if curl finds no usable host.

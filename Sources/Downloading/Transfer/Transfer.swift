@@ -107,6 +107,8 @@ final class Transfer {
 
   /// Host and port of the current hop.
   var host: String { target.hostAndPort }
+  /// The circuit of the current hop.
+  var circuit: String { target.circuit }
 
   /// The URL of the current hop.
   var url: SourceURL { target.url }

@@ -8,11 +8,11 @@ extension TransferLoop {
     var outlook = LoadOutlook()
     let host = target.hostAndPort
     outlook.host = host
-    breaker.describe(host, in: &outlook, now: clock.now)
+    breaker.describe(target.circuit, in: &outlook, now: clock.now)
     queue.describe(host, in: &outlook)
     outlook.maximumBytes = rules.configuration.maximumBytes
     // No load has this number, so it is never the probe.
-    if breaker.refuses(0, to: host, now: clock.now) { outlook.error = Self.circuitOpen }
+    if breaker.refuses(0, to: target.circuit, now: clock.now) { outlook.error = Self.circuitOpen }
     return outlook
   }
 }

@@ -132,13 +132,12 @@ final class TransferLoop {
   private func add(_ load: PendingDownload) {
     loads[load.id] = load
     board.add(load)
-    let host = load.target.hostAndPort
-    guard !breaker.refuses(load.id, to: host, now: clock.now) else {
+    guard !breaker.refuses(load.id, to: load.target.circuit, now: clock.now) else {
       return end(load.id, with: .failure(Self.circuitOpen))
     }
     apply(
       queue.add(
-        load.id, host: host, clients: Array(load.priority.clients), priority: load.priority.value,
+        load.id, host: load.target.hostAndPort, clients: Array(load.priority.clients), priority: load.priority.value,
         now: load.arrived))
   }
 
@@ -180,7 +179,7 @@ final class TransferLoop {
       load, rules: rules, room: room, alarm: alarm, refusedNames: refusedNames, now: now,
       onAnswer: { [weak self] in self?.answered.append(id) },
       progress: { [board] in board.progress(id, received: $0, expected: $1) })
-    guard breaker.admit(id, to: transfer.host, now: now) else { throw Self.circuitOpen }
+    guard breaker.admit(id, to: transfer.circuit, now: now) else { throw Self.circuitOpen }
     running[id] = Running(transfer: transfer, since: now, pace: pace(from: now))
     board.run(id, at: transfer.host)
     idsByHandle[transfer.handle] = id
@@ -193,6 +192,7 @@ final class TransferLoop {
     guard let transfer = running[id]?.transfer else { return }
     multi.remove(transfer.handle)
     let host = transfer.host
+    let circuit = transfer.circuit
     let now = clock.now
     if refusedNames.take(host), let name = transfer.hopName { names.shorten(name.name) }
     switch transfer.hopEnded(code, unresolved: unresolved, now: now) {
@@ -204,9 +204,9 @@ final class TransferLoop {
       queue.recover(id)
       verifier.verify(id, file: sent, digests: digests)
     case .nextHop:
-      breaker.end(id, at: host, outcome: .success, now: now)
+      breaker.end(id, at: circuit, outcome: .success, now: now)
       board.run(id, at: transfer.host)
-      guard breaker.admit(id, to: transfer.host, now: now) else {
+      guard breaker.admit(id, to: transfer.circuit, now: now) else {
         return finish(id, with: .failure(Self.circuitOpen))
       }
       do throws(ImageError) {
@@ -256,7 +256,7 @@ final class TransferLoop {
     _ id: DownloadQueue.ID, transfer: Transfer, after failure: ImageError,
     now: ContinuousClock.Instant
   ) {
-    guard breaker.admit(id, to: transfer.host, now: now) else {
+    guard breaker.admit(id, to: transfer.circuit, now: now) else {
       return finish(id, with: .failure(failure))
     }
     do throws(ImageError) {
@@ -310,13 +310,12 @@ final class TransferLoop {
   private func judge(
     _ transfer: Transfer, id: DownloadQueue.ID, result: Result<LoadResult, ImageError>
   ) {
-    let host = transfer.host
-    let outcome = CircuitBreaker.Outcome(
-      of: result, hasAnswer: transfer.hasAnswer, hasSentRequest: transfer.hasSentRequest,
-      url: transfer.url)
-    guard breaker.end(id, at: host, outcome: outcome, now: clock.now) else { return }
-    log.warning("circuit opened", fields: ["host": .string(host)])
-    for id in queue.removeWaiting(for: host) { end(id, with: .failure(Self.circuitOpen)) }
+    let circuit = transfer.circuit
+    let outcome = CircuitBreaker.Outcome(of: result, wasConnected: transfer.hasSentRequest)
+    guard breaker.end(id, at: circuit, outcome: outcome, now: clock.now) else { return }
+    log.warning("circuit opened", fields: ["host": .string(transfer.host)])
+    let waiting = loads.values.filter { $0.target.circuit == circuit && running[$0.id] == nil }
+    for id in waiting.map(\.id).sorted() { finish(id, with: .failure(Self.circuitOpen)) }
   }
 
   private func giveAnswers() {

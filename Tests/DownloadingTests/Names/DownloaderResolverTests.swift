@@ -184,7 +184,7 @@ import Testing
 }
 
 /// A resolver with names of its own, which answers only while it is not held.
-private final class TestResolver: Sendable {
+final class TestResolver: Sendable {
   private struct State {
     var known: [String: [IPAddress]] = [:]
     var names: [String] = []

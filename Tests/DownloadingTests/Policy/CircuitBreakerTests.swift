@@ -130,93 +130,28 @@ import Testing
     #expect(!breaker.refuses(9, to: "dead", now: start + .seconds(1)))
   }
 
-  @Test func `repeated failures of one URL do not open a circuit, and failures of many URLs do`() {
-    // Given
-    var breaker = makeBreaker()
-    let needed = 3 * CircuitBreaker.urlsPerFailure
-    func fail(_ url: Int, in breaker: inout CircuitBreaker) -> Bool {
-      _ = breaker.admit(url, to: "a", now: start)
-      return breaker.end(url, at: "a", outcome: .failureOfURL(url), now: start)
-    }
-    // When
-    var opened = 0
-    for url in Array(repeating: 1, count: 1_000) + Array(2..<needed) where fail(url, in: &breaker) {
-      opened += 1
-    }
-    // Then
-    #expect(opened == 0 && breaker.openCount == 0)
-    let opens = fail(needed, in: &breaker)
-    #expect(opens && breaker.refuses(99, to: "a", now: start) && breaker.openCount == 1)
-    // And a success resets the count.
-    breaker.end(99, at: "a", outcome: .success, now: start)
-    for url in 1..<needed where fail(url, in: &breaker) { opened += 1 }
-    #expect(opened == 0)
+  @Test(arguments: [
+    (ImageError.sourceUnreachable(detail: ""), CircuitBreaker.Outcome.failure),
+    (.sourceTimeout(detail: ""), .failure), (.sourceTLS(detail: ""), .failure),
+    (.forbiddenSource(reason: "", detail: ""), .nothing), (.cancelled, .nothing),
+    (.draining, .nothing), (.internal(detail: ""), .nothing),
+  ])
+  func `an error counts against a host that was not connected`(
+    error: ImageError, expected: CircuitBreaker.Outcome
+  ) {
+    #expect(CircuitBreaker.Outcome(of: .failure(error), wasConnected: false) == expected)
   }
-
-  @Test func `a probe that fails for its URL only closes the circuit of an unreachable host`() {
-    // Given
-    var breaker = makeBreaker()
-    _ = fail(&breaker, host: "a", times: 3, at: start)
-    let later = start + .seconds(30)
-    // When
-    let isProbe = breaker.admit(10, to: "a", now: later)
-    let opens = breaker.end(10, at: "a", outcome: .failureOfURL(1), now: later)
-    // Then
-    #expect(isProbe && !opens)
-    for id in 11...12 {
-      let isAdmitted = breaker.admit(id, to: "a", now: later)
-      #expect(isAdmitted)
-    }
-    #expect(breaker.openCount == 0)
-  }
-
-  @Test func `a probe that fails like earlier URLs reopens the circuit`() {
-    // Given
-    var breaker = makeBreaker(1)
-    for url in 1...4 { breaker.end(url, at: "a", outcome: .failureOfURL(url), now: start) }
-    let later = start + .seconds(30)
-    // When
-    let isProbe = breaker.admit(10, to: "a", now: later)
-    let opens = breaker.end(10, at: "a", outcome: .failureOfURL(1), now: later)
-    #expect(isProbe && opens)
-    // Then it is open for twice as long
-    #expect(breaker.refuses(11, to: "a", now: later + .seconds(59)))
-    #expect(!breaker.refuses(11, to: "a", now: later + .seconds(60)))
-  }
-
-  /// The verdict about a host, without the URL.
-  enum Verdict { case success, connection, url, nothing }
 
   @Test(arguments: [
-    (ImageError.sourceUnreachable(detail: ""), false, false, Verdict.connection),
-    (.sourceUnreachable(detail: ""), false, true, .url),
-    (.sourceTimeout(detail: ""), false, false, .connection),
-    (.sourceTimeout(detail: ""), false, true, .url), (.sourceTimeout(detail: ""), true, true, .url),
-    (.sourceError(status: 500), true, true, .success),
-    (.sourceError(status: 599), true, true, .success),
-    (.sourceError(status: 429), true, true, .success),
-    (.sourceNotFound(status: 404), true, true, .success),
-    (.sourceTooLarge(limit: 1), true, true, .success),
-    (.sourceIncomplete(detail: ""), true, true, .success),
-    (.forbiddenSource(reason: "", detail: ""), true, true, .success),
-    (.forbiddenSource(reason: "", detail: ""), false, false, .nothing),
-    (.sourceTLS(detail: ""), false, false, .connection), (.cancelled, true, true, .nothing),
-    (.draining, true, true, .nothing), (.internal(detail: ""), true, true, .nothing),
+    ImageError.sourceUnreachable(detail: ""), .sourceTimeout(detail: ""), .sourceTLS(detail: ""),
+    .sourceError(status: 500), .sourceNotFound(status: 404), .sourceTooLarge(limit: 1),
+    .sourceIncomplete(detail: ""), .forbiddenSource(reason: "", detail: ""),
   ])
-  func `each error maps to a verdict about the host`(
-    error: ImageError, hasAnswer: Bool, hasSentRequest: Bool, expected: Verdict
-  ) throws {
-    let outcome = CircuitBreaker.Outcome(
-      of: .failure(error), hasAnswer: hasAnswer, hasSentRequest: hasSentRequest,
-      url: try SourceURL(parsing: "http://a/b"))
-    let verdict: Verdict =
-      switch outcome {
-      case .success: .success
-      case .failure: .connection
-      case .failureOfURL: .url
-      case .nothing: .nothing
-      }
-    #expect(verdict == expected)
+  func `no error counts against a host that was connected`(error: ImageError) {
+    #expect(CircuitBreaker.Outcome(of: .failure(error), wasConnected: true) == .success)
+    for error in [ImageError.cancelled, .draining, .internal(detail: "")] {
+      #expect(CircuitBreaker.Outcome(of: .failure(error), wasConnected: true) == .nothing)
+    }
   }
 
   @Test func `random schedules refuse a host exactly as the model does`() {
@@ -236,9 +171,7 @@ import Testing
         let outcome: CircuitBreaker.Outcome =
           switch Int.random(in: 0..<10, using: &random) {
           case 0: .nothing
-          case ...(number * 2):
-            Int.random(in: 0..<4, using: &random) > 0
-              ? .failure : .failureOfURL(Int.random(in: 0..<20, using: &random))
+          case ...(number * 2): .failure
           default: .success
           }
         let opens = breaker.end(someone, at: host, outcome: outcome, now: now)
@@ -266,9 +199,6 @@ private struct HostModel {
   let openTime: Duration
   /// Failed connections since the last success, of those that count.
   private var failures = 0
-  /// URLs that failed since the last success.
-  private var urls: Set<Int> = []
-  private var isUnreachable = false
   private var openedAt: ContinuousClock.Instant?
   private var wait = Duration.zero
   private var probe: Int?
@@ -307,30 +237,20 @@ private struct HostModel {
     case .failure:
       guard openedAt == nil || wasProbe else { return false }
       failures += 1
-      return opens(isConnection: true, now)
-    case .failureOfURL(let url):
-      guard openedAt == nil || wasProbe else { return false }
-      if isUnreachable { reset() }
-      urls.insert(url)
-      return opens(isConnection: false, now)
+      return opens(now)
     }
   }
 
   private mutating func reset() {
     failures = 0
-    urls = []
-    isUnreachable = false
     openedAt = nil
     probe = nil
   }
 
-  private mutating func opens(isConnection: Bool, _ now: ContinuousClock.Instant) -> Bool {
-    guard openedAt != nil || failures >= threshold || urls.count >= 4 * threshold else {
-      return false
-    }
+  private mutating func opens(_ now: ContinuousClock.Instant) -> Bool {
+    guard openedAt != nil || failures >= threshold else { return false }
     // 30, 60, 120, 240, 300 …
     wait = openedAt == nil ? openTime : min(wait * 2, .seconds(300))
-    isUnreachable = isConnection || failures >= threshold
     openedAt = now
     openings += 1
     return true

@@ -139,7 +139,7 @@ import Testing
     _ = queue.add(
       3, host: "h2", clients: [modest], priority: .normal, now: start + .seconds(1))
     #expect(queue.expire(now: start + .seconds(15)) == [.expire(2)])
-    #expect(queue.removeWaiting(for: "h2") == [3])
+    #expect(queue.remove(3) == [])
     #expect(queue.waitingCount == 0 && queue.remove(1) == [])
   }
 

@@ -71,11 +71,6 @@ import Testing
       case 17:
         actions = queue.expire(now: now)
         expected = model.expire(now: now)
-      case 18 where Int.random(in: 0..<10, using: &random) == 0:
-        let host = Int.random(in: 0..<QueueModel.hosts, using: &random)
-        let taken = queue.removeWaiting(for: "h\(host)")
-        let gone = model.removeWaiting(for: host)
-        if taken != gone { faults.append("\(step): \(taken) taken out, not \(gone)") }
       case 18: break
       default:
         // Paused for a quarter of the time.

@@ -174,17 +174,4 @@ func makeQueue(
     #expect(queue.resume() == [.start(4)])
     #expect(!queue.isPaused)
   }
-
-  @Test func `the waiting loads of one host can be removed at every priority`() {
-    var queue = makeQueue(limit: 1)
-    let loads: [(Int, String, LoadPriority)] = [
-      (1, "a", .normal), (2, "a", .high), (3, "b", .normal), (4, "a", .low), (5, "a", .normal),
-    ]
-    for (id, host, priority) in loads {
-      _ = queue.add(id, host: host, priority: priority, now: start)
-    }
-    #expect(queue.removeWaiting(for: "a") == [2, 4, 5])
-    #expect(queue.removeWaiting(for: "a") == [])
-    #expect(queue.remove(1) == [.start(3)])
-  }
 }

@@ -186,11 +186,6 @@ struct QueueModel {
     }
   }
 
-  mutating func removeWaiting(for host: Int) -> [Int] {
-    defer { waiting.removeAll { $0.host == host } }
-    return waiting.filter { $0.host == host }.map(\.id)
-  }
-
   mutating func expire(now: ContinuousClock.Instant) -> [DownloadQueue.Action] {
     defer { waiting.removeAll { $0.deadline <= now } }
     return waiting.filter { $0.deadline <= now }.map { .expire($0.id) }
