@@ -137,7 +137,8 @@ final class TransferLoop {
     }
     apply(
       queue.add(
-        load.id, host: load.target.hostAndPort, clients: Array(load.priority.clients), priority: load.priority.value,
+        load.id, host: load.target.hostAndPort, clients: Array(load.priority.clients),
+        priority: load.priority.value,
         now: load.arrived))
   }
 

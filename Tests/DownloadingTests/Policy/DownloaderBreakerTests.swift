@@ -28,7 +28,8 @@ import Testing
   }
 
   /// Lets an origin refuse some loads' connections, and returns one that replaces it at its port.
-  private func fail(_ downloader: Downloader, at origin: Origin, times: Int) async throws -> Origin {
+  private func fail(_ downloader: Downloader, at origin: Origin, times: Int) async throws -> Origin
+  {
     origin.stop()
     for _ in 0..<times { _ = await downloader.failure(of: origin.url("/down")) }
     return try Origin(port: origin.port)
