@@ -50,7 +50,7 @@ let package = Package(
       dependencies: words + ["Signing", "CMicrohttpd", "CGnuTLS", "CGLib", "CReceiving", "CPage"],
       swiftSettings: optimized),
     .target(
-      name: "Managing", dependencies: words,
+      name: "Managing", dependencies: words + ["CDeflate"],
       swiftSettings: optimized),
     .target(
       name: "Caching", dependencies: words + ["CGLib", "CDeflate", "CLinux"],

@@ -46,7 +46,7 @@ struct PassThrough: Sendable {
       Task { await store(task.value, for: request, participant: participant) }
       return .coming(
         StreamingDelivery(
-          body: flight.body, info: info,
+          body: StrippedBody(flight.body, format: format), info: info,
           cacheStatus: .miss(
             flight.forward, stored: false, collapsed: participant.hasJoined,
             originStatus: flight.body.origin.status),

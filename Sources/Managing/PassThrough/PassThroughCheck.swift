@@ -17,7 +17,7 @@ enum PassThroughCheck: Equatable {
   /// than 8 bits, animation outside GIF and WebP, or unknown content.
   case needsWork
   /// The image is upright sRGB of this size, without metadata. GIF and WebP may be animated.
-  /// Comments may follow the pixel data of a PNG or a GIF.
+  /// Comments may follow the pixel data (`StrippedBody`).
   case plain(PixelSize)
 
   /// The number of bytes to inspect. An image whose pixel data begins later needs work.

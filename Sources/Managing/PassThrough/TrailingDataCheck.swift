@@ -6,6 +6,11 @@ import Platform
 /// Scans images with a plain head (see `PassThroughCheck`) for comments, Exif, text and appended
 /// data.
 enum TrailingDataCheck {
+  /// The chunks of a PNG that are not metadata.
+  static let plainChunks: Set = [
+    "IHDR", "IDAT", "PLTE", "tRNS", "sRGB", "gAMA", "cHRM", "pHYs", "bKGD", "sBIT", "hIST", "IEND",
+  ]
+
   /// Returns whether the image contains only pixel data. Always `false` for unsupported formats.
   static func isClean(_ bytes: UnsafeRawBufferPointer, as format: ImageFormat) -> Bool {
     var markers = JPEGMarkers(bytes)
@@ -54,12 +59,8 @@ extension ByteReader {
       let length = try number(4)
       let kind = String(decoding: try take(4), as: UTF8.self)
       _ = try take(length + 4)
-      switch kind {
-      case "IEND": return true
-      case "IHDR", "IDAT", "PLTE", "tRNS", "sRGB", "gAMA", "cHRM", "pHYs", "bKGD", "sBIT", "hIST":
-        continue
-      default: return false
-      }
+      guard TrailingDataCheck.plainChunks.contains(kind) else { return false }
+      if kind == "IEND" { return true }
     }
   }
 

@@ -57,6 +57,15 @@ import Testing
     #expect(origin.requests(to: "/a.jpg") == 1)
   }
 
+  @Test func `a stream has zeros where the source has data behind its image`() throws {
+    let pictor = try PictorProcess(in: folder)
+    let secret = Array("where the photograph was taken".utf8)
+    origin.serve("/a.jpg", bytes: image + secret)
+    let answer = try pictor.get(origin.target("/a.jpg", adding: wish))
+    #expect(answer.body == image + secret.map { _ in 0 })
+    #expect(answer["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200")
+  }
+
   @Test func `the entity tag is the same while streaming, afterwards and after a restart`()
     throws
   {
