@@ -15,6 +15,7 @@ public final class ImageManager: ImageProvider {
   private let sourceStore: SourceStore
   private let passThrough: PassThrough
   private let failures: NegativeCache
+  private let staleness: Staleness
   private let invalidation: Invalidation
   private let uploads: Uploads
   private let aliases: FormatAliases
@@ -131,6 +132,7 @@ public final class ImageManager: ImageProvider {
       plainSources: plainSources, lookup: lookup, failures: failures, sources: sources,
       variants: variants)
     self.failures = failures
+    self.staleness = staleness
     self.invalidation = invalidation
     uploads = Uploads(
       formats: sourceFormats, files: files, freshness: freshness, store: store,
@@ -146,6 +148,12 @@ public final class ImageManager: ImageProvider {
       steps: steps, cache: cache, sources: sources, sourceStore: store, failures: failures,
       staleness: staleness, variants: variants, now: now)
     self.now = now
+  }
+
+  /// Applies other times of failures and of the back-off to failures from now on. The number of remembered ones stays.
+  public func apply(_ failurePolicy: FailurePolicy, _ stalePolicy: StalePolicy) {
+    failures.apply(failurePolicy)
+    staleness.apply(stalePolicy)
   }
 
   // MARK: Responses

@@ -72,7 +72,7 @@ struct FailedURLs {
     }
   }
 
-  private let policy: FailurePolicy
+  var policy: FailurePolicy
   private var entries: BoundedTable<CacheKey, Entry>
   /// How often an operator or a purge has removed entries.
   private(set) var removals = 0

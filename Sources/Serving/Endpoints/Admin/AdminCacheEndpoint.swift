@@ -37,7 +37,7 @@ struct AdminCacheEndpoint: Endpoint {
 
   /// Reports where the response to an `/image` request is cached (SDWebImage's existence checks).
   private func lookUp(_ context: RequestContext) throws(ImageError) -> Disposition {
-    let rules = context.handler.operatorRules
+    let rules = context.policy.operatorRules
     let request = rules.request(
       try ImageParameter.parse(context.query, rules: rules), accepting: context.acceptedFormats)
     let services = context.services
@@ -69,7 +69,7 @@ struct AdminCacheEndpoint: Endpoint {
     let body = context.client.takeBody()
     let cache = context.services.cache
     var transform = Transform()
-    transform.output.qualities = context.handler.rules.qualities
+    transform.output.qualities = context.policy.rules.qualities
     let plain = ImageRequest(source: url, transform: transform)
     return .suspend(.always) { () async throws(ImageError) in
       let file = try body.file()
