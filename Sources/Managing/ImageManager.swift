@@ -265,6 +265,13 @@ extension ImageManager: CacheOperations {
   public func recordPurges() async throws(ImageError) { try await invalidation.recordPurges() }
 
   /// See `CacheOperations`.
+  public func remove(
+    _ scope: PurgeScope, from tier: CacheTier, filter: CacheKeyFilter
+  ) async throws(ImageError) -> PurgeReport {
+    try await invalidation.remove(scope, from: tier, filter: filter)
+  }
+
+  /// See `CacheOperations`.
   public func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {
     try await invalidation.clear(tiers)
   }

@@ -49,6 +49,7 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
   func store(_ variant: Variant, for demand: VariantDemand) -> StoreOutcome { .refused }
   func store(_ source: Source) -> Bool { false }
   func remove(_ key: CacheKey) async {}
+  func remove(allOf url: SourceURL) async -> Int { 0 }
   func removeVariants(of source: CacheKey) async {}
   func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     throw .internal(detail: "a hit was loaded")

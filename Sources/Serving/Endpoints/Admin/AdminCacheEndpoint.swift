@@ -28,11 +28,14 @@ struct AdminCacheEndpoint: Endpoint {
     }
   }
 
-  /// Purges the entries in the query's scope.
+  /// Purges the entries in the query's scope, or removes them from one tier.
   private func purge(_ context: RequestContext) throws(ImageError) -> Disposition {
     let cache = context.services.cache
-    let scope = try PurgeScope(query: context.query, filter: context.keyFilter)
-    return .jsonLater { () async throws(ImageError) in ["purged": try await cache.purge(scope)] }
+    let filter = context.keyFilter
+    let (scope, tier) = try PurgeScope.parse(context.query, filter: filter)
+    return .jsonLater { () async throws(ImageError) in
+      ["purged": try await cache.remove(scope, from: tier, filter: filter)]
+    }
   }
 
   /// Reports where the response to an `/image` request is cached (SDWebImage's existence checks).
