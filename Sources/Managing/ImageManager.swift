@@ -15,6 +15,7 @@ public final class ImageManager: ImageProvider {
   private let sourceStore: SourceStore
   private let passThrough: PassThrough
   private let failures: NegativeCache
+  private let passing: PassingPolicy
   private let staleness: Staleness
   private let invalidation: Invalidation
   private let uploads: Uploads
@@ -132,6 +133,7 @@ public final class ImageManager: ImageProvider {
       plainSources: plainSources, lookup: lookup, failures: failures, sources: sources,
       variants: variants)
     self.failures = failures
+    self.passing = passing
     self.staleness = staleness
     self.invalidation = invalidation
     uploads = Uploads(
@@ -150,10 +152,14 @@ public final class ImageManager: ImageProvider {
     self.now = now
   }
 
-  /// Applies other times of failures and of the back-off to failures from now on. The number of remembered ones stays.
-  public func apply(_ failurePolicy: FailurePolicy, _ stalePolicy: StalePolicy) {
+  /// Applies other times of failures and of the back-off to failures from now on, and the limit of pixels. The number of
+  /// remembered failures stays.
+  public func apply(
+    _ failurePolicy: FailurePolicy, _ stalePolicy: StalePolicy, _ passingPolicy: PassingPolicy
+  ) {
     failures.apply(failurePolicy)
     staleness.apply(stalePolicy)
+    passing.maximumPixels = passingPolicy.maximumPixels
   }
 
   // MARK: Responses

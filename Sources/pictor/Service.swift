@@ -143,7 +143,8 @@ final class Service: Sendable {
   /// Applies the keys that are read for each request and load. What the others decided stays.
   func apply(_ configurations: PartConfigurations) {
     freshness.apply(configurations.freshness)
-    manager.apply(configurations.failures, configurations.stale)
+    imagers.apply(configurations.imagers)
+    manager.apply(configurations.failures, configurations.stale, configurations.passing)
     sources.apply(configurations.local)
     downloader.apply(configurations.downloader)
     server.apply(configurations.server)

@@ -28,6 +28,6 @@ import Testing
       #expect(key.literal(in: reloaded) == expected, "\(key.path)")
     }
     #expect(reloaded.presets == wanted.presets && reloaded.signing == wanted.signing)
-    #expect(Configuration.keys.count(where: \.isLive) == 67)
+    #expect(Configuration.keys.count(where: \.isLive) == 70)
   }
 }

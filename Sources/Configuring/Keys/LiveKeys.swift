@@ -23,6 +23,7 @@ extension ConfigurationKey {
     "download.queue_timeout", "download.maximum_bytes", "download.maximum_redirects",
     "download.allow_networks", "download.allow_hosts", "download.deny_hosts", "download.ports",
     "sources.local_lifetime",
+    "imaging.maximum_pixels", "imaging.maximum_result_pixels", "imaging.maximum_frames",
     "imaging.auto_formats", "imaging.jpeg_quality", "imaging.webp_quality",
     "imaging.avif_quality", "imaging.jxl_quality", "imaging.save_data_reduction",
     "freshness.default_lifetime", "freshness.heuristic_lifetime", "freshness.client_default",

@@ -39,8 +39,8 @@ final class NegativeCache: Sendable {
     self.now = now
   }
 
-  /// Changes how long failures are remembered from now on, but not how many.
-  func apply(_ policy: FailurePolicy) { entries.withLock { $0.policy = policy } }
+  /// See `FailedURLs.apply`.
+  func apply(_ policy: FailurePolicy) { entries.withLock { $0.apply(policy) } }
 
   /// The number of entries, including expired ones that are not removed yet.
   var count: Int { entries.withLock { $0.count } }

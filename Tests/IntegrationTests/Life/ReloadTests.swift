@@ -88,7 +88,10 @@ import Testing
     // Limits
     try reload(pictor, "{ download: { maximum_bytes: '10B' } }")
     #expect(try client.get(origin.target("/3.jpg")).status == 413)
+    try reload(pictor, "{ imaging: { maximum_pixels: 100 } }")
+    #expect(try client.get(origin.target("/3.jpg")).status == 422)
     try reload(pictor, "{ server: { requests_per_second: 1 } }")
+    #expect(try client.get(origin.target("/3.jpg")).status == 200)
     let statuses = try (0..<11).map { _ in try client.get(hit, headers: proxied).status }
     #expect(statuses.first == 200 && statuses.contains(429))
     // Fields of hits that were prepared before, and lines of the log
