@@ -13,7 +13,8 @@ import Telemetry
 /// - Transient failures are retried (`RetryPolicy`).
 /// - Hosts that fail repeatedly are not asked for a while (`CircuitBreaker`).
 public final class Downloader: ImageLoader, DownloadOperations {
-  private let configuration: DownloaderConfiguration
+  private let current: Lock<DownloaderConfiguration>
+  private var configuration: DownloaderConfiguration { current.withLock { $0 } }
   private let mailbox: Mailbox
   private let thread: OwnThread
   private let verifier: BodyVerifier
@@ -32,7 +33,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
     bodies: ByteBudget? = nil, log: Log
   ) throws(ImageError) {
     let bodies = bodies ?? ByteBudget(limit: configuration.maximumBytesInFlight)
-    self.configuration = configuration
+    current = Lock(configuration)
     let unverified = configuration.hostRules.filter(\.allowsInvalidCertificates)
     if !unverified.isEmpty {
       let hosts = unverified.map(\.host.description).joined(separator: ", ")
@@ -88,6 +89,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   ///   - `cancelled`, `invalidURL`, `internal`.
   public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     let target: DownloadTarget
+    let configuration = configuration
     do {
       let isProbe = configuration.dryRun?.isOrigin(request.url) == true
       target = try DownloadTarget.of(
@@ -130,6 +132,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   public func outlook(for url: SourceURL) async -> LoadOutlook? {
     var refused = LoadOutlook()
     do throws(ImageError) {
+      let configuration = configuration
       let target = try DownloadTarget.of(
         url, hosts: configuration.hosts, rules: configuration.hostRules)
       let outlook = await Reply.of { reply in
@@ -141,6 +144,18 @@ public final class Downloader: ImageLoader, DownloadOperations {
       refused.error = error
     }
     return refused
+  }
+
+  /// Applies the keys `download.…` to loads that start from now on. Host rules, the proxy and what is shared stay as
+  /// they are.
+  public func apply(_ wanted: DownloaderConfiguration) {
+    let next = current.withLock { running in
+      running.settings = wanted.settings
+      running.allowedNetworks = wanted.allowedNetworks
+      running.hosts = wanted.hosts
+      return running
+    }
+    mailbox.post(.apply(next))
   }
 
   /// Starts no waiting download until `resume` (SDWebImageDownloader's `suspended`). Running

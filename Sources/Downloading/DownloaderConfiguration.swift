@@ -87,6 +87,13 @@ public struct DownloaderConfiguration: Sendable {
     settings.limitPerClient > 0 ? settings.limitPerClient : max(settings.limit / 4, 1)
   }
 
+  /// How many downloads run and wait.
+  var queueLimits: DownloadQueue.Limits {
+    DownloadQueue.Limits(
+      total: settings.limit, perHost: settings.limitPerHost, share: share, silent: silentLimit,
+      waiting: settings.queueLimit, timeout: settings.queueTimeout)
+  }
+
   /// Returns the trace that the origin of a hop is told, if it may know one. A pattern has to cover each
   /// way of reading the path, as on the allow list.
   func tells(_ trace: TraceContext?, to target: DownloadTarget) -> TraceContext? {

@@ -12,8 +12,8 @@ import Platform
 /// respond.
 public struct LocalFiles: ImageLoader {
   private let root: String?
-  private let maximumBytes: Int
-  private let lifetime: Int
+  private var maximumBytes: Int
+  private var lifetime: Int
   private let threads: BlockingThreads
 
   /// Creates a loader.
@@ -31,6 +31,12 @@ public struct LocalFiles: ImageLoader {
     self.maximumBytes = maximumBytes
     self.lifetime = lifetime
     self.threads = threads
+  }
+
+  /// Takes over the limits of another loader. The folder and the threads stay.
+  mutating func take(limitsOf other: LocalFiles) {
+    maximumBytes = other.maximumBytes
+    lifetime = other.lifetime
   }
 
   /// Opens the file without copying its bytes. Ignores validators: local sources are not cached,

@@ -48,6 +48,15 @@ public final class ImagerPool: ImageProcessor {
   }
 
   /// Stops the workers at once if `shutDown` was not called.
+  /// Applies the limits of pixels and frames to jobs that begin from now on.
+  public func apply(_ wanted: ImagerPoolConfiguration) {
+    core.load()?.limits.withLock { limits in
+      limits.maximumPixels = wanted.limits.maximumPixels
+      limits.maximumResultPixels = wanted.limits.maximumResultPixels
+      limits.maximumFrames = wanted.limits.maximumFrames
+    }
+  }
+
   deinit { core.load()?.stop(at: .now) }
 
   /// Starts the workers and waits until the first one is ready, for at most `startDeadline` plus

@@ -20,6 +20,7 @@ struct PendingJob: Sendable {
 /// resumed outside the lock.
 final class PoolCore: Sendable {
   let configuration: ImagerPoolConfiguration
+  let limits: Lock<ImagingLimits>
   let storage: VariantStorage
   let log: Log
   let succeeded = Counter()
@@ -48,6 +49,7 @@ final class PoolCore: Sendable {
     self.storage = storage
     self.reserve = reserve
     self.configuration = configuration
+    limits = Lock(configuration.limits)
     self.log = log
     let count = max(configuration.workers, 1)
     board = Lock(

@@ -15,6 +15,8 @@ public final class ImageManager: ImageProvider {
   private let sourceStore: SourceStore
   private let passThrough: PassThrough
   private let failures: NegativeCache
+  private let passing: PassingPolicy
+  private let staleness: Staleness
   private let invalidation: Invalidation
   private let uploads: Uploads
   private let aliases: FormatAliases
@@ -131,6 +133,8 @@ public final class ImageManager: ImageProvider {
       plainSources: plainSources, lookup: lookup, failures: failures, sources: sources,
       variants: variants)
     self.failures = failures
+    self.passing = passing
+    self.staleness = staleness
     self.invalidation = invalidation
     uploads = Uploads(
       formats: sourceFormats, files: files, freshness: freshness, store: store,
@@ -146,6 +150,16 @@ public final class ImageManager: ImageProvider {
       steps: steps, cache: cache, sources: sources, sourceStore: store, failures: failures,
       staleness: staleness, variants: variants, now: now)
     self.now = now
+  }
+
+  /// Applies other times of failures and of the back-off to failures from now on, and the limit of pixels. The number of
+  /// remembered failures stays.
+  public func apply(
+    _ failurePolicy: FailurePolicy, _ stalePolicy: StalePolicy, _ passingPolicy: PassingPolicy
+  ) {
+    failures.apply(failurePolicy)
+    staleness.apply(stalePolicy)
+    passing.maximumPixels = passingPolicy.maximumPixels
   }
 
   // MARK: Responses
@@ -255,6 +269,13 @@ extension ImageManager: CacheOperations {
   ///
   /// - Throws: `internal` if they still cannot.
   public func recordPurges() async throws(ImageError) { try await invalidation.recordPurges() }
+
+  /// See `CacheOperations`.
+  public func remove(
+    _ scope: PurgeScope, from tier: CacheTier, filter: CacheKeyFilter
+  ) async throws(ImageError) -> PurgeReport {
+    try await invalidation.remove(scope, from: tier, filter: filter)
+  }
 
   /// See `CacheOperations`.
   public func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {

@@ -3,7 +3,7 @@
 import Model
 
 /// A key with its secret, as it signs and verifies URLs. Its texts leave out the secret.
-public struct SigningKey: Sendable, CustomStringConvertible, CustomReflectable {
+public struct SigningKey: Equatable, Sendable, CustomStringConvertible, CustomReflectable {
   /// The name of the key in a signature, `id.…`. It is public.
   public let id: String
   /// The bytes of the secret, as they are written in the configuration.

@@ -13,7 +13,7 @@ public enum SignatureFault: Error, Hashable, Sendable {
 }
 
 /// Signs with the first of its keys, and accepts the signatures of all of them.
-public struct URLSigner: Sendable {
+public struct URLSigner: Equatable, Sendable {
   /// Characters of a signature without a key's id.
   public static let signatureLength = 43
 

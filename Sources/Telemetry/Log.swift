@@ -39,7 +39,8 @@ public struct Log: Sendable {
   public typealias Format = LogFormat
 
   /// The lowest level that is written.
-  public let level: LogLevel
+  public var level: LogLevel { queue?.level ?? ownLevel }
+  private let ownLevel: LogLevel
   private let format: Format
   private let descriptor: CInt
   private let queue: LogQueue?
@@ -49,19 +50,20 @@ public struct Log: Sendable {
   /// Creates a log that callers write synchronously to an open descriptor, by default standard
   /// error.
   public init(level: LogLevel = .info, format: Format = .text, descriptor: CInt = STDERR_FILENO) {
-    self.level = level
+    ownLevel = level
     self.format = format
     self.descriptor = descriptor
     queue = nil
     access = nil
   }
 
-  /// Creates a log that a queue's thread writes, in the queue's format.
+  /// Creates a log that a queue's thread writes, in the queue's format, and sets the level of all logs of the queue.
   ///
   /// - Parameter access: where the lines of requests go; `nil`: they are like other lines.
   public init(level: LogLevel, queue: LogQueue, access: AccessLog? = nil) {
     self.access = access
-    self.level = level
+    ownLevel = level
+    queue.level = level
     format = queue.format
     descriptor = -1
     self.queue = queue

@@ -3,6 +3,7 @@
 import Glibc
 import Model
 import Platform
+import Synchronization
 
 /// A bounded queue in front of the log, so no event loop, task or disk thread waits for the log's
 /// reader.
@@ -11,6 +12,7 @@ import Platform
 /// summarized (`LogLimiter`).
 public final class LogQueue: Sendable {
   private struct State {
+    var format: Log.Format
     var lines: [[UInt8]] = []
     /// Bytes of `lines`.
     var bytes = 0
@@ -26,15 +28,14 @@ public final class LogQueue: Sendable {
     var isTorn = false
   }
 
-  /// The format of log lines.
-  let format: Log.Format
   private let descriptor: CInt
   /// The file to write to in place of `descriptor`.
   private let file: LogFile?
   /// Where dropped lines are reported; `nil`: in this log.
   private let reports: Log?
   private let limit: Int
-  private let state = Lock(State())
+  private let state: Lock<State>
+  private let lowest = Atomic<Int>(0)
   private let wake: WakeSignal
 
   /// Creates a queue and starts its thread.
@@ -60,13 +61,25 @@ public final class LogQueue: Sendable {
   private init(
     format: Log.Format, descriptor: CInt, file: LogFile?, reports: Log?, limit: Int
   ) throws(SystemError) {
-    self.format = format
+    state = Lock(State(format: format))
     self.descriptor = descriptor
     self.file = file
     self.reports = reports
     self.limit = limit
     wake = try WakeSignal()
     try OwnThread.start(name: "pictor-log", rank: .work) { self.run() }
+  }
+
+  /// The format of log lines.
+  public var format: Log.Format {
+    get { state.withLock { $0.format } }
+    set { state.withLock { $0.format = newValue } }
+  }
+
+  /// The lowest level that logs of the queue write.
+  public var level: LogLevel {
+    get { LogLevel(rank: lowest.load(ordering: .relaxed)) }
+    set { lowest.store(newValue.rank, ordering: .relaxed) }
   }
 
   /// Adds a line. Never blocks.
@@ -178,14 +191,15 @@ public final class LogQueue: Sendable {
         lines.append(
           LogLine(
             summary.level, message: "repeated, and not logged each time",
-            fields: ["what": .string(summary.kind), "times": .int(summary.count)], format: format
+            fields: ["what": .string(summary.kind), "times": .int(summary.count)],
+            format: state.format
           ).bytes)
       }
       if state.untold > 0, reports == nil {
         lines.append(
           LogLine(
             .warning, message: "log lines dropped: the log is not read fast enough",
-            fields: ["lines": .int(state.untold)], format: format
+            fields: ["lines": .int(state.untold)], format: state.format
           ).bytes)
         state.untold = 0
       }

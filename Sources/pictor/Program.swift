@@ -94,12 +94,14 @@ enum Program {
       return serve(
         parts, logging: configuration.log, unknownVariables: unknown, descriptors: limit,
         stopSignals: stopSignals,
-        reloading: Reloading(configuration, operators: parts.server.operators) {
-          () throws(ConfigurationError) in
-          let read = try Configuration.load(invocation, environment: environment).configuration
-          let parts = try PartConfigurations(read, environment: environment)
-          return (read, parts.server.operators)
-        })
+        reloading: Reloading(
+          configuration, parts: parts,
+          read: { () throws(ConfigurationError) in
+            try Configuration.load(invocation, environment: environment).configuration
+          },
+          prepare: { configuration throws(ConfigurationError) in
+            try PartConfigurations(configuration, environment: environment)
+          }))
     }
     let connections = DescriptorLimit.connections(
       wanted: parts.server.connectionLimit, limit: limit)
@@ -177,7 +179,7 @@ enum Program {
       run(
         service, until: stopSignals, reloading: reloading,
         delay: isInherited ? .zero : configurations.shutdownDelay,
-        manager: manager, log: log)
+        manager: manager, log: log, queue: queue)
     } catch {
       log.flush(within: .seconds(5))
       reportError(["\(error)"])
@@ -193,7 +195,7 @@ enum Program {
   /// passed.
   private static func run(
     _ service: Service, until signals: StopSignals, reloading: Reloading, delay: Duration,
-    manager: ServiceManager, log: Log
+    manager: ServiceManager, log: Log, queue: LogQueue
   ) {
     var reloading = reloading
     var check = Recurrence(every: certificateCheck)
@@ -206,7 +208,7 @@ enum Program {
       case .reload:
         manager.report(.reloading)
         log.reopen()
-        reloading.reload(service, log: log)
+        reloading.reload(service, log: log, queue: queue)
         service.reloadCertificate(always: true, log: log)
         manager.report(.serving)
       case .nothing(let name):

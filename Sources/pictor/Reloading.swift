@@ -1,39 +1,44 @@
 // Reloading: re-reads the configuration on SIGHUP and applies the keys that can change at run time.
 
 import Configuring
-import Model
 import Telemetry
 
-/// The running configuration and the function that reads it again.
+/// The running configuration and the functions that read it again.
 struct Reloading {
-  /// Keys that take effect without a restart.
-  static let live: Set<String> = ["admin.tokens"]
-
   private var running: Configuration
-  private var operators: [Operator]
-  private let read: () throws(ConfigurationError) -> (Configuration, [Operator])
+  private var parts: PartConfigurations
+  private let read: () throws(ConfigurationError) -> Configuration
+  private let prepare: (Configuration) throws(ConfigurationError) -> PartConfigurations
 
   /// Creates the state for a running server.
   ///
   /// - Parameters:
   ///   - running: the configuration that the server was started with.
-  ///   - operators: the operators that it was started with.
-  ///   - read: reads and validates the current configuration, and the files and variables with tokens.
+  ///   - parts: the same for each part.
+  ///   - read: reads and checks the current configuration.
+  ///   - prepare: checks what single keys cannot, and reads the files and variables with secrets.
   init(
-    _ running: Configuration, operators: [Operator],
-    read: @escaping () throws(ConfigurationError) -> (Configuration, [Operator])
+    _ running: Configuration, parts: PartConfigurations,
+    read: @escaping () throws(ConfigurationError) -> Configuration,
+    prepare: @escaping (Configuration) throws(ConfigurationError) -> PartConfigurations
   ) {
     self.running = running
-    self.operators = operators
+    self.parts = parts
     self.read = read
+    self.prepare = prepare
   }
 
-  /// Reads the configuration and applies the live keys. An invalid configuration changes nothing.
-  mutating func reload(_ service: Service, log: Log) {
+  /// Reads the configuration and applies the live keys. An invalid configuration changes nothing, also if its mistake
+  /// is in a key that needs a restart.
+  mutating func reload(_ service: Service, log: Log, queue: LogQueue) {
     let wanted: Configuration
-    let found: [Operator]
+    let next: Configuration
+    let found: PartConfigurations
     do throws(ConfigurationError) {
-      (wanted, found) = try read()
+      wanted = try read()
+      _ = try prepare(wanted)
+      next = running.reloaded(from: wanted)
+      found = try prepare(next)
     } catch {
       log.error(
         "the configuration was not reloaded",
@@ -42,17 +47,26 @@ struct Reloading {
     }
     let changed = Configuration.keys.filter {
       $0.literal(in: wanted) != $0.literal(in: running)
-    }.map(\.path)
-    running.admin.tokens = wanted.admin.tokens
-    service.setOperators(found)
-    var applied = changed.filter(Self.live.contains)
+    }
+    var applied = changed.filter(\.isLive).map(\.path)
     // The text of a file may have changed, although its name has not.
-    if found != operators, !applied.contains("admin.tokens") { applied.append("admin.tokens") }
-    operators = found
-    let waiting = changed.filter { !Self.live.contains($0) }
+    for (key, isSame) in [
+      ("admin.tokens", found.server.operators == parts.server.operators),
+      ("signing.keys", found.server.signing == parts.server.signing),
+    ] where !isSame && !applied.contains(key) {
+      applied.append(key)
+    }
+    running = next
+    parts = found
+    if !applied.isEmpty {
+      queue.format = next.log.format
+      queue.level = next.log.level
+      service.apply(found)
+    }
     log.info(
       "the configuration was reloaded",
       fields: ["changed": .string(applied.joined(separator: " "))])
+    let waiting = changed.filter { !$0.isLive }.map(\.path)
     guard !waiting.isEmpty else { return }
     log.warning(
       "keys that need a restart have changed",

@@ -24,6 +24,8 @@ final class Service: Sendable {
   private let manager: ImageManager
   private let prefetcher: Prefetcher
   private let server: Server
+  private let freshness: FreshnessRules
+  private let sources: SourceLoader
   private let certificates: TLSCertificates?
   private let exporter: SpanExporter?
   private let fleet: Fleet?
@@ -41,10 +43,12 @@ final class Service: Sendable {
       limit: configurations.memory.limit + configurations.memory.responseLimit)
     let purges = Purges(filter: configurations.server.keyFilter)
     let disk = try DiskTier(configurations.disk, purges: purges, memory: images, log: log)
+    let longest = configurations.freshness.longestLifetime
     // After the disk tier, which makes the folder.
     let fleet = try configurations.fleet.map {
       try Fleet(
-        $0, coding: StoredVariantCoding(memory: images), sourceCoding: StoredSourceCoding(),
+        $0, coding: StoredVariantCoding(memory: images, longestLifetime: longest),
+        sourceCoding: StoredSourceCoding(longestLifetime: longest),
         bodies: bodies, log: log)
     }
     let storage = VariantStorage(
@@ -53,10 +57,12 @@ final class Service: Sendable {
     let downloader = try Downloader(
       configuration: configurations.downloader, bodies: bodies, log: log)
     let imagers = ImagerPool(configuration: configurations.imagers, storage: storage, log: log)
+    let freshness = FreshnessRules(configurations.freshness)
+    let sources = SourceLoader(remote: downloader, local: configurations.local)
     let manager = ImageManager(
       memory: memory, disk: disk,
-      loader: SourceLoader(remote: downloader, local: configurations.local), processor: imagers,
-      freshnessPolicy: FreshnessRules(configurations.freshness), purges: purges,
+      loader: sources, processor: imagers,
+      freshnessPolicy: freshness, purges: purges,
       failurePolicy: configurations.failures, stalePolicy: configurations.stale,
       sourceFormats: configurations.imagers.limits.formats,
       passing: configurations.passing, avifPolicy: configurations.avif,
@@ -94,6 +100,8 @@ final class Service: Sendable {
         try server?.confineLoops(to: cores)
       })
     certificates = configurations.server.certificates
+    self.freshness = freshness
+    self.sources = sources
     self.exporter = exporter
     self.fleet = fleet
     self.memory = memory
@@ -132,8 +140,15 @@ final class Service: Sendable {
     return hasRun.wait(timeout: .now() + rest.inSeconds) == .success
   }
 
-  /// Replaces the operators.
-  func setOperators(_ operators: [Operator]) { server.setOperators(operators) }
+  /// Applies the keys that are read for each request and load. What the others decided stays.
+  func apply(_ configurations: PartConfigurations) {
+    freshness.apply(configurations.freshness)
+    imagers.apply(configurations.imagers)
+    manager.apply(configurations.failures, configurations.stale, configurations.passing)
+    sources.apply(configurations.local)
+    downloader.apply(configurations.downloader)
+    server.apply(configurations.server)
+  }
 
   /// Reads the certificate again, if its files have changed or `always`. Only the main thread calls it.
   func reloadCertificate(always: Bool, log: Log) {

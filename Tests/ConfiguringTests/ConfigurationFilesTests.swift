@@ -23,7 +23,7 @@ import Testing
     let text = try repositoryFile("docs/configuration.md")
     let rows = Configuration.keys.map { key in
       """
-      | `\(key.path)` | `\(key.environmentVariable)` | `\(key.literal(in: Configuration()))` | \
+      | `\(key.path)`\(key.isLive ? " ⟳" : "") | `\(key.environmentVariable)` | `\(key.literal(in: Configuration()))` | \
       \(key.purpose) |
       """
     }

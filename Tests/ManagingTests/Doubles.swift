@@ -106,6 +106,12 @@ final class TestDisk: DiskCache {
     variants.withLock { $0[variant.key] = variant }
     return .stored
   }
+  func remove(allOf url: SourceURL) async -> Int {
+    let all = variants.withLock { Array($0.keys) } + sources.withLock { Array($0.keys) }
+    let removed = all.filter { $0.url == url.text }
+    for key in removed { await remove(key) }
+    return removed.count
+  }
   func store(_ source: Source) -> Bool {
     guard !isFull.withLock({ $0 }) else { return false }
     sources.withLock { $0[source.key] = source }

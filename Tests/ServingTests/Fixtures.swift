@@ -93,6 +93,16 @@ final class TestServices: ManagerOperations, CacheOperations, DownloadOperations
     return removed.withLock { $0 }
   }
 
+  /// The tiers that entries were removed from alone, in order.
+  let tiers = Lock<[CacheTier]>([])
+
+  func remove(
+    _ scope: PurgeScope, from tier: CacheTier, filter: CacheKeyFilter
+  ) async throws(ImageError) -> PurgeReport {
+    if tier != .all { tiers.withLock { $0.append(tier) } }
+    return try await purge(scope)
+  }
+
   func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {
     cleared.withLock { $0.append(tiers) }
     return removed.withLock { $0 }

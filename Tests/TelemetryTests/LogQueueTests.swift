@@ -46,6 +46,22 @@ struct LogQueueTests {
     }
   }
 
+  @Test func `format and level change for the next line of every log of the queue`() throws {
+    let pipe = try Pipe()
+    let queue = try LogQueue(format: .text, descriptor: pipe.writing)
+    let log = Log(level: .info, queue: queue)
+    log.info("first")
+    log.debug("hidden")
+    queue.format = .json
+    queue.level = .debug
+    log.debug("second")
+    #expect(queue.stop(within: .seconds(10)))
+    let lines = pipe.text { $0.contains("second") }.split(separator: "\n")
+    #expect(lines.count == 2)
+    #expect(lines.first?.hasSuffix("first") == true, "\(lines)")
+    #expect(lines.last?.contains("\"message\":\"second\"") == true, "\(lines)")
+  }
+
   @Test func `a normal stop writes every logged line in order`() throws {
     // Given
     let pipe = try Pipe()

@@ -134,6 +134,14 @@ public final class DiskTier: DiskCache {
     }
   }
 
+  /// See `DiskCache`. Returns when removal was tried, as `remove` of a key does.
+  public func remove(allOf url: SourceURL) async -> Int {
+    guard let parts else { return 0 }
+    return await withCheckedContinuation { continuation in
+      parts.remove(.all(of: url)) { continuation.resume(returning: $0.count) }
+    }
+  }
+
   /// See `DiskCache`. Variants stored during the call may be removed too; variants stored later
   /// stay. Returns when removal was tried, as `remove` does.
   public func removeVariants(of source: CacheKey) async {

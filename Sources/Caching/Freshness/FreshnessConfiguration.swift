@@ -24,6 +24,13 @@ public struct FreshnessConfiguration: Sendable {
     @inline(__always) set { settings[keyPath: path] = newValue }
   }
 
+  /// The longest lifetime that the rules give to any response, in seconds.
+  public var longestLifetime: Int {
+    hostRules.reduce(settings.bounding(.max)) { longest, rule in
+      max(longest, settings.overridden(by: rule.freshness).bounding(.max))
+    }
+  }
+
   /// Returns the settings for a URL, and whether its origin gets cookies from a cookie jar.
   func settings(for url: SourceURL) -> (FreshnessSettings, keepsCookies: Bool) {
     guard let rule = hostRules.first(where: { $0.covers(url) }) else {

@@ -2,14 +2,20 @@
 // 5861).
 
 import Model
+import Platform
 
 /// The freshness rules of a shared cache: RFC 9111, RFC 5861 and RFC 8246.
-public struct FreshnessRules: FreshnessPolicy {
-  private let configuration: FreshnessConfiguration
+public final class FreshnessRules: FreshnessPolicy {
+  private let current: Lock<FreshnessConfiguration>
 
   /// Creates the rules with these settings.
   public init(_ configuration: FreshnessConfiguration = FreshnessConfiguration()) {
-    self.configuration = configuration
+    current = Lock(configuration)
+  }
+
+  /// Applies the keys `freshness.…` to responses that arrive from now on. The rules of hosts stay.
+  public func apply(_ wanted: FreshnessConfiguration) {
+    current.withLock { $0.settings = wanted.settings }
   }
 
   /// See `FreshnessPolicy`.
@@ -20,7 +26,7 @@ public struct FreshnessRules: FreshnessPolicy {
     of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, at now: Moment
   ) -> Freshness {
     let receivedAt = Self.receiveTime(of: origin, now)
-    let (settings, keepsCookies) = configuration.settings(for: url)
+    let (settings, keepsCookies) = current.withLock { $0 }.settings(for: url)
     let control = origin.cacheControl.map(CacheControl.init) ?? CacheControl()
     let isReusable = !Self.varies(origin.vary, keepsCookies: keepsCookies)
     let stated = isReusable ? Self.statedLifetime(of: origin, control: control, at: receivedAt) : 0

@@ -1,6 +1,7 @@
 // TransferCallbacks: the C callbacks of a running transfer.
 
 import CCurl
+import Platform
 
 /// curl's callbacks. The context is the transfer, which the loop retains as long as curl has its
 /// handle.
@@ -30,9 +31,10 @@ enum TransferCallbacks {
   }
 
   /// Called when curl has a new or reused connection and is about to send the request.
-  static let request: curl_prereq_callback = { context, _, _, _, _ in
+  static let request: curl_prereq_callback = { context, address, _, _, _ in
     guard let context else { return CURL_PREREQFUNC_ABORT }
     let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-    return transfer.sendsRequest() ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    return transfer.sendsRequest(to: address.flatMap { IPAddress(String(cString: $0)) })
+      ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
   }
 }

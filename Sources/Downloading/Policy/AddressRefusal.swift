@@ -17,6 +17,11 @@ extension TransferRules {
   ) -> ImageError? {
     guard let ip = Self.ip(of: address)
     else { return .refused("the address is not an IP address", isNamed: target.isNamed) }
+    return refusal(of: ip, for: target)
+  }
+
+  /// Does the same for an address that curl does not connect to, or is connected to already.
+  func refusal(of ip: IPAddress, for target: DownloadTarget) -> ImageError? {
     let refusal = addresses.refusal(of: ip)
     if let refusal, target.isNamed { return .refused(refusal, isNamed: true) }
     // The server's own address is refused even if its network is allowed.

@@ -39,8 +39,8 @@ struct CircuitBreaker {
     var changed: ContinuousClock.Instant
   }
 
-  private let threshold: Int
-  private let openTime: Duration
+  private var threshold: Int
+  private var openTime: Duration
   private let hostLimit: Int
   private var circuits: [String: Circuit] = [:]
 
@@ -57,6 +57,12 @@ struct CircuitBreaker {
     self.threshold = max(threshold, 0)
     self.openTime = max(openTime, .zero)
     self.hostLimit = max(hostLimit, 1)
+  }
+
+  /// Changes when circuits open, and for how long from then on.
+  mutating func set(threshold: Int, openTime: Duration) {
+    self.threshold = max(threshold, 0)
+    self.openTime = max(openTime, .zero)
   }
 
   /// The number of circuits that are open or half-open.

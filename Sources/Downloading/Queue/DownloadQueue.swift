@@ -57,11 +57,24 @@ struct DownloadQueue {
     let number: Int
   }
 
-  private let limit: Int
-  private let limitPerHost: Int
-  private let silentLimit: Int
-  private let queueLimit: Int
-  private let queueTimeout: Duration
+  /// How many loads run and wait.
+  struct Limits {
+    let total: Int
+    let perHost: Int
+    /// Those of one client while others wait.
+    let share: Int
+    /// Stalled loads that do not count against `total`.
+    let silent: Int
+    let waiting: Int
+    /// How long a load may wait.
+    let timeout: Duration
+  }
+
+  private var limit = 1
+  private var limitPerHost = 1
+  private var silentLimit = 0
+  private var queueLimit = 0
+  private var queueTimeout = Duration.zero
   private var hosts: [String: Host] = [:]
   private var waiting: WaitingLoads
   private var clients: ClientPlaces
@@ -78,17 +91,21 @@ struct DownloadQueue {
   /// Whether no load starts (SDWebImageDownloader's `suspended`).
   private(set) var isPaused = false
 
-  init(
-    limit: Int, limitPerHost: Int, share: Int, silentLimit: Int, queueLimit: Int,
-    queueTimeout: Duration, order: DownloadOrder = .fifo
-  ) {
-    self.limit = max(limit, 1)
-    self.limitPerHost = max(limitPerHost, 1)
-    self.silentLimit = max(silentLimit, 0)
-    self.queueLimit = max(queueLimit, 0)
-    self.queueTimeout = queueTimeout
+  init(_ limits: Limits, order: DownloadOrder = .fifo) {
     waiting = WaitingLoads(order: order)
-    clients = ClientPlaces(share: share)
+    clients = ClientPlaces(share: limits.share)
+    _ = set(limits)
+  }
+
+  /// Changes the limits. Running and waiting loads beyond them stay.
+  mutating func set(_ limits: Limits) -> [Action] {
+    limit = max(limits.total, 1)
+    limitPerHost = max(limits.perHost, 1)
+    silentLimit = max(limits.silent, 0)
+    queueLimit = max(limits.waiting, 0)
+    queueTimeout = limits.timeout
+    clients.setShare(limits.share)
+    return startWaiting()
   }
 
   var runningCount: Int { running.count }

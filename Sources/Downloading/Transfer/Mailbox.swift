@@ -21,6 +21,8 @@ final class Mailbox: Sendable {
     case resolved(String, NameAnswer)
     /// Asks for the state of a target's host; `nil` while stopping.
     case inspect(DownloadTarget, Reply<LoadOutlook?>)
+    /// Replaces the settings of loads that start from now on.
+    case apply(DownloaderConfiguration)
     case pause
     case resume
   }

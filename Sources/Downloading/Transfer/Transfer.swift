@@ -161,7 +161,13 @@ final class Transfer {
   ///
   /// curl resends a request if a reused connection ends before the first byte of a response. This
   /// counts as a retry.
-  func sendsRequest() -> Bool {
+  func sendsRequest(to address: IPAddress?) -> Bool {
+    // A kept connection may be older than the rules.
+    let isProbe = rules.configuration.dryRun?.isOrigin(target.url) == true
+    if !usesProxy, !isProbe, let address, let refusal = rules.refusal(of: address, for: target) {
+      failure = refusal
+      return false
+    }
     if hasSentRequest {
       guard retries < rules.retries.limit else {
         failure = .sourceUnreachable(detail: "the connection ended before a response")

@@ -15,14 +15,14 @@ final class TransferLoop {
     var pace: TransferPace
   }
 
-  let rules: TransferRules
+  var rules: TransferRules
   private let mailbox: Mailbox
   let multi: MultiHandle
   let resolver: NameResolver
   private let verifier: BodyVerifier
   let counters: DownloadCounters
   private let board: DownloadMonitor
-  private let log: Log
+  let log: Log
   let clock = ContinuousClock()
 
   var queue: DownloadQueue
@@ -67,11 +67,7 @@ final class TransferLoop {
     self.log = log
     let configuration = rules.configuration
     queue = DownloadQueue(
-      limit: configuration.limit, limitPerHost: configuration.limitPerHost,
-      share: configuration.share,
-      silentLimit: configuration.silentLimit, queueLimit: configuration.queueLimit,
-      queueTimeout: configuration.queueTimeout,
-      order: configuration.order)
+      configuration.queueLimits, order: configuration.order)
     breaker = CircuitBreaker(
       threshold: configuration.breakerThreshold, openTime: configuration.breakerOpenTime)
     names = NameTable(configuration.nameLimits)
@@ -124,6 +120,7 @@ final class TransferLoop {
     case .memoryReturned: room.grant()
     case .resolved(let name, let answer): apply(names.resolved(name, answer, now: clock.now))
     case .inspect(let target, let reply): reply.give(outlook(for: target))
+    case .apply(let configuration): apply(configuration)
     case .pause: queue.pause()
     case .resume: apply(queue.resume())
     }

@@ -16,14 +16,19 @@ struct TransferRules: Sendable {
   private let usual: HeaderList
 
   init(
-    _ configuration: DownloaderConfiguration, own: OwnEndpoint = OwnEndpoint()
+    _ configuration: DownloaderConfiguration, own: OwnEndpoint = OwnEndpoint(),
+    hosts: HostRules? = nil
   ) throws(ImageError) {
     self.configuration = configuration
     self.own = own
     addresses = AddressPolicy(allowedNetworks: configuration.allowedNetworks)
     retries = RetryPolicy(
       limit: min(max(configuration.retries, 0), 5), delay: configuration.retryDelay)
-    hosts = try HostRules(configuration.hostRules)
+    if let hosts {
+      self.hosts = hosts
+    } else {
+      self.hosts = try HostRules(configuration.hostRules)
+    }
     // `identity`, because a compressed body can expand to a much larger one. Coded bodies are still
     // decoded, within the limits.
     defaults = [
@@ -136,6 +141,22 @@ struct TransferRules: Sendable {
       validators?.etag.flatMap { HeaderField("If-None-Match", value: $0) },
       date.flatMap { HeaderField("If-Modified-Since", value: $0) },
     ].compactMap(\.self)
+  }
+}
+
+extension TransferLoop {
+  /// Takes over the settings for loads that start from now on. Host rules keep their connections and cookies.
+  func apply(_ configuration: DownloaderConfiguration) {
+    do throws(ImageError) {
+      rules = try TransferRules(configuration, own: rules.own, hosts: rules.hosts)
+    } catch {
+      return log.error(
+        "the settings of downloads stay as they were",
+        fields: ["detail": .string(error.logDetail ?? error.code)])
+    }
+    breaker.set(
+      threshold: configuration.breakerThreshold, openTime: configuration.breakerOpenTime)
+    apply(queue.set(configuration.queueLimits))
   }
 }
 

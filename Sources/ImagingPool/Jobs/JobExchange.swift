@@ -237,7 +237,8 @@ extension WorkerSlot {
     var mayOverrun = admitted == nil && !job.isBackground
     // Moves the worker first: the number of threads follows its cores.
     confine(worker)
-    var limits = job.hasMoreEffort ? configuration.limits.withMoreEffort : configuration.limits
+    var limits = core.limits.withLock { $0 }
+    if job.hasMoreEffort { limits = limits.withMoreEffort }
     limits.maximumThreads = core.threads(of: job)
     let message = JobMessage(
       id: id, transform: job.transform, density: job.density, limits: limits,

@@ -14,6 +14,9 @@ final class Staleness: Sendable {
     self.now = now
   }
 
+  /// Changes the back-off after failures from now on.
+  func apply(_ policy: StalePolicy) { backoff.withLock { $0.policy = policy } }
+
   /// The number of sources in back-off. O(n) in the number of remembered failures.
   var failingCount: Int { backoff.withLock { $0.count(now: now()) } }
 

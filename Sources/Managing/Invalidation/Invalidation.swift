@@ -112,6 +112,34 @@ struct Invalidation: Sendable {
     return report
   }
 
+  /// Removes matching entries from one tier, without the guarantees of a purge.
+  ///
+  /// - Throws: as `CacheOperations.remove`.
+  func remove(
+    _ scope: PurgeScope, from tier: CacheTier, filter: CacheKeyFilter
+  ) async throws(ImageError) -> PurgeReport {
+    var report = PurgeReport()
+    switch (tier, scope) {
+    case (.all, _): return try await purge(scope)
+    case (.memory, _): report.memory = memory.removeAll { scope.matches($0, filter: filter) }
+    case (.disk, .everything): report.disk = try await disk.clear()
+    case (.disk, .url(let url)): report.disk = await disk.remove(allOf: url)
+    case (.disk, _):
+      throw .invalidParameter(
+        name: "tier", value: tier.rawValue,
+        allowed: "with prefix, host or tag: memory, shared or all")
+    case (.shared, _):
+      guard let fleet else {
+        throw .invalidParameter(
+          name: "tier", value: tier.rawValue,
+          allowed: "memory, disk or all: without fleet.redis nothing is shared")
+      }
+      let number = fleet.beginPurge(scope)
+      try await fleet.publish(scope, number: number, isDurable: true)
+    }
+    return report
+  }
+
   /// Removes expired entries from the disk tier, and evicts others if the tier is nearly full.
   func clean() async -> CleanReport { await disk.clean() }
 

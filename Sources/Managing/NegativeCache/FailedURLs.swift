@@ -72,7 +72,7 @@ struct FailedURLs {
     }
   }
 
-  private let policy: FailurePolicy
+  private var policy: FailurePolicy
   private var entries: BoundedTable<CacheKey, Entry>
   /// How often an operator or a purge has removed entries.
   private(set) var removals = 0
@@ -80,6 +80,19 @@ struct FailedURLs {
   init(policy: FailurePolicy) {
     self.policy = policy
     entries = BoundedTable(limit: policy.limit)
+  }
+
+  /// Changes how long failures are remembered from now on, but not how many, and forgets those that limits decided: the
+  /// limits may have changed as well.
+  mutating func apply(_ policy: FailurePolicy) {
+    self.policy = policy
+    removals += 1
+    _ = entries.removeAll { _, entry in
+      switch entry.error.cause {
+      case .sourceTooLarge, .tooManyPixels, .tooManyFrames: true
+      default: false
+      }
+    }
   }
 
   /// The number of entries, including expired ones that are not removed yet.

@@ -39,6 +39,9 @@ final class NegativeCache: Sendable {
     self.now = now
   }
 
+  /// See `FailedURLs.apply`.
+  func apply(_ policy: FailurePolicy) { entries.withLock { $0.apply(policy) } }
+
   /// The number of entries, including expired ones that are not removed yet.
   var count: Int { entries.withLock { $0.count } }
 

@@ -35,7 +35,7 @@ struct OriginBackoff {
   /// The maximum accepted `Retry-After`, in seconds.
   static let longestInterval = 3_600
 
-  private let policy: StalePolicy
+  var policy: StalePolicy
   private var entries: BoundedTable<CacheKey, Entry>
 
   init(policy: StalePolicy) {

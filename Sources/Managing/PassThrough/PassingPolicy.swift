@@ -1,18 +1,30 @@
 // PassingPolicy: decides which requests and which images may be passed through.
 
 import Model
+import Synchronization
 
 /// Which sources may be passed through.
 public struct PassingPolicy: Sendable {
   /// The allowed formats.
   public var formats: Set<ImageFormat>
-  /// The maximum number of pixels in one frame.
-  public var maximumPixels: Int
+  /// The maximum number of pixels in one frame. All copies share it, so that a reload reaches them.
+  public var maximumPixels: Int {
+    get { pixels.value.load(ordering: .relaxed) }
+    nonmutating set { pixels.value.store(newValue, ordering: .relaxed) }
+  }
+
+  private final class Pixels: Sendable {
+    let value: Atomic<Int>
+
+    init(_ value: Int) { self.value = Atomic(value) }
+  }
+
+  private let pixels: Pixels
 
   /// Creates the policy: formats that are both decoded and produced.
   public init(_ settings: ImagingSettings = ImagingSettings()) {
     formats = Set(ImageFormat.outputs).intersection(settings.formats)
-    maximumPixels = settings.maximumPixels
+    pixels = Pixels(settings.maximumPixels)
   }
 
   /// Returns the format in which a source can be passed through, or `nil` if the transform asks for

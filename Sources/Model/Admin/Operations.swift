@@ -61,6 +61,18 @@ public struct PurgeReport: Hashable, Sendable, Codable {
   }
 }
 
+/// Where a removal takes entries from.
+public enum CacheTier: String, CaseIterable, Sendable {
+  /// The memory tier.
+  case memory
+  /// The disk tier.
+  case disk
+  /// What the machines of a fleet share.
+  case shared
+  /// All tiers.
+  case all
+}
+
 /// The result of cleaning the disk tier.
 public struct CleanReport: Hashable, Sendable, Codable {
   /// The number of expired entries.
@@ -97,6 +109,14 @@ public protocol CacheOperations: Sendable {
   ///
   /// - Throws: `internal` if the purge cannot be made durable.
   func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport
+  /// Removes matching entries from one tier. From all tiers this is a purge; from one it is not: work that runs, and
+  /// another tier, may bring entries back.
+  ///
+  /// - Parameter filter: the rules with the tags.
+  /// - Throws: as `purge`; `invalidParameter` for a tier that is not there, or that cannot find the entries.
+  func remove(
+    _ scope: PurgeScope, from tier: CacheTier, filter: CacheKeyFilter
+  ) async throws(ImageError) -> PurgeReport
   /// Empties the given tiers. Clearing all tiers is a purge of everything.
   func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport
   /// Removes expired entries from disk, and evicts others if the tier is too full.

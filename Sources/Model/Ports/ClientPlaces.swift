@@ -11,7 +11,7 @@ public struct ClientPlaces: Sendable {
   }
 
   /// The share of one client, at least 1.
-  private let share: Int
+  private var share: Int
   /// Clients with running transfers.
   private var counts: [LoadClient: Count] = [:]
   /// The surplus of all clients.
@@ -19,6 +19,12 @@ public struct ClientPlaces: Sendable {
 
   /// Creates counts of zero.
   public init(share: Int) { self.share = max(share, 1) }
+
+  /// Changes the share of one client.
+  public mutating func setShare(_ share: Int) {
+    self.share = max(share, 1)
+    surplus = counts.reduce(0) { $0 + surplus(of: $1.key, active: $1.value.active) }
+  }
 
   /// Whether a further transfer of the client is within its share.
   public func isWithinShare(_ client: LoadClient) -> Bool { active(client) < share(of: client) }

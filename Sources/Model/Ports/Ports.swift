@@ -133,6 +133,8 @@ public protocol DiskCache: Sendable {
   func store(_ source: Source) -> Bool
   /// Removes one source or one variant.
   func remove(_ key: CacheKey) async
+  /// Removes all sources of a URL and their variants. Returns the number of entries.
+  func remove(allOf url: SourceURL) async -> Int
   /// Removes all variants of a source, but not the source. Look-ups find none of them after the
   /// call returns. O(n) in the number of entries.
   func removeVariants(of source: CacheKey) async

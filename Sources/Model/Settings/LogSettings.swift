@@ -14,12 +14,23 @@ public enum LogLevel: String, CaseIterable, Comparable, Sendable {
   /// Orders by severity, the lowest first.
   public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rank < right.rank }
 
-  private var rank: Int {
+  /// The place in the order.
+  public var rank: Int {
     switch self {
     case .debug: 0
     case .info: 1
     case .warning: 2
     case .error: 3
+    }
+  }
+
+  /// Creates the level with a rank; of any other number, `error`.
+  public init(rank: Int) {
+    switch rank {
+    case 0: self = .debug
+    case 1: self = .info
+    case 2: self = .warning
+    default: self = .error
     }
   }
 }

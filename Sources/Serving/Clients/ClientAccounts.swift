@@ -22,7 +22,8 @@ struct ClientAccounts {
   /// Seconds of imaging that must be left for a further request.
   private static let leastImagingTime = 0.001
 
-  private let budgets: ClientBudgets
+  /// What each client may use.
+  var budgets: ClientBudgets
   /// Has only clients with waiting requests, so `server.active_requests` bounds it.
   private var active: [IPAddress: Int] = [:]
   private var imaging = BoundedTable<IPAddress, TokenBucket>(limit: maximumClients)

@@ -8,16 +8,16 @@ final class ClientShares: Sendable {
   private let clients: CountedClients
   private let figures: ServerFigures
   private let accounts: Lock<ClientAccounts>
-  /// Whether requests are counted. Cached because it is read for each hit.
-  let countsRequests: Bool
 
   /// Creates empty accounts.
   init(_ budgets: ClientBudgets, clients: CountedClients, figures: ServerFigures) {
     self.clients = clients
     self.figures = figures
     accounts = Lock(ClientAccounts(budgets))
-    countsRequests = budgets.requests != nil
   }
+
+  /// Replaces the budgets. What clients have used of them stays.
+  func set(_ budgets: ClientBudgets) { accounts.withLock { $0.budgets = budgets } }
 
   /// Counts a request of a client.
   ///
@@ -70,7 +70,7 @@ extension RequestHandler {
   /// Returns the client, which may be behind trusted proxies. Reads the header only if it is.
   func named(_ client: Connection, on connection: OpaquePointer) -> NamedClient {
     let peer = client.peer?.unmapped
-    guard configuration.trustedProxies.trusts(peer) else { return NamedClient(address: peer) }
+    guard trustedProxies.trusts(peer) else { return NamedClient(address: peer) }
     return named(client, LoggedHeader(on: connection))
   }
 
@@ -78,7 +78,9 @@ extension RequestHandler {
   /// tokens are. Neither are routine checks of health and figures: they may come through the same address as clients, and
   /// figures are computed at most a few times a second.
   func excess(of client: Connection, on connection: OpaquePointer) -> ImageError? {
-    let endpoint = client.target?.endpoint
+    // A known target is that of an image, and need not be parsed.
+    if client.method.isSafe { recognize(client, on: connection) }
+    let endpoint = client.known == nil ? client.target?.endpoint : nil
     guard endpoint?.access != .operators, endpoint?.isRoutine != true else { return nil }
     do throws(ImageError) {
       try shares.count(named(client, on: connection), at: Clock.coarseMilliseconds())

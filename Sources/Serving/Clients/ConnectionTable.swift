@@ -28,9 +28,15 @@ final class ConnectionTable: Sendable {
 
   /// Connections that may yield at a time. They are open, and not counted, until their event loops close them.
   static let maximumYielding = 64
+  /// Connections whose deadlines are looked at in one piece: meanwhile none can be accepted.
+  static let lookedAtOnce = 64
 
   private struct State {
+    var limits: ConnectionLimits
+    var leastPace: ReadingPace.Rule?
     var all = ConnectionGroup()
+    /// The connections of `all`, each at its `place`.
+    var list: [ConnectionWatch] = []
     var byClient: [IPAddress: ConnectionGroup] = [:]
     var yielding: Set<ObjectIdentifier> = []
     /// How fast the clients read that are sent a response now.
@@ -42,11 +48,25 @@ final class ConnectionTable: Sendable {
       change(client) { $0.end() }
     }
 
+    /// Adds an open connection to both groups.
+    mutating func add(_ connection: ConnectionWatch) {
+      all.add(connection)
+      connection.place = list.count
+      list.append(connection)
+      change(connection.client) { $0.add(connection) }
+    }
+
     /// Removes an open connection from both groups. Returns whether it was there.
     mutating func remove(_ connection: ConnectionWatch) -> Bool {
       paces[ObjectIdentifier(connection)] = nil
       change(connection.client) { $0.remove(connection) }
-      return all.remove(connection)
+      guard all.remove(connection) else { return false }
+      let last = list.removeLast()
+      if last !== connection {
+        list[connection.place] = last
+        last.place = connection.place
+      }
+      return true
     }
 
     mutating func change(_ client: IPAddress?, by change: (inout ConnectionGroup) -> Void) {
@@ -56,11 +76,9 @@ final class ConnectionTable: Sendable {
     }
   }
 
-  private let limits: ConnectionLimits
-  private let leastPace: ReadingPace.Rule?
   private let clients: CountedClients
   private let figures: ServerFigures
-  private let state = Lock(State())
+  private let state: Lock<State>
 
   /// Creates an empty table.
   ///
@@ -70,10 +88,17 @@ final class ConnectionTable: Sendable {
     clients: CountedClients = CountedClients(proxies: TrustedProxies()),
     figures: ServerFigures = ServerFigures()
   ) {
-    self.limits = limits
-    self.leastPace = leastPace
+    state = Lock(State(limits: limits, leastPace: leastPace))
     self.clients = clients
     self.figures = figures
+  }
+
+  /// Replaces the limits. Connections beyond them stay.
+  func set(_ limits: ConnectionLimits, leastPace: ReadingPace.Rule?) {
+    state.withLock { state in
+      state.limits = limits
+      state.leastPace = leastPace
+    }
   }
 
   /// The number of clients whose connections are counted.
@@ -87,7 +112,7 @@ final class ConnectionTable: Sendable {
     return state.withLock { state in
       if let client, isUsedUp(client, in: state) {
         guard makeRoom(of: client, in: &state) else { return .refused }
-      } else if state.all.count >= limits.total, !isLast {
+      } else if state.all.count >= state.limits.total, !isLast {
         guard mayYield(in: state),
           let longest = state.all.claimLongestWaiting(where: Self.isQuiet)
         else { return .full }
@@ -106,10 +131,7 @@ final class ConnectionTable: Sendable {
     let connection = ConnectionWatch(
       descriptor: descriptor, client: clients.network(of: address), openedAt: now,
       deadline: deadline)
-    state.withLock { state in
-      state.all.add(connection)
-      state.change(connection.client) { $0.add(connection) }
-    }
+    state.withLock { $0.add(connection) }
     return connection
   }
 
@@ -132,7 +154,7 @@ final class ConnectionTable: Sendable {
 
   /// Whether a client has its share.
   private func isUsedUp(_ client: IPAddress, in state: State) -> Bool {
-    state.byClient[client]?.count ?? 0 >= limits.perClient
+    state.byClient[client]?.count ?? 0 >= state.limits.perClient
   }
 
   private func mayYield(in state: State) -> Bool {
@@ -167,14 +189,24 @@ final class ConnectionTable: Sendable {
   }
 
   /// Shuts down the connections whose deadline has passed, and those whose client reads too slowly.
+  ///
+  /// Looks at some at a time, from the last to the first: one that takes the place of a closed one comes from behind.
   func closeLate(_ now: Int) {
-    state.withLock { state in
-      // Under the lock, so that the socket cannot be closed and its descriptor reused before shutdown(2).
-      for connection in state.all.connections
-      where connection.deadline <= now || isTooSlow(connection, in: &state, at: now) {
-        shutdown(connection.descriptor, CInt(SHUT_RDWR))
-        connection.deadline = .max
+    var end = state.withLock { $0.list.count }
+    while end > 0 {
+      let start = max(end - Self.lookedAtOnce, 0)
+      state.withLock { state in
+        // Under the lock, so that the socket cannot be closed and its descriptor reused before shutdown(2).
+        for place in (start..<end).reversed() where place < state.list.count {
+          let connection = state.list[place]
+          guard connection.deadline <= now || isTooSlow(connection, in: &state, at: now) else {
+            continue
+          }
+          shutdown(connection.descriptor, CInt(SHUT_RDWR))
+          connection.deadline = .max
+        }
       }
+      end = start
     }
   }
 
@@ -182,7 +214,7 @@ final class ConnectionTable: Sendable {
   private func isTooSlow(
     _ connection: ConnectionWatch, in state: inout State, at now: Int
   ) -> Bool {
-    guard let leastPace else { return false }
+    guard let leastPace = state.leastPace else { return false }
     let id = ObjectIdentifier(connection)
     let deadline = connection.deadline
     // Without a deadline the server is at work, and a waiting connection has no response.

@@ -22,6 +22,8 @@ final class ConnectionWatch: Sendable {
   private let deadlineStorage: Atomic<Int>
   /// Monotonic milliseconds; `Int.max` while the connection is busy.
   private let waitingStorage: Atomic<Int>
+  /// Where the connection is among those of its table, which alone uses it, under its lock.
+  private let placeStorage = Atomic<Int>(0)
   private let phaseStorage = Atomic<UInt8>(Phase.opened.rawValue)
 
   /// Creates the watch of a socket that was opened at `now`, and whose first request header is due by `deadline`.
@@ -37,6 +39,12 @@ final class ConnectionWatch: Sendable {
   var client: IPAddress? {
     get { clientStorage.withLock { $0 } }
     set { clientStorage.withLock { $0 = newValue } }
+  }
+
+  /// Where the connection is in the list of its table.
+  var place: Int {
+    get { placeStorage.load(ordering: .relaxed) }
+    set { placeStorage.store(newValue, ordering: .relaxed) }
   }
 
   /// When the connection is shut down, in monotonic milliseconds.

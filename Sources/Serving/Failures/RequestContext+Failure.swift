@@ -52,7 +52,7 @@ extension RequestContext {
       "Content-Disposition",
       value: "inline; filename=\"\(fallback.name).\(image.format.fileExtension)\"")
     head.add("Content-Security-Policy", value: "default-src 'none'; sandbox")
-    let status = handler.configuration.fallbackStatus == .ok ? 200 : error.status
+    let status = policy.configuration.fallbackStatus == .ok ? 200 : error.status
     do throws(ImageError) {
       if client.method == .get, case .file(let region) = variant.body, !region.isInMemory {
         let result = try stream(region, head: head, status: status, fallback: fallback)
@@ -60,7 +60,7 @@ extension RequestContext {
         return result
       }
       let response = try Response(
-        head: head, style: handler.configuration.headStyle, body: variant.body,
+        head: head, style: policy.configuration.headStyle, body: variant.body,
         closes: handler.closesConnections)
       countFallback("image", after: error)
       log(status: status, bytes: variant.body.count, error: error, fallback: fallback.name)

@@ -6,7 +6,7 @@ import Platform
 extension RequestHandler {
   /// Whether a connection begins with a PROXY header. Only trusted proxies may send one, and they have to.
   func expectsProxyHeader(from peer: IPAddress?) -> Bool {
-    takesProxyHeaders && configuration.trustedProxies.trusts(peer?.unmapped)
+    takesProxyHeaders && trustedProxies.trusts(peer?.unmapped)
   }
 
   /// Takes the header off the received bytes, and counts the connection as one of the client that it names. Returns the

@@ -162,7 +162,7 @@ extension RequestHandler {
       let now = Clock.coarseMilliseconds()
       client.watch.wait(since: now, .begun)
       // The deadline of the first request's header counts from the opening of the connection.
-      if client.endedRequests > 0 { client.watch.deadline = now + headerTimeout }
+      if client.endedRequests > 0 { client.watch.deadline = now + client.policy.headerTimeout }
     }
     if !client.isWaiting { client.watch.begin() }
   }

@@ -92,7 +92,7 @@ extension RequestHandler {
       client.target?.endpoint?.isRoutine == true
       || line.cacheStatus == Self.memoryHit
     let isFailure = line.severity >= 400 || line.error != nil
-    let logged = configuration.loggedRequests
+    let logged = client.policy.configuration.loggedRequests
     let level: LogLevel
     switch line.severity {
     case 500: level = .error
@@ -101,7 +101,7 @@ extension RequestHandler {
       level = .debug
     default: level = .info
     }
-    let share = configuration.loggedShare
+    let share = client.policy.configuration.loggedShare
     guard isFailure || share >= 1 || Double.random(in: 0..<1) < share else { return }
     log.request(
       level, fields: fields(line, of: client, on: connection),
@@ -122,7 +122,7 @@ extension RequestHandler {
 
   /// Returns the client, which may be behind trusted proxies.
   func named(_ client: Connection, _ header: LoggedHeader) -> NamedClient {
-    configuration.trustedProxies.client(
+    trustedProxies.client(
       of: client.peer, forwardedFor: header.forwardedFor, forwarded: header.forwarded)
   }
 

@@ -35,10 +35,10 @@ extension RequestHandler {
   /// A trusted proxy has decided with the sampled flag of its `traceparent`; several of these fields decide nothing. Any
   /// other client's flag is ignored: it could fill the collector. Of requests without a decision a share is picked, but none of probes and scrapes.
   func beginTrace(of client: Connection, on connection: OpaquePointer) {
-    guard exportsSpans else { return }
+    guard client.policy.exportsSpans else { return }
     var decision: Bool?
     if Self.field("traceparent", on: connection) != nil,
-      configuration.trustedProxies.trusts(client.peer?.unmapped),
+      trustedProxies.trusts(client.peer?.unmapped),
       let field = Self.onlyParent(on: connection)
     {
       decision = TraceContext.isSampled(
@@ -46,7 +46,7 @@ extension RequestHandler {
     }
     let isRecorded =
       decision
-      ?? (client.loop.sampler.picks(below: sampleThreshold)
+      ?? (client.loop.sampler.picks(below: client.policy.sampleThreshold)
         && client.target?.endpoint?.isRoutine != true)
     guard isRecorded else { return }
     let told = Self.traceContext(on: connection)?.sampled(true)
@@ -59,7 +59,8 @@ extension RequestHandler {
     if !client.trace.isRead, let connection {
       let told = Self.traceContext(on: connection)
       // With an exporter, origins are told this server's decision.
-      client.trace = RequestTrace(exportsSpans ? told?.sampled(false) : told, isRecorded: false)
+      client.trace = RequestTrace(
+        client.policy.exportsSpans ? told?.sampled(false) : told, isRecorded: false)
     }
     return client.trace.context
   }

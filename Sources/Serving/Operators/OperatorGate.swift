@@ -11,7 +11,7 @@ enum OperatorVerdict {
   case missing
   /// The token is wrong.
   case wrong
-  /// The client's network sent too many wrong tokens. No token was compared.
+  /// The token is wrong, as too many before it from the client's network.
   case limited(retryAfter: Int)
 }
 
@@ -39,8 +39,8 @@ final class OperatorGate: Sendable {
   /// Compares the token of a request with all tokens.
   ///
   /// A request without a bearer token guesses nothing: it is not counted. It may have a user's name and password for
-  /// the origin. A valid token is refused like a wrong one while its
-  /// network is limited, because a different answer would tell a guess from a hit.
+  /// the origin. A valid token is always accepted: others behind its address must not shut its operator out, and no
+  /// number of guesses finds a secret of its length (`OperatorToken`). The limit keeps guesses out of the log's way.
   ///
   /// - Parameters:
   ///   - field: the value of `Authorization` (RFC 6750, section 2.1).
@@ -51,14 +51,14 @@ final class OperatorGate: Sendable {
   ) -> OperatorVerdict {
     guard let field, let given = Self.token(in: field) else { return .missing }
     return state.withLock { state in
-      if let seconds = state.attempts.wait(of: client, at: now) {
-        return .limited(retryAfter: seconds)
-      }
       var found: Operator?
       for entry in state.operators where Self.isEqual(entry.token, given) {
         found = entry.holder
       }
       if let found { return .known(found) }
+      if let seconds = state.attempts.wait(of: client, at: now) {
+        return .limited(retryAfter: seconds)
+      }
       state.attempts.add(from: client, at: now)
       return .wrong
     }

@@ -31,7 +31,7 @@ extension RequestContext {
   ///
   /// - Throws: `notFound`.
   fileprivate func page(_ name: String) throws(ImageError) -> Disposition {
-    guard let file = handler.page?[name] else { throw notFound }
+    guard let file = policy.page?[name] else { throw notFound }
     return .page(file)
   }
 
@@ -49,7 +49,7 @@ extension RequestContext {
     addCommon(to: &head, vary: nil)
     do throws(ImageError) {
       let response = try Response(
-        head: head, style: handler.configuration.headStyle, body: .memory(file.bytes),
+        head: head, style: policy.configuration.headStyle, body: .memory(file.bytes),
         closes: handler.closesConnections)
       log(status: status, bytes: file.bytes.count)
       return queue(response, status: status, bytes: file.bytes.count)

@@ -17,25 +17,27 @@ struct PlainTarget: Sendable {
 /// A bounded table from raw request targets and accepted formats to cache keys. `RequestMemo` has whole parsed targets,
 /// and room for some thousand. This table has what a hit needs of more, so that their targets are not parsed again.
 ///
-/// Holds a digest of the raw target in place of its bytes: 128 bits of SipHash under two secrets of the process (Swift's
+/// Holds a digest of policy, formats and raw target in place of its bytes: 128 bits of SipHash under two secrets of the process (Swift's
 /// `Hasher`). A client that does not know the secrets cannot find two targets with one digest.
 ///
 /// Set-associative as `RequestMemo`: a hit moves its target one place forward, and a new one replaces the last of its
 /// set. The table grows with its targets.
 final class KnownTargets: Sendable {
-  /// Two hashes of a raw target and the accepted formats.
+  /// Two hashes of a raw target, the accepted formats, and the policy that the target was parsed under.
   struct Digest: Equatable {
     fileprivate let first: Int
     fileprivate let second: Int
 
-    init(_ raw: UnsafeRawBufferPointer, accepting formats: AcceptedFormats) {
+    init(
+      _ raw: UnsafeRawBufferPointer, accepting formats: AcceptedFormats, under policy: UInt64
+    ) {
       var hasher = Hasher()
-      hasher.combine(KnownTargets.secrets.0)
+      hasher.combine(KnownTargets.secrets.0 ^ policy)
       hasher.combine(formats.rawValue)
       hasher.combine(bytes: raw)
       first = hasher.finalize()
       hasher = Hasher()
-      hasher.combine(KnownTargets.secrets.1)
+      hasher.combine(KnownTargets.secrets.1 ^ policy)
       hasher.combine(formats.rawValue)
       hasher.combine(bytes: raw)
       second = hasher.finalize()

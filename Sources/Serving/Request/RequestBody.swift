@@ -159,12 +159,12 @@ extension RequestContext {
   func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
     // Evaluated once per body.
     if client.body.count == 0 {
-      let policy = bodyPolicy
-      if policy != .discard {
-        client.body.begin(policy, memory: handler.services.bodies)
+      let body = bodyPolicy
+      if body != .discard {
+        client.body.begin(body, memory: handler.services.bodies)
         // The header's deadline does not apply to the body.
         client.watch.deadline =
-          Clock.coarseMilliseconds() + handler.transferTime.milliseconds(for: policy.limit)
+          Clock.coarseMilliseconds() + policy.transferTime.milliseconds(for: body.limit)
       }
     }
     return client.body.take(bytes)
@@ -174,7 +174,7 @@ extension RequestContext {
   /// memory.
   private var bodyPolicy: BodyPolicy {
     guard let endpoint = client.target?.endpoint else { return .discard }
-    let policy = endpoint.bodyPolicy(for: client.method, in: handler.configuration)
-    return policy != .discard && hasAccess(to: endpoint) ? policy : .discard
+    let body = endpoint.bodyPolicy(for: client.method, in: policy.configuration)
+    return body != .discard && hasAccess(to: endpoint) ? body : .discard
   }
 }

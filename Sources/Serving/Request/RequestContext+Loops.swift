@@ -9,7 +9,7 @@ extension RequestContext {
   ///
   /// - Throws: `forbiddenSource` if `CDN-Loop` or `Via` names this server, or `CDN-Loop` names too many servers.
   func trail() throws(ImageError) -> ServerTrail {
-    let id = handler.configuration.id
+    let id = policy.configuration.id
     guard !id.isEmpty else { return ServerTrail() }
     if let via = value(of: "Via"), ServerTrail.via(via, names: id) { throw refusal(via) }
     guard let value = value(of: "CDN-Loop") else { return ServerTrail() }
@@ -20,7 +20,7 @@ extension RequestContext {
 
   /// The trace for the load (W3C Trace Context), if origins may be told or the request is recorded.
   var trace: TraceContext? {
-    handler.configuration.propagatesTraces || client.trace.isRecorded
+    policy.configuration.propagatesTraces || client.trace.isRecorded
       ? handler.trace(of: client, on: connection) : nil
   }
 

@@ -28,7 +28,7 @@ extension RequestContext {
     let request = SuspendedRequest(
       number: monitor.nextNumber(), connection: connection, descriptor: client.watch.descriptor,
       deadline: Clock.coarseMilliseconds()
-        + handler.configuration.requestTimeout.wholeMilliseconds,
+        + policy.configuration.requestTimeout.wholeMilliseconds,
       monitor: monitor, wake: client.loop.wake, share: share)
     client.suspendedRequest = request
     // The order matters. If resumed before it is suspended, a connection is not suspended at all

@@ -31,7 +31,7 @@ struct RequestContext {
   /// that its hints stand for.
   func adapted(_ request: ImageRequest, of target: RequestTarget) -> ImageRequest {
     guard target.isAdaptive else { return request }
-    let rules = handler.rules
+    let rules = policy.rules
     let negotiated =
       target.isNegotiated ? rules.request(request, accepting: acceptedFormats) : request
     guard let use = target.hintUse else { return negotiated }
@@ -50,11 +50,14 @@ struct RequestContext {
 
   // MARK: The server
 
+  /// What the configuration decides about the request.
+  var policy: RequestPolicy { client.policy }
+
   /// The services behind the admin endpoints.
   var services: AdminServices { handler.services }
 
   /// The parts of a request that form cache keys.
-  var keyFilter: CacheKeyFilter { handler.configuration.keyFilter }
+  var keyFilter: CacheKeyFilter { policy.configuration.keyFilter }
 
   // MARK: Handling
 

@@ -186,27 +186,3 @@ final class RequestTarget {
     return target
   }
 }
-
-/// Parses the request targets of a listener.
-final class RequestTargetParser: Sendable {
-  private let rules: RequestRules
-  private let endpoints: EndpointTable
-
-  /// Creates the parser of a listener with these endpoints.
-  init(rules: RequestRules, endpoints: EndpointTable) {
-    self.rules = rules
-    self.endpoints = endpoints
-  }
-
-  /// Parses a target, and remembers it in the event loop's memo.
-  func callAsFunction(_ raw: [UInt8], on loop: EventLoopState) -> RequestTarget {
-    self(raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) }, on: loop)
-  }
-
-  /// Parses a target with this `RequestMemo.hash`, and remembers it in the event loop's memo.
-  func callAsFunction(_ raw: [UInt8], hash: UInt64, on loop: EventLoopState) -> RequestTarget {
-    let target = RequestTarget(raw: raw, hash: hash, rules: rules, endpoints: endpoints)
-    loop.memo.remember(target)
-    return target
-  }
-}

@@ -4,7 +4,7 @@ import Model
 import Signing
 
 /// Which requests need a signature, and the keys that verify it.
-public struct SigningPolicy: Sendable {
+public struct SigningPolicy: Equatable, Sendable {
   /// Which requests need a signature.
   public let mode: SigningMode
   /// Verifies signatures, and signs the targets of redirects.
@@ -95,11 +95,11 @@ extension RequestContext {
   func entitledTarget() throws(ImageError) -> RequestTarget {
     guard let target = client.target else { throw .internal(detail: "a request without a target") }
     // Read first, because most servers restrict nothing but `onerror`.
-    if handler.isRestricting || target.lacksRight,
+    if policy.isRestricting || target.lacksRight,
       !target.isSigned || target.isExpired(at: Clock.now()), isOperator
     {
       let entitled = RequestTarget(
-        raw: target.raw, hash: target.hash, rules: handler.operatorRules)
+        raw: target.raw, hash: target.hash, rules: policy.operatorRules)
       entitled.isOfOperator = true
       client.target = entitled
       return entitled

@@ -98,7 +98,7 @@ extension RequestHandler {
     else { return nil }
     let client = named(client, on: connection)
     guard !client.isDisputed, let address = client.address,
-      !configuration.trustedProxies.trusts(address)
+      !trustedProxies.trusts(address)
     else { return nil }
     return SupersededRequests.Operation(client: address, key: String(cString: key))
   }

@@ -13,7 +13,7 @@ extension RequestContext {
     let methods = endpoint?.allow ?? EndpointTable.allowAnywhere
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
     head.add("Allow", value: methods)
-    if !handler.configuration.corsOrigins.isEmpty {
+    if !policy.configuration.corsOrigins.isEmpty {
       head.add("Access-Control-Allow-Methods", value: methods)
       head.add(
         "Access-Control-Allow-Headers", value: requestFields(of: endpoint).joined(separator: ", "))

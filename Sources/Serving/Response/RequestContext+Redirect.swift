@@ -8,7 +8,7 @@ import Telemetry
 extension RequestContext {
   /// Whether this request is answered with a redirect.
   var isRedirected: Bool {
-    handler.rules.redirectsAuto && client.target?.isAdaptive == true
+    policy.rules.redirectsAuto && client.target?.isAdaptive == true
   }
 
   /// Whether memory has the image that the redirected request will ask for.
@@ -50,7 +50,7 @@ extension RequestContext {
     }
     let location = target.location(
       naming: image.format, sizing: adapted(request, of: target).transform.sizing,
-      signer: handler.rules.signing.signer)
+      signer: policy.rules.signing.signer)
     // A longer location would be refused as a target, and may not fit into the response's head.
     guard location.utf8.count < RequestFraming.longestTarget else {
       return refuse(.targetTooLong(limit: RequestFraming.longestTarget))

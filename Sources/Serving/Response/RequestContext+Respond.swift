@@ -29,7 +29,7 @@ extension RequestContext {
       let closes = handler.closesConnections
       let make = { () throws(ImageError) in
         try Response(
-          head: head, style: handler.configuration.headStyle, body: variant.body, closes: closes)
+          head: head, style: policy.configuration.headStyle, body: variant.body, closes: closes)
       }
       // libmicrohttpd reads a file's body into memory that all uses of its response share.
       let isShared =
@@ -46,7 +46,7 @@ extension RequestContext {
   /// Creates the head of an image response that is not prepared, from the fields that it has in common with others.
   func imageHead(_ fields: ImageFields, of info: VariantInfo, microseconds: Int) -> ResponseHead {
     let now = Clock.now()
-    let policy = handler.crossOrigin
+    let crossOrigin = policy.crossOrigin
     var head = ResponseHead(date: client.loop.date(now), id: client.requestID)
     head.append(fields.timings)
     head.append(microseconds: microseconds)
@@ -54,7 +54,9 @@ extension RequestContext {
       of: info.freshness, at: now, isPrivate: client.target?.isPrivate == true,
       until: client.target?.expiry)
     head.append(fields.others)
-    if policy.isPerClient { policy.addOwn(to: &head, page: policy.page(on: connection)) }
+    if crossOrigin.isPerClient {
+      crossOrigin.addOwn(to: &head, page: crossOrigin.page(on: connection))
+    }
     return head
   }
 
@@ -67,7 +69,7 @@ extension RequestContext {
         for: request)
     }
     let prepared = PreparedHead.of(
-      delivery, owner: handler.serial, loops: handler.configuration.workers)
+      delivery, owner: policy.serial, loops: policy.configuration.workers)
     if let fields = prepared?.fields(of: client.loop, for: request.source, vary: target.vary) {
       return fields
     }
@@ -99,7 +101,7 @@ extension RequestContext {
   func refuse(_ error: ImageError, limit: Int = .max) -> MHD_Result {
     count(error)
     let body = ErrorBody(
-      error, id: client.requestID.description, explains: handler.configuration.explainsErrors,
+      error, id: client.requestID.description, explains: policy.configuration.explainsErrors,
       hint: client.target?.hint(for: error))
     return respond(
       with: JSONResponse(bytes: body.json, status: error.status), error: error, limit: limit)
@@ -121,7 +123,7 @@ extension RequestContext {
     do throws(ImageError) {
       let body = json.bytes.withUnsafeBytes { ImageBytes(copying: $0) }
       let response = try Response(
-        head: head, style: handler.configuration.headStyle, body: .memory(body), closes: closes)
+        head: head, style: policy.configuration.headStyle, body: .memory(body), closes: closes)
       log(status: json.status, bytes: json.bytes.count, error: error)
       return queue(response, status: json.status, bytes: json.bytes.count)
     } catch {
@@ -151,25 +153,27 @@ extension RequestContext {
 
   /// Adds the fields that every response has.
   func addCommon(to head: inout ResponseHead, vary: String?) {
-    let policy = handler.crossOrigin
+    let crossOrigin = policy.crossOrigin
     addShared(to: &head, vary: vary)
-    if policy.isPerClient { policy.addOwn(to: &head, page: policy.page(on: connection)) }
+    if crossOrigin.isPerClient {
+      crossOrigin.addOwn(to: &head, page: crossOrigin.page(on: connection))
+    }
   }
 
   /// Adds the fields that every response has, but that of the client's page.
   private func addShared(to head: inout ResponseHead, vary: String?) {
-    let policy = handler.crossOrigin
-    if let vary = policy.vary(with: vary) { head.add("Vary", value: vary) }
+    let crossOrigin = policy.crossOrigin
+    if let vary = crossOrigin.vary(with: vary) { head.add("Vary", value: vary) }
     head.addCommon()
-    handler.configuration.addHints(to: &head)
-    policy.addShared(to: &head)
+    policy.configuration.addHints(to: &head)
+    crossOrigin.addShared(to: &head)
   }
 
   /// Creates a response without a body.
   func emptyResponse(head: ResponseHead) throws(ImageError) -> Response {
     let nothing = [UInt8]().withUnsafeBytes { ImageBytes(copying: $0) }
     return try Response(
-      head: head, style: handler.configuration.headStyle, body: .memory(nothing),
+      head: head, style: policy.configuration.headStyle, body: .memory(nothing),
       closes: handler.closesConnections)
   }
 

@@ -7,8 +7,9 @@ import Telemetry
 extension RequestHandler {
   /// Returns a response that ends its connection, from the first byte to the last.
   func refusal(of error: ImageError, id: RequestID) -> [UInt8] {
+    let policy = latestPolicy
     let json = ErrorBody(
-      error, id: id.description, explains: configuration.explainsErrors
+      error, id: id.description, explains: policy.configuration.explainsErrors
     ).json
     var head = ResponseHead(date: Clock.now(), id: id)
     head.add("Content-Type", value: "application/json")
@@ -17,8 +18,8 @@ extension RequestHandler {
     if let seconds = error.retryAfter { head.add("Retry-After", value: "\(seconds)") }
     head.add("Connection", value: "close")
     head.addCommon()
-    configuration.addHints(to: &head)
-    crossOrigin.addShared(to: &head)
+    policy.configuration.addHints(to: &head)
+    policy.crossOrigin.addShared(to: &head)
     let reason = MHD_get_reason_phrase_for(UInt32(error.status)).map { String(cString: $0) } ?? ""
     let line = "HTTP/1.1 \(error.status) \(reason)\r\n\(ResponseHead.firstName): "
     return Array(line.utf8) + head.bytes + Array("\r\n\r\n".utf8) + json

@@ -23,6 +23,8 @@ final class Connection {
 
   /// The state of the event loop that the connection belongs to.
   let loop: EventLoopState
+  /// What the configuration decided when the request line arrived.
+  var policy: RequestPolicy
   /// The descriptor and the deadline.
   let watch: ConnectionWatch
   /// The address of the client, or of the last proxy; `nil` for a unix socket. A PROXY header changes it.
@@ -39,7 +41,7 @@ final class Connection {
     get {
       if isUnparsed {
         isUnparsed = false
-        parsedTarget = parser(rawTarget, on: loop)
+        parsedTarget = policy.parse(rawTarget, on: loop)
       }
       return parsedTarget
     }
@@ -48,7 +50,6 @@ final class Connection {
   /// Whether the target was received and not parsed.
   private(set) var isUnparsed = false
   private var parsedTarget: RequestTarget?
-  private let parser: RequestTargetParser
   /// What a hit needs of a target that is not parsed; `nil` if it is parsed, or not known.
   var known: PlainTarget?
   /// Where `KnownTargets` may keep the target after a hit; `nil` if it need not.
@@ -94,10 +95,10 @@ final class Connection {
 
   /// Creates a connection without a request.
   init(
-    loop: EventLoopState, watch: ConnectionWatch, peer: IPAddress?, parser: RequestTargetParser
+    loop: EventLoopState, watch: ConnectionWatch, peer: IPAddress?, policy: RequestPolicy
   ) {
     self.loop = loop
-    self.parser = parser
+    self.policy = policy
     self.watch = watch
     self.peer = peer
   }

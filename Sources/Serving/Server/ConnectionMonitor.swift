@@ -33,8 +33,8 @@ final class ConnectionMonitor: Sendable {
   let connections: ConnectionTable
   private let epoll: OwnedDescriptor
   private let wake: WakeSignal
-  private let tick: Int
-  private let limit: Int
+  private let tick: Atomic<Int>
+  private let limit: Atomic<Int>
   private let table = Lock(Table())
   private let waiting = Atomic<Int>(0)
   private let numbers = Atomic<UInt64>(1)
@@ -47,8 +47,8 @@ final class ConnectionMonitor: Sendable {
     limit: Int, tick: Int, connections: ConnectionTable = ConnectionTable()
   ) throws(ServerError) {
     self.connections = connections
-    self.limit = limit
-    self.tick = tick
+    self.limit = Atomic(limit)
+    self.tick = Atomic(tick)
     do throws(SystemError) {
       wake = try WakeSignal()
       epoll = OwnedDescriptor(owning: epoll_create1(CInt(EPOLL_CLOEXEC)))
@@ -60,6 +60,12 @@ final class ConnectionMonitor: Sendable {
     } catch {
       throw .cannotStart(reason: "no epoll set: \(error)")
     }
+  }
+
+  /// Changes the limit of suspended requests, and how often deadlines are checked.
+  func set(limit: Int, tick: Int) {
+    self.limit.store(limit, ordering: .relaxed)
+    self.tick.store(tick, ordering: .relaxed)
   }
 
   /// Starts the thread, which retains the monitor until `stop`.
@@ -91,7 +97,10 @@ final class ConnectionMonitor: Sendable {
   ///   - beyondLimit: `true` for admin requests, which are admitted during overload.
   ///   - taken: slots held by work whose requests have ended.
   func reserve(beyondLimit: Bool = false, taken: Int = 0) -> Bool {
-    guard waiting.wrappingAdd(1, ordering: .relaxed).newValue <= limit - taken || beyondLimit else {
+    guard
+      waiting.wrappingAdd(1, ordering: .relaxed).newValue
+        <= limit.load(ordering: .relaxed) - taken || beyondLimit
+    else {
       waiting.wrappingSubtract(1, ordering: .relaxed)
       return false
     }
@@ -185,7 +194,7 @@ final class ConnectionMonitor: Sendable {
 
   private func run() {
     var events = [epoll_event](repeating: epoll_event(), count: 64)
-    var sweepAt = Clock.coarseMilliseconds() + tick
+    var sweepAt = Clock.coarseMilliseconds() + tick.load(ordering: .relaxed)
     while !isStopped.load(ordering: .acquiring) {
       let rest = max(sweepAt - Clock.coarseMilliseconds(), 0)
       let count = epoll_wait(epoll.value, &events, CInt(events.count), CInt(rest))
@@ -196,7 +205,7 @@ final class ConnectionMonitor: Sendable {
       let now = Clock.coarseMilliseconds()
       guard now >= sweepAt else { continue }
       sweep(now)
-      sweepAt = now + tick
+      sweepAt = now + tick.load(ordering: .relaxed)
     }
   }
 

@@ -31,12 +31,8 @@ final class Front: Sendable {
     shared: SharedParts, tls: TLSContext? = nil
   ) throws(ServerError) {
     self.listener = listener
-    // An eighth of the shortest deadline, between 20 ms and one second.
-    let shortest = min(
-      configuration.headerTimeout.wholeMilliseconds, configuration.requestTimeout.wholeMilliseconds,
-      configuration.answerTimeout.wholeMilliseconds)
     monitor = try ConnectionMonitor(
-      limit: configuration.maximumActiveRequests, tick: min(max(shortest / 8, 20), 1_000),
+      limit: configuration.maximumActiveRequests, tick: configuration.deadlineTick,
       connections: ConnectionTable(
         limits: configuration.connectionLimits(for: audience), leastPace: configuration.leastPace,
         clients: configuration.countedClients, figures: shared.figures))
@@ -66,6 +62,14 @@ final class Front: Sendable {
       })
   }
 
+  /// Replaces what the configuration decides about requests that begin from now on.
+  func apply(_ configuration: ServerConfiguration) {
+    monitor.set(limit: configuration.maximumActiveRequests, tick: configuration.deadlineTick)
+    monitor.connections.set(
+      configuration.connectionLimits(for: handler.audience), leastPace: configuration.leastPace)
+    handler.setPolicy(configuration)
+  }
+
   /// Refuses new work with 503 `draining`, and ends event streams. Connections are still accepted.
   func refuseWork() {
     handler.refuseWork()
@@ -90,7 +94,7 @@ final class Front: Sendable {
     while handler.connections.value > 0, ContinuousClock.now < end {
       monitor.connections.closeIdle(
         at: Clock.coarseMilliseconds(),
-        patience: handler.configuration.firstRequestTime.wholeMilliseconds)
+        patience: handler.latestPolicy.configuration.firstRequestTime.wholeMilliseconds)
       guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
     }
   }

@@ -12,7 +12,8 @@ extension RequestHandler {
   /// As a memory hit, it needs neither the parsed request nor a copy of it: a cache key and a file name
   /// (`PlainTarget`). The response's head is written in one pass.
   func respondFromDisk(to client: Connection, on connection: OpaquePointer) -> MHD_Result? {
-    guard configuration.headStyle == .block, !isDraining, !crossOrigin.isPerClient,
+    let policy = client.policy
+    guard policy.configuration.headStyle == .block, !isDraining, !policy.crossOrigin.isPerClient,
       mayHit(client, on: connection), !client.trace.isRecorded,
       let plain = plainTarget(of: client, on: connection)
     else { return nil }
@@ -30,7 +31,7 @@ extension RequestHandler {
     let head = ResponseHead(
       ofDiskHit: variant.info, named: plain.stem, date: client.loop.date(now), now: now,
       id: client.requestID, microseconds: (disk, microseconds),
-      shared: plain.isNegotiated ? sharedFields.negotiated : sharedFields.others)
+      shared: plain.isNegotiated ? policy.sharedFields.negotiated : policy.sharedFields.others)
     let response: Response
     do throws(ImageError) {
       response = try Response(head: head, style: .block, body: variant.body)
@@ -41,7 +42,7 @@ extension RequestHandler {
     figures.stages.record(diskMicroseconds: disk)
     figures.outcomes.add(.hit(.disk))
     remember(client, on: connection)
-    if logsDiskHits {
+    if policy.logsDiskHits {
       log(
         RequestLine(
           method: client.method == .head ? "HEAD" : "GET", status: status,
@@ -58,6 +59,7 @@ extension RequestHandler {
       return nil
     }
     return target.isNegotiated
-      ? rules.request(request, accepting: client.loop.accept.formats(on: connection)) : request
+      ? client.policy.rules.request(
+        request, accepting: client.loop.accept.formats(on: connection)) : request
   }
 }

@@ -15,10 +15,11 @@ extension RequestHandler {
     to client: Connection, on connection: OpaquePointer, method: UnsafePointer<CChar>
   ) -> MHD_Result? {
     guard mayHit(client, on: connection) else { return nil }
-    if client.isUnparsed { recognize(client, on: connection) }
+    recognize(client, on: connection)
     guard let key = client.known?.key ?? key(of: client, on: connection),
       let variant = provider.cachedVariant(for: key)
     else { return nil }
+    let policy = client.policy
     let now = Clock.now()
     // A plain target neither expires nor follows hints.
     let target = client.known == nil ? client.target : nil
@@ -31,21 +32,22 @@ extension RequestHandler {
     let microseconds: Int
     let response: Response
     do throws(ImageError) {
-      if configuration.headStyle == .block {
+      if policy.configuration.headStyle == .block {
         response = try hitResponse(variant, for: client, widths: fields.widths)
         microseconds = client.elapsedMicroseconds
         response.stamp(
           fields, id: client.requestID, now: now, microseconds: microseconds, loop: client.loop)
-        if crossOrigin.isPerClient {
-          response.stamp(page: crossOrigin.page(on: connection), of: crossOrigin)
+        if policy.crossOrigin.isPerClient {
+          response.stamp(page: policy.crossOrigin.page(on: connection), of: policy.crossOrigin)
         }
       } else {
-        var head = try hitHead(variant, of: client.target, widths: fields.widths)
+        var head = try hitHead(variant, for: client, widths: fields.widths)
         microseconds = client.elapsedMicroseconds
         head.stamp(fields, id: client.requestID, now: now, microseconds: microseconds)
-        if crossOrigin.isPerClient {
+        if policy.crossOrigin.isPerClient {
           head.stamp(
-            page: crossOrigin.page(on: connection), of: crossOrigin, widths: fields.widths)
+            page: policy.crossOrigin.page(on: connection), of: policy.crossOrigin,
+            widths: fields.widths)
         }
         response = try Response(head: head, style: .fields, body: variant.body)
       }
@@ -54,7 +56,7 @@ extension RequestHandler {
     }
     client.loop.hitLatency.record(microseconds: microseconds)
     remember(client, on: connection)
-    if logsHits || client.trace.isRecorded {
+    if policy.logsHits || client.trace.isRecorded {
       logHit(status: status, bytes: variant.body.count, of: client, on: connection)
     }
     return queue(response, status: status, bytes: variant.body.count, to: client, on: connection)
@@ -67,9 +69,13 @@ extension RequestHandler {
   }
 
   /// Finds what is known of a target that is not parsed.
-  private func recognize(_ client: Connection, on connection: OpaquePointer) {
-    let formats = client.loop.accept.formats(on: connection).intersection(rules.onOffer)
-    let digest = client.rawTarget.withUnsafeBytes { KnownTargets.Digest($0, accepting: formats) }
+  func recognize(_ client: Connection, on connection: OpaquePointer) {
+    guard client.isUnparsed, client.known == nil else { return }
+    let formats = client.loop.accept.formats(on: connection).intersection(
+      client.policy.rules.onOffer)
+    let digest = client.rawTarget.withUnsafeBytes {
+      KnownTargets.Digest($0, accepting: formats, under: client.policy.serial)
+    }
     client.known = knownTargets.target(digest)
     if client.known == nil { client.unknownDigest = digest }
   }
@@ -98,8 +104,10 @@ extension RequestHandler {
     guard target.isAdaptive, target.key != nil else { return target.key }
     let formats =
       target.isNegotiated ? client.loop.accept.formats(on: connection) : AcceptedFormats()
-    guard let use = target.hintUse else { return target.key(accepting: formats, rules) }
-    return target.key(accepting: formats, for: use.hints(on: connection), rules)
+    guard let use = target.hintUse else {
+      return target.key(accepting: formats, client.policy.rules)
+    }
+    return target.key(accepting: formats, for: use.hints(on: connection), client.policy.rules)
   }
 
   /// Returns the event loop's prepared response, or creates one.
@@ -107,11 +115,10 @@ extension RequestHandler {
     _ variant: Variant, for client: Connection, widths: HitFields.Widths
   ) throws(ImageError) -> Response {
     let loop = client.loop
-    let prepared = prepared(variant, for: loop)
+    let prepared = prepared(variant, for: client)
     if let response = prepared?.response(of: loop, widths: widths) { return response }
     let response = try Response(
-      head: try hitHead(variant, of: client.target, widths: widths), style: .block,
-      body: variant.body,
+      head: try hitHead(variant, for: client, widths: widths), style: .block, body: variant.body,
       widths: widths)
     prepared?.keep(response, for: loop, widths: widths)
     return response
@@ -119,31 +126,34 @@ extension RequestHandler {
 
   /// Returns the head of a hit, without the values of date, id, time and ages.
   private func hitHead(
-    _ variant: Variant, of target: RequestTarget?, widths: HitFields.Widths
+    _ variant: Variant, for client: Connection, widths: HitFields.Widths
   ) throws(ImageError) -> ResponseHead {
-    guard let target, case .success(let request) = target.request else {
+    let policy = client.policy
+    guard let target = client.target, case .success(let request) = target.request else {
       throw .internal(detail: "a hit without a request")
     }
     var head = ResponseHead(
-      hitWith: variant.info.freshness, widths: widths, crossOrigin: crossOrigin)
+      hitWith: variant.info.freshness, widths: widths, crossOrigin: policy.crossOrigin)
     head.add(info: variant.info, source: request.source, cacheStatus: .hit(.memory))
-    if let vary = crossOrigin.vary(with: target.vary) { head.add("Vary", value: vary) }
+    if let vary = policy.crossOrigin.vary(with: target.vary) { head.add("Vary", value: vary) }
     head.addCommon()
-    configuration.addHints(to: &head)
-    crossOrigin.addShared(to: &head)
+    policy.configuration.addHints(to: &head)
+    policy.crossOrigin.addShared(to: &head)
     return head
   }
 
   /// Returns the prepared responses of a variant; `nil` if they belong to another server in this
   /// process.
-  private func prepared(_ variant: Variant, for loop: EventLoopState) -> PreparedResponse? {
+  private func prepared(_ variant: Variant, for client: Connection) -> PreparedResponse? {
+    let workers = client.policy.configuration.workers
     let found =
       variant.prepared.load()
       ?? variant.prepared.storeIfNil(
-        PreparedResponse(owner: serial, loops: configuration.workers))
+        PreparedResponse(owner: serial, loops: workers))
     guard let prepared = found as? PreparedResponse, prepared.owner == serial,
-      loop.index < configuration.workers
+      client.loop.index < workers
     else { return nil }
+    prepared.renew(for: client.loop, policy: client.policy.serial)
     return prepared
   }
 
@@ -154,7 +164,7 @@ extension RequestHandler {
       method: client.method == .head ? "HEAD" : "GET", status: status,
       bytes: client.bodyBytes(status: status, of: bytes),
       cacheStatus: CacheStatus.hit(.memory).headerValue, error: nil)
-    if logsHits { return log(line, of: client, on: connection) }
+    if client.policy.logsHits { return log(line, of: client, on: connection) }
     client.trace.line = line
   }
 }

@@ -54,7 +54,7 @@ extension RequestHandler {
     }
     client.watch.deadline =
       Clock.coarseMilliseconds()
-      + transferTime.milliseconds(for: client.bodyBytes)
+      + client.policy.transferTime.milliseconds(for: client.bodyBytes)
     return result
   }
 }

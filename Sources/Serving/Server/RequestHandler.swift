@@ -11,19 +11,12 @@ import Telemetry
 /// `receive`, `handle` (at least twice) and `completed`; then `closed`.
 final class RequestHandler: Sendable {
   let log: Log
-  let configuration: ServerConfiguration
-  /// The rules derived from the configuration.
-  let rules: RequestRules
-  /// Parses request targets.
-  let parser: RequestTargetParser
+  /// What the configuration decides, of which each event loop has a copy.
+  let latest: Lock<RequestPolicy>
+  /// The number of the latest policy, which each event loop compares with its own.
+  let newestSerial: Atomic<UInt64>
   /// The keys of targets that had hits.
   let knownTargets: KnownTargets
-  /// The fields that all hits from disk have, as they are sent.
-  let sharedFields: (negotiated: [UInt8], others: [UInt8])
-  /// The rules for operators.
-  let operatorRules: RequestRules
-  /// Whether operators may request more than other clients.
-  let isRestricting: Bool
   let provider: any ImageProvider
   let figures: ServerFigures
   /// Notices clients that disconnect, and enforces deadlines.
@@ -34,32 +27,16 @@ final class RequestHandler: Sendable {
   let metricsCache: FiguresCache
   /// Whom the listener serves.
   let audience: Audience
-  /// The endpoints of the listener.
-  let endpoints: EndpointTable
-  /// The files of the page; `nil` if it is turned off.
-  let page: PageFiles?
-  /// Whether hits are logged, cached because it is read for each hit.
-  let logsHits: Bool
-  /// Whether hits from disk are logged.
-  let logsDiskHits: Bool
   /// Receives the spans of recorded requests; `nil`: none is recorded.
   let spans: (any SpanSink)?
-  /// Whether requests are recorded, cached because it is read for each request.
-  let exportsSpans: Bool
-  /// The share of recorded requests, for `TraceSampler`.
-  let sampleThreshold: UInt64
-  /// How long a client may take to read a response.
-  let transferTime: TransferTime
   /// Tells the operator about proxies that are not listed.
   let unlistedProxies = UnlistedProxies()
-  /// Whether connections of trusted proxies begin with a PROXY header.
+  /// The proxies that are trusted to name their clients' addresses.
+  let trustedProxies: TrustedProxies
+  /// Whether their connections begin with a PROXY header.
   let takesProxyHeaders: Bool
   /// What the TLS sessions of network clients share; `nil` if they have none.
   let tls: TLSContext?
-  /// `idleTimeout` in milliseconds.
-  let idleTimeout: Int
-  /// `headerTimeout` in milliseconds.
-  let headerTimeout: Int
   /// Distinguishes this server's prepared responses from those of another server in the process.
   let serial: UInt64
   private static let serials = Atomic<UInt64>(0)
@@ -72,8 +49,6 @@ final class RequestHandler: Sendable {
   let connections: Gauge
   /// What each client may have done.
   let shares: ClientShares
-  /// The origins whose pages may read responses.
-  let crossOrigin: CrossOrigin
   /// Running requests that a later one may supersede.
   let supersededRequests = SupersededRequests()
   /// The services behind the admin endpoints.
@@ -87,8 +62,6 @@ final class RequestHandler: Sendable {
   ) {
     self.tls = tls
     self.audience = audience
-    endpoints =
-      configuration.page ? audience.endpoints : audience.endpoints.withoutPage
     services = shared.services
     gate = shared.gate
     figuresCache = shared.figuresCache
@@ -99,33 +72,17 @@ final class RequestHandler: Sendable {
       audience == .operators ? shared.figures.operatorConnections : shared.figures.connections
     log = shared.log
     shares = ClientShares(
-      audience == .operators ? ClientBudgets() : configuration.clientBudgets,
+      configuration.clientBudgets,
       clients: configuration.countedClients, figures: shared.figures)
-    self.configuration = configuration
-    rules = RequestRules(configuration)
-    operatorRules = rules.forOperators
-    page =
-      configuration.page
-      ? PageFiles(PageDescription(of: audience, configuration: configuration, rules: rules)) : nil
-    isRestricting = rules.isRestricting
-    parser = RequestTargetParser(rules: rules, endpoints: endpoints)
+    let policy = RequestPolicy(configuration, for: audience, logging: log.level)
+    latest = Lock(policy)
+    newestSerial = Atomic(policy.serial)
     knownTargets = KnownTargets(limit: configuration.knownTargets)
     shared.figures.add(knownTargets)
-    crossOrigin = CrossOrigin(configuration.corsOrigins)
-    sharedFields = (
-      ResponseHead.sharedFields(configuration, crossOrigin, vary: "Accept"),
-      ResponseHead.sharedFields(configuration, crossOrigin, vary: nil)
-    )
     self.monitor = monitor
     spans = configuration.spans
-    exportsSpans = configuration.spans != nil
-    sampleThreshold = TraceSampler.threshold(of: configuration.sampledShare)
-    transferTime = configuration.transferTime
+    trustedProxies = configuration.trustedProxies
     takesProxyHeaders = configuration.proxyProtocol && audience != .operators
-    idleTimeout = configuration.idleTimeout.wholeMilliseconds
-    headerTimeout = configuration.headerTimeout.wholeMilliseconds
-    logsHits = log.level <= (configuration.loggedRequests == .all ? .info : .debug)
-    logsDiskHits = log.level <= (configuration.loggedRequests == .errors ? .debug : .info)
     serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue
   }
 
@@ -170,9 +127,10 @@ final class RequestHandler: Sendable {
   /// Creates the state of a new connection, on the thread of its event loop.
   func opened(descriptor: CInt, peer: IPAddress?, on loop: EventLoopState) -> Connection {
     let now = Clock.coarseMilliseconds()
+    let policy = policy(of: loop)
     let watch = monitor.connections.open(
-      descriptor: descriptor, address: peer, at: now, deadline: now + headerTimeout)
-    let client = Connection(loop: loop, watch: watch, peer: peer, parser: parser)
+      descriptor: descriptor, address: peer, at: now, deadline: now + policy.headerTimeout)
+    let client = Connection(loop: loop, watch: watch, peer: peer, policy: policy)
     if expectsProxyHeader(from: peer) { client.proxyHeader = [] }
     // Peers of unix sockets have no address, and no TLS.
     if let tls, peer != nil { client.tls = TLSSession(tls, descriptor: descriptor) }
@@ -193,6 +151,8 @@ final class RequestHandler: Sendable {
   /// Takes the target of a request line, before libmicrohttpd decodes the target in place.
   func receive(_ raw: UnsafeRawBufferPointer, on client: Connection) {
     client.loop.received.add(1)
+    let policy = policy(of: client.loop)
+    if client.policy !== policy { client.policy = policy }
     let hash = RequestMemo.hash(raw)
     if let known = client.loop.memo.target(raw, hash: hash) {
       client.begin(known)
@@ -229,7 +189,7 @@ final class RequestHandler: Sendable {
     case .headed:
       client.isActive = true
       client.loop.active.add(1)
-      if shares.countsRequests, let error = excess(of: client, on: connection) {
+      if client.policy.countsRequests, let error = excess(of: client, on: connection) {
         return context(of: client, on: connection, method: method).refuse(error)
       }
       guard
@@ -289,7 +249,9 @@ final class RequestHandler: Sendable {
     let now = Clock.coarseMilliseconds()
     if client.isWaiting, client.fault == nil { client.watch.wait(since: now) }
     client.watch.deadline =
-      now + (client.framing.isBetweenRequests ? idleTimeout : headerTimeout)
+      now
+      + (client.framing.isBetweenRequests
+        ? client.policy.idleTimeout : client.policy.headerTimeout)
     if client.fault != nil { refuseIfDue(client) }
   }
 

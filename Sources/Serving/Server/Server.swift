@@ -20,7 +20,8 @@ public final class Server: Sendable {
     var all: [Front] { [clients, operators].compactMap { $0 } }
   }
 
-  private let configuration: ServerConfiguration
+  private let current: Lock<ServerConfiguration>
+  private var configuration: ServerConfiguration { current.withLock { $0 } }
   private let provider: any ImageProvider
   private let services: AdminServices
   private let stats: @Sendable (RequestFigures, Bool) -> Stats
@@ -45,7 +46,7 @@ public final class Server: Sendable {
     var configuration = configuration
     configuration.workers = max(configuration.workers, 1)
     configuration.connectionLimit = max(configuration.connectionLimit, 1)
-    self.configuration = configuration
+    current = Lock(configuration)
     self.provider = provider
     self.services = services
     self.stats = stats
@@ -61,6 +62,7 @@ public final class Server: Sendable {
   ///
   /// - Throws: `ServerError`, one line for the operator.
   public func start() throws(ServerError) {
+    let configuration = configuration
     guard Receiving.isPossible else {
       throw .cannotStart(reason: "libmicrohttpd's recv is not the program's own")
     }
@@ -76,7 +78,8 @@ public final class Server: Sendable {
       try TLSContext(certificates)
     }
     let compute = {
-      @Sendable [stats, counted, limit = configuration.maximumActiveRequests] isDraining in
+      @Sendable [stats, counted, current] isDraining in
+      let limit = current.withLock { $0.maximumActiveRequests }
       var all = stats(counted.figures(limit: limit), isDraining)
       all.addresses = addresses
       all.tls = tls?.figures
@@ -128,6 +131,7 @@ public final class Server: Sendable {
   }
 
   private func clientSockets() throws(ServerError) -> [ListeningSocket] {
+    let configuration = configuration
     let inherited = configuration.inherited.clients
     guard inherited.isEmpty else { return try ListeningSocket.inherited(inherited) }
     return try ListeningSocket.all(
@@ -135,6 +139,7 @@ public final class Server: Sendable {
   }
 
   private func operatorSockets() throws(ServerError) -> [ListeningSocket] {
+    let configuration = configuration
     let inherited = configuration.inherited.operators
     guard inherited.isEmpty else { return try ListeningSocket.inherited(inherited) }
     let address = configuration.operatorAddress
@@ -191,8 +196,25 @@ public final class Server: Sendable {
     if let failure { throw failure }
   }
 
-  /// Replaces the operators. Without any, `/admin` is disabled.
-  public func setOperators(_ operators: [Operator]) { gate.set(operators) }
+  /// Applies another configuration to requests that begin from now on, and to operators. Listeners, threads and what
+  /// they share stay as they are.
+  public func apply(_ wanted: ServerConfiguration) {
+    let next = current.withLock { running in
+      var next = wanted
+      next.id = running.id
+      next.connectionLimit = running.connectionLimit
+      next.workers = running.workers
+      next.inherited = running.inherited
+      next.certificates = running.certificates
+      next.spans = running.spans
+      running = next
+      return next
+    }
+    gate.set(next.operators)
+    guard let parts = running.withLock({ $0 }) else { return }
+    parts.clients.apply(next)
+    parts.operators?.apply(next.forOperators)
+  }
 
   /// Stops accepting clients, and refuses new work with 503 `draining`. Running requests continue,
   /// and open connections can still get `/stats`. The operators' listener still accepts.

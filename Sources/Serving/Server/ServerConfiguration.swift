@@ -124,6 +124,14 @@ public struct ServerConfiguration: Sendable {
     ReadingPace.Rule(window: rateWindow.wholeMilliseconds, rate: settings.minimumRate)
   }
 
+  /// Milliseconds between two looks at deadlines: an eighth of the shortest, between 20 ms and one second.
+  var deadlineTick: Int {
+    let shortest = min(
+      settings.headerTimeout.wholeMilliseconds, settings.requestTimeout.wholeMilliseconds,
+      settings.answerTimeout.wholeMilliseconds)
+    return min(max(shortest / 8, 20), 1_000)
+  }
+
   /// Which clients have shares.
   var countedClients: CountedClients {
     CountedClients(proxies: trustedProxies, includesLoopback: countsLoopback)
@@ -156,6 +164,9 @@ public struct ServerConfiguration: Sendable {
     configuration.connectionLimit = Self.operatorConnections
     configuration.memoBytesPerWorker = 64 << 10
     configuration.knownTargets = 0
+    configuration.settings.maximumActiveRequestsPerClient = .max
+    configuration.settings.imagingTimePerClient = .zero
+    configuration.settings.requestsPerSecond = 0
     configuration.corsOrigins.removeAll { $0 == "*" }
     return configuration
   }

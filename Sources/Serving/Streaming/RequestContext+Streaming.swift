@@ -21,7 +21,7 @@ extension RequestContext {
       handler.supersededRequests.end(suspended)
       return refuse(.internal(detail: "a delivery without a request"))
     }
-    let configuration = handler.configuration
+    let configuration = policy.configuration
     let microseconds = client.elapsedMicroseconds
     let head = imageHead(
       imageFields(
@@ -48,7 +48,7 @@ extension RequestContext {
         // reads.
         client.watch.deadline =
           Clock.coarseMilliseconds() + configuration.requestTimeout.wholeMilliseconds
-          + handler.transferTime.milliseconds(for: Self.presumedLength)
+          + policy.transferTime.milliseconds(for: Self.presumedLength)
       }
       return result
     } catch {
@@ -65,7 +65,7 @@ extension RequestContext {
     _ file: FileRegion, head: ResponseHead, cacheStatus: CacheStatus? = nil, status: Int = 200,
     fallback: FallbackDelivery? = nil
   ) throws(ImageError) -> MHD_Result {
-    let configuration = handler.configuration
+    let configuration = policy.configuration
     let stream = BodyStream(
       FileBody(file, access: configuration.fileAccess, threads: handler.fileReaders),
       on: connection, of: client, handler: handler,
@@ -96,7 +96,7 @@ extension RequestContext {
     let stream = BodyStream(
       events.stream, on: connection, of: client, handler: handler, maximumWait: Self.keepAlive)
     let response = try Response(
-      head: head, style: handler.configuration.headStyle, stream: stream, length: nil)
+      head: head, style: policy.configuration.headStyle, stream: stream, length: nil)
     // The stream retains the observation until the client disconnects.
     let observation = observe(events)
     events.stream.whenEnded { withExtendedLifetime(observation) {} }

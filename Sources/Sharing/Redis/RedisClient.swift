@@ -8,8 +8,9 @@ import Telemetry
 /// A client of one Redis server: connections on one thread, one for short commands, and one for each kind of read that
 /// waits.
 ///
-/// Each command has a deadline. After a failure or a time-out the breaker is open: commands fail at once, until the
-/// client has connected and greeted the server again. So Redis away costs callers at most one time-out an interval.
+/// Each command has a deadline, which counts from when it is sent; a reply that is there when it passes is taken. After a
+/// failure, or several time-outs in a row, the breaker is open: commands fail at once, until the client has connected
+/// and greeted the server again. So Redis away costs a few time-outs an interval, and a busy machine is not Redis away.
 final class RedisClient: Sendable {
   /// The connection that a command uses.
   enum Line: Int {
@@ -81,7 +82,7 @@ final class RedisClient: Sendable {
       return finish(.failure(.unavailable))
     }
     let request = RedisRequest(
-      bytes: bytes, count: commands.count, deadline: .now + (time ?? configuration.timeout),
+      bytes: bytes, count: commands.count, time: time ?? configuration.timeout,
       finish: finish)
     if !thread.send(request, line: line.rawValue) {
       place.finish(request, .failure(.unavailable))

@@ -8,6 +8,8 @@ struct RedisConfiguration: Sendable {
   let address: RedisAddress
   /// The longest wait for a reply.
   var timeout = FleetSettings().timeout
+  /// Time-outs after which the server is away, each of a command that was sent after the one before.
+  var timeOuts = 3
   /// The pause after a first failure.
   var retryInterval = FleetSettings().retryInterval
   /// Whether there is a connection for notices of leases.

@@ -14,7 +14,11 @@ final class RedisConnection {
     /// `nil`: the greeting.
     let request: RedisRequest?
     let count: Int
+    let sentAt = ContinuousClock.now
     var replies: [RedisReply] = []
+
+    /// When the request times out.
+    var deadline: ContinuousClock.Instant? { request.map { sentAt + $0.time } }
   }
 
   /// Resolves a name on another thread, which wakes the client's thread.
@@ -31,6 +35,10 @@ final class RedisConnection {
   private var output: [UInt8] = []
   private var sent = 0
   private var pending = Deque<Pending>()
+  /// The first ones of `pending` that have timed out. Their replies are dropped when they come.
+  private var late = 0
+  /// Time-outs since the last reply in time, and when the last was.
+  private var timedOut: (count: Int, at: ContinuousClock.Instant)?
   private var addresses: [RedisSocket] = []
   /// Whether a name is being resolved. A late answer is for the next attempt, so a slow resolver has one thread.
   private var isResolving = false
@@ -65,17 +73,17 @@ final class RedisConnection {
 
   /// When `advance` has to be called.
   var deadline: ContinuousClock.Instant? {
-    let next = pending.first?.request?.deadline
-    guard let deadline = life.deadline else { return next }
-    return next.map { min($0, deadline) } ?? deadline
+    [awaitedDeadline, life.deadline].compactMap(\.self).min()
   }
 
   // MARK: Events
 
   /// Does what is due.
   func advance(now: ContinuousClock.Instant) {
-    if let deadline = pending.first?.request?.deadline, now >= deadline {
-      fail("no reply in time", now: now)
+    if let deadline = awaitedDeadline, now >= deadline {
+      // This machine may be the late one: then the reply is there.
+      receive()
+      giveUpLateOnes(now: now)
     }
     switch life.advance(now: now) {
     case .connect: connect(now: now)
@@ -271,6 +279,8 @@ final class RedisConnection {
       return
     }
     guard let request = item.request else { return greeted(item.replies) }
+    guard late == 0 else { return late -= 1 }
+    timedOut = nil
     let errors = item.replies.compactMap(\.error)
     counters.errors.add(errors.count)
     line.finish(request, .success(item.replies))
@@ -278,6 +288,27 @@ final class RedisConnection {
   }
 
   // MARK: Failures
+
+  /// When the first request that has not timed out does.
+  private var awaitedDeadline: ContinuousClock.Instant? {
+    late < pending.count ? pending[late].deadline : nil
+  }
+
+  /// Fails the requests whose time is over. Several time-outs in a row close the connection; on one of reads that wait,
+  /// whose times are long, the first does.
+  private func giveUpLateOnes(now: ContinuousClock.Instant) {
+    while let deadline = awaitedDeadline, now >= deadline, let request = pending[late].request {
+      if pending[late].sentAt > timedOut?.at ?? pending[late].sentAt - .seconds(1) {
+        timedOut = ((timedOut?.count ?? 0) + 1, now)
+      }
+      late += 1
+      if line.isCounted { counters.timedOut.add(request.count) }
+      line.finish(request, .failure(.timedOut))
+    }
+    if timedOut?.count ?? 0 >= (line.isCounted ? configuration.timeOuts : 1) {
+      fail("no reply in time", now: now)
+    }
+  }
 
   private func fail(_ reason: String, now: ContinuousClock.Instant) {
     if life.fail(now: now) == .close { end(reason, now: now) }
@@ -302,11 +333,12 @@ final class RedisConnection {
     sent = 0
     addresses = []
     let failed = pending
+    let finished = late
     pending = Deque()
-    for request in failed.compactMap(\.request) {
-      let isLate = now >= request.deadline
-      if isLate, line.isCounted { counters.timedOut.add(request.count) }
-      line.finish(request, .failure(isLate ? .timedOut : failure))
+    late = 0
+    timedOut = nil
+    for index in finished..<failed.count {
+      if let request = failed[index].request { line.finish(request, .failure(failure)) }
     }
   }
 

@@ -8,8 +8,8 @@ struct RedisRequest: Sendable {
   let bytes: [UInt8]
   /// The number of commands, at least 1.
   let count: Int
-  /// When the request times out.
-  let deadline: ContinuousClock.Instant
+  /// How long the replies may take, from when the commands are sent.
+  let time: Duration
   /// Called once, on the client's thread. Must not block.
   let finish: @Sendable (Outcome) -> Void
 }

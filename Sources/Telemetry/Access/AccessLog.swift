@@ -6,11 +6,13 @@ import Platform
 /// The lines of requests, if they are not like other lines: another format, a file of their own, or both.
 public struct AccessLog: Sendable {
   private enum Form {
-    case fields(LogFormat)
+    /// With a format of their own; `nil`: as the log.
+    case fields(LogFormat?)
     case combined
   }
 
   private let form: Form
+  private let main: LogQueue
   /// The queue of the file, or the log's own. Two threads would mix long lines in one pipe.
   let queue: LogQueue
   /// The file; `nil` if the lines are among those of the log.
@@ -25,9 +27,10 @@ public struct AccessLog: Sendable {
   /// - Throws: the error of opening the file or starting its thread.
   public init?(_ settings: LogSettings, main: LogQueue, log: Log) throws(SystemError) {
     guard settings.access.format != .log || !settings.access.path.isEmpty else { return nil }
+    self.main = main
     form =
       switch settings.access.format {
-      case .log: .fields(settings.format)
+      case .log: .fields(nil)
       case .json: .fields(.json)
       case .logfmt: .fields(.logfmt)
       case .combined: .combined
@@ -55,7 +58,8 @@ public struct AccessLog: Sendable {
   ) {
     switch form {
     case .fields(let format):
-      queue.add(LogLine(level, message: message, fields: fields(), format: format).bytes)
+      queue.add(
+        LogLine(level, message: message, fields: fields(), format: format ?? main.format).bytes)
     case .combined: queue.add(combined().encoded(at: WallClock.seconds))
     }
   }

@@ -11,9 +11,8 @@ import Testing
   func `a random schedule behaves like the model`(_ order: DownloadOrder) {
     var random = SeededGenerator(seed: 20_261_121)
     let start = ContinuousClock.now
-    var queue = DownloadQueue(
-      limit: 8, limitPerHost: 3, share: QueueModel.share, silentLimit: 4, queueLimit: 20,
-      queueTimeout: .seconds(15), order: order)
+    var queue = makeQueue(
+      limit: 8, perHost: 3, share: QueueModel.share, silent: 4, waiting: 20, order: order)
     var model = QueueModel(
       limit: 8, limitPerHost: 3, silentLimit: 4, queueLimit: 20, order: order)
     var now = start

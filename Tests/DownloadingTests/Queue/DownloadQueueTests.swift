@@ -12,8 +12,9 @@ func makeQueue(
   order: DownloadOrder = .fifo
 ) -> DownloadQueue {
   DownloadQueue(
-    limit: limit, limitPerHost: perHost, share: share, silentLimit: silent, queueLimit: waiting,
-    queueTimeout: .seconds(15), order: order)
+    DownloadQueue.Limits(
+      total: limit, perHost: perHost, share: share, silent: silent, waiting: waiting,
+      timeout: .seconds(15)), order: order)
 }
 
 @Suite(.onOwnThreads) struct DownloadQueueTests {

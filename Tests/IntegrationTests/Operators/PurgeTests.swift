@@ -170,6 +170,41 @@ import Testing
     #expect(origin.requests(to: "/a.jpg") == 2)
   }
 
+  @Test func `a removal with a tier takes entries from this tier only`() throws {
+    let pictor = try operated()
+    for path in ["/a.jpg", "/b.jpg"] {
+      origin.serve(
+        path, bytes: try TestImages.jpeg(width: 60, height: 40),
+        headers: ["Cache-Control: max-age=5000"])
+      _ = try pictor.get(origin.target(path))
+    }
+    let url = "url=" + encoded(origin.url("/a.jpg"))
+    // One tier
+    #expect(try purge(pictor, query: url + "&tier=memory").memory == 1)
+    #expect(try look(pictor, path: "/a.jpg") == "disk source")
+    _ = try pictor.get(origin.target("/a.jpg"))
+    #expect(try purge(pictor, query: url + "&tier=disk").disk == 2)
+    #expect(try look(pictor, path: "/a.jpg") == "memory")
+    #expect(try look(pictor, path: "/b.jpg") == "memory disk source")
+    // All of one tier, by a prefix and without a scope
+    let prefix = "prefix=" + encoded(origin.url("/"))
+    #expect(try purge(pictor, query: prefix + "&tier=memory").memory == 2)
+    #expect(try purge(pictor, query: "tier=disk").disk == 2)
+    #expect(try look(pictor, path: "/b.jpg") == nil)
+    // All tiers
+    _ = try pictor.get(origin.target("/b.jpg"))
+    _ = try purge(pictor, query: "tier=all")
+    #expect(isMiss(try pictor.get(origin.target("/b.jpg"))))
+    // What is not there
+    for (query, allowed) in [
+      ("tier=ram", "memory, disk, shared or all"), (url + "&tier=shared", "fleet.redis"),
+      (prefix + "&tier=disk", "with prefix, host or tag"), (url + "&tier=disk&tier=disk", "once"),
+    ] {
+      let answer = try pictor.operate("DELETE", target: "/admin/cache?" + query)
+      #expect(answer.status == 400 && answer.text.contains(allowed), "\(answer.text)")
+    }
+  }
+
   // MARK: Put
 
   @Test func `an uploaded image is served without its origin, also after a restart`()

@@ -276,4 +276,18 @@ import Testing
       try client.waitForClose()
     }
   }
+
+  @Test func `every late connection is found in pieces, whichever are closed before`() {
+    var random = SeededGenerator(seed: 35)
+    let table = ConnectionTable()
+    let all = (0..<5 * ConnectionTable.lookedAtOnce).map { number in
+      table.open(descriptor: -1, address: nil, at: 0, deadline: number % 3 == 0 ? 1_000 : 10)
+    }
+    let closed = Set((0..<150).map { _ in Int.random(in: all.indices, using: &random) })
+    for place in closed { table.remove(all[place]) }
+    table.closeLate(20)
+    for (place, connection) in all.enumerated() where !closed.contains(place) {
+      #expect(connection.deadline == (place % 3 == 0 ? 1_000 : .max), "\(place)")
+    }
+  }
 }

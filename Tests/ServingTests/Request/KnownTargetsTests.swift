@@ -10,7 +10,7 @@ import Testing
   private func digest(
     _ text: String, accepting formats: AcceptedFormats = AcceptedFormats()
   ) -> KnownTargets.Digest {
-    Array(text.utf8).withUnsafeBytes { KnownTargets.Digest($0, accepting: formats) }
+    Array(text.utf8).withUnsafeBytes { KnownTargets.Digest($0, accepting: formats, under: 0) }
   }
 
   private func plain(_ number: Int) -> PlainTarget {

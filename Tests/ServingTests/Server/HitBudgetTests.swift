@@ -49,6 +49,7 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
   func store(_ variant: Variant, for demand: VariantDemand) -> StoreOutcome { .refused }
   func store(_ source: Source) -> Bool { false }
   func remove(_ key: CacheKey) async {}
+  func remove(allOf url: SourceURL) async -> Int { 0 }
   func removeVariants(of source: CacheKey) async {}
   func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {
     throw .internal(detail: "a hit was loaded")
@@ -142,9 +143,16 @@ private struct NoSpans: SpanSink {
       exports: true, trusts: trusts)
   }
 
+  @Test(.enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"))
+  func `a thousand hits that are counted for their client are not parsed again`() async throws {
+    try await expectNoAllocation(
+      "GET", target: imageTarget, header: "", status: 200, counts: true)
+  }
+
   private func expectNoAllocation(
     _ method: String, target: String, header: String, status: Int, follows: Bool = false,
-    exports: Bool = false, trusts: Bool = false, etag: EntityTag = makeInfo().etag
+    exports: Bool = false, trusts: Bool = false, counts: Bool = false,
+    etag: EntityTag = makeInfo().etag
   ) async throws {
     let provider = CountingProvider()
     // The age has three digits for the whole test: one more digit requires a new head.
@@ -178,6 +186,12 @@ private struct NoSpans: SpanSink {
         $0.saveDataReduction = follows ? 20 : 0
         $0.spans = exports ? NoSpans() : nil
         $0.sampledShare = 0
+        if counts {
+          $0.requestsPerSecond = 1_000_000
+          $0.countsLoopback = true
+          // Room for no parsed target.
+          $0.memoBytesPerWorker = 0
+        }
         $0.trustedProxies.networks = trusts ? [CIDR("127.0.0.0/8")].compactMap { $0 } : []
       }
     ) { server in

@@ -223,7 +223,9 @@ final class ComingProvider: ImageProvider {
         gate: OperatorGate([]), log: Log(level: .error)),
       monitor: try ConnectionMonitor(limit: 1, tick: 1_000))
     client = handler.opened(
-      descriptor: -1, peer: nil, on: EventLoopState(index: 0, memoBytes: 1_000, wake: wake))
+      descriptor: -1, peer: nil,
+      on: EventLoopState(
+        index: 0, policy: handler.latestPolicy.copy(), memoBytes: 1_000, wake: wake))
   }
 
   @Test func `a stream that begins after its client disconnects is released`() async throws {

@@ -115,15 +115,17 @@ import Testing
     #expect(try await client.send([RedisCommand("GET", "k")]) == [.none])
   }
 
-  @Test func `a silent server costs one time-out, then commands fail without being sent`()
+  @Test func `a silent server costs three time-outs, then commands fail without being sent`()
     async throws
   {
     let server = try HostileRedis(.silence)
     let client = try client(server.address, timeout: .milliseconds(50), retry: .seconds(3_600))
     defer { client.stop() }
     try await whenReady(client)
-    await #expect(throws: RedisFailure.timedOut) {
-      try await client.send([RedisCommand("GET", "k")])
+    for _ in 0..<3 {
+      await #expect(throws: RedisFailure.timedOut) {
+        try await client.send([RedisCommand("GET", "k")])
+      }
     }
     for _ in 0..<100 {
       await #expect(throws: RedisFailure.unavailable) {
@@ -131,9 +133,34 @@ import Testing
       }
     }
     // Its thread may be later than the time-out.
-    try await eventually { server.commands == 1 }
-    #expect(client.counters.sent.value == 1 && client.counters.timedOut.value == 1)
+    try await eventually { server.commands == 3 }
+    #expect(client.counters.sent.value == 3 && client.counters.timedOut.value == 3)
     #expect(client.counters.unavailable.value == 100)
+  }
+
+  @Test func `commands that time out together are one time-out, and late replies are dropped`()
+    async throws
+  {
+    // Given a server that does not answer at first
+    let server = try RedisServer()
+    let client = try client(server.address, timeout: .milliseconds(500), retry: .seconds(3_600))
+    defer { client.stop() }
+    try await whenReady(client)
+    server.freeze()
+    let outcomes = await withTaskGroup { group in
+      for number in 0..<20 {
+        group.addTask { try? await client.send([RedisCommand("ECHO", "\(number)")]) }
+      }
+      return await group.reduce(into: []) { $0.append($1) }
+    }
+    #expect(outcomes.allSatisfy { $0 == nil })
+    server.thaw()
+    // Then it is not away, and each later command gets its own reply
+    #expect(client.isReady() && client.counters.failures.value == 0)
+    try await eventually {
+      (try? await client.send([RedisCommand("ECHO", "last")])) == [.bytes(Array("last".utf8))]
+    }
+    #expect(client.counters.failures.value == 0)
   }
 
   @Test(arguments: [

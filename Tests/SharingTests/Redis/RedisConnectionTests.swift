@@ -76,4 +76,37 @@ import Testing
     try blockUntil("the second is connected to") { servers[1].connections == 1 }
     #expect(servers[0].connections == 1)
   }
+
+  @Test func `a reply that is there when its time is over is taken`() throws {
+    // Given a request whose reply has come while this machine was busy
+    let server = try HostileRedis(.bytes("$2\r\nok\r\n"))
+    let connection = try connection(server.address)
+    let start = ContinuousClock.now
+    connection.advance(now: start)
+    func wait(for condition: @autoclosure () -> Bool) throws {
+      try blockUntil("the server answers") {
+        if condition() { return true }
+        let (descriptor, events) = connection.interest
+        var poll = Poll([(descriptor, events)])
+        poll.wait(milliseconds: 10)
+        if !poll.events(of: 0).isEmpty { connection.handle(poll.events(of: 0)) }
+        return condition()
+      }
+    }
+    try wait(for: connection.life.isReady)
+    let outcome = Lock<RedisRequest.Outcome?>(nil)
+    var bytes: [UInt8] = []
+    RedisCommand("GET", "k").append(to: &bytes)
+    connection.send(
+      RedisRequest(bytes: bytes, count: 1, time: .seconds(1)) { value in
+        outcome.withLock { $0 = value }
+      })
+    var poll = Poll([(connection.interest.descriptor, .readable)])
+    poll.wait(milliseconds: 10_000)
+    // When its time is over before the socket is read
+    connection.advance(now: start + .seconds(60))
+    // Then
+    #expect(outcome.withLock { $0 } == .success([.bytes([111, 107])]))
+    #expect(connection.life.isReady)
+  }
 }

@@ -5,8 +5,12 @@ import Platform
 
 /// The coding of sources for the shared tier: the metadata as in a file.
 public struct StoredSourceCoding: SourceCoding {
-  /// Creates the coding.
-  public init() {}
+  private let longestLifetime: Int
+
+  /// - Parameter longestLifetime: the longest lifetime of a decoded source, in seconds.
+  public init(longestLifetime: Int = FreshnessConfiguration().longestLifetime) {
+    self.longestLifetime = longestLifetime
+  }
 
   /// See `SourceCoding`.
   public func encode(_ source: Source) -> [UInt8] {
@@ -21,7 +25,9 @@ public struct StoredSourceCoding: SourceCoding {
   public func decode(
     _ bytes: UnsafeRawBufferPointer, as key: CacheKey, generation: Int
   ) -> (freshness: Freshness, make: @Sendable (FileRegion) -> Source)? {
-    guard let metadata = EntryMetadata(kind: .source, decoding: bytes), metadata.key == key.text,
+    guard
+      let metadata = EntryMetadata(kind: .source, decoding: bytes)?
+        .bounded(to: longestLifetime, at: .now), metadata.key == key.text,
       case .source(let origin, let freshness, let version, _) = metadata.content,
       version != 0, !origin.isUploaded
     else { return nil }

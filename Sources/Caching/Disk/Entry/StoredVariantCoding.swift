@@ -7,9 +7,17 @@ import Platform
 /// as in a file, the body.
 public struct StoredVariantCoding: VariantCoding {
   private let memory: ByteBudget
+  private let longestLifetime: Int
 
-  /// - Parameter memory: what decoded bodies count against.
-  public init(memory: ByteBudget) { self.memory = memory }
+  /// - Parameters:
+  ///   - memory: what decoded bodies count against.
+  ///   - longestLifetime: the longest lifetime of a decoded variant, in seconds.
+  public init(
+    memory: ByteBudget, longestLifetime: Int = FreshnessConfiguration().longestLifetime
+  ) {
+    self.memory = memory
+    self.longestLifetime = longestLifetime
+  }
 
   /// See `VariantCoding`.
   public func encode(_ variant: Variant) -> [UInt8]? {
@@ -29,7 +37,8 @@ public struct StoredVariantCoding: VariantCoding {
   ) -> Variant? {
     var reader = ByteReader(bytes, order: .little)
     guard let length = try? reader.number(4), let head = try? reader.take(length),
-      let metadata = EntryMetadata(kind: .variant, decoding: head), metadata.key == key.text,
+      let metadata = EntryMetadata(kind: .variant, decoding: head)?
+        .bounded(to: longestLifetime, at: .now), metadata.key == key.text,
       case .variant(var info) = metadata.content
     else { return nil }
     let body = UnsafeRawBufferPointer(rebasing: bytes[reader.position...])

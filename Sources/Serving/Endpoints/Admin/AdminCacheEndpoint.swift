@@ -28,16 +28,19 @@ struct AdminCacheEndpoint: Endpoint {
     }
   }
 
-  /// Purges the entries in the query's scope.
+  /// Purges the entries in the query's scope, or removes them from one tier.
   private func purge(_ context: RequestContext) throws(ImageError) -> Disposition {
     let cache = context.services.cache
-    let scope = try PurgeScope(query: context.query, filter: context.keyFilter)
-    return .jsonLater { () async throws(ImageError) in ["purged": try await cache.purge(scope)] }
+    let filter = context.keyFilter
+    let (scope, tier) = try PurgeScope.parse(context.query, filter: filter)
+    return .jsonLater { () async throws(ImageError) in
+      ["purged": try await cache.remove(scope, from: tier, filter: filter)]
+    }
   }
 
   /// Reports where the response to an `/image` request is cached (SDWebImage's existence checks).
   private func lookUp(_ context: RequestContext) throws(ImageError) -> Disposition {
-    let rules = context.handler.operatorRules
+    let rules = context.policy.operatorRules
     let request = rules.request(
       try ImageParameter.parse(context.query, rules: rules), accepting: context.acceptedFormats)
     let services = context.services
@@ -69,7 +72,7 @@ struct AdminCacheEndpoint: Endpoint {
     let body = context.client.takeBody()
     let cache = context.services.cache
     var transform = Transform()
-    transform.output.qualities = context.handler.rules.qualities
+    transform.output.qualities = context.policy.rules.qualities
     let plain = ImageRequest(source: url, transform: transform)
     return .suspend(.always) { () async throws(ImageError) in
       let file = try body.file()

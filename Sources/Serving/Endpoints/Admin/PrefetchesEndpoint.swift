@@ -26,7 +26,7 @@ struct PrefetchesEndpoint: Endpoint {
     let query = try AdminQuery(context.query, repeatable: ["preset"])
     let presets = query.all("preset")
     let list = try context.client.takeBody().bytes()
-    let rules = context.handler.operatorRules
+    let rules = context.policy.operatorRules
     let accepted = context.acceptedFormats
     // Parsed outside the event loop: a long list would delay its other connections.
     return .suspend(.limited) { () async throws(ImageError) in

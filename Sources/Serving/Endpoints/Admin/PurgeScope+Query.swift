@@ -6,12 +6,27 @@ extension PurgeScope {
   /// The parameter names.
   private static let names = ["url", "prefix", "host", "tag"]
 
+  /// Parses the query of a purge: exactly one of `url`, `prefix`, `host` and `tag`, or none with `tier`.
+  ///
+  /// - Throws: as `init`, and `invalidParameter` for a tier that does not exist.
+  static func parse(
+    _ query: ArraySlice<UInt8>, filter: CacheKeyFilter
+  ) throws(ImageError) -> (scope: PurgeScope, tier: CacheTier) {
+    let parsed = try AdminQuery(query, allowed: ["tier"], repeatable: names)
+    guard let text = parsed["tier"] else { return (try Self(parsed, filter: filter), .all) }
+    guard let tier = CacheTier(rawValue: text) else {
+      throw .invalidParameter(
+        name: "tier", value: displayable(text), allowed: "memory, disk, shared or all")
+    }
+    let isWhole = names.allSatisfy { parsed[$0] == nil }
+    return (isWhole ? .everything : try Self(parsed, filter: filter), tier)
+  }
+
   /// Parses the query of a purge: exactly one of `url`, `prefix`, `host` and `tag`.
   ///
-  /// - Throws: `unknownParameter`, `invalidParameter`, `missingParameter` or `invalidURL`. A scope
+  /// - Throws: `invalidParameter`, `missingParameter` or `invalidURL`. A scope
   ///   that cannot match anything is refused, so that a typing error is not reported as a purge.
-  init(query: ArraySlice<UInt8>, filter: CacheKeyFilter) throws(ImageError) {
-    let query = try AdminQuery(query, repeatable: Self.names)
+  private init(_ query: AdminQuery, filter: CacheKeyFilter) throws(ImageError) {
     let given = Self.names.flatMap { name in query.all(name).map { (name, $0) } }
     guard let (name, text) = given.first else {
       throw .missingParameter("url, prefix, host or tag")

@@ -27,7 +27,7 @@ struct ExplainEndpoint: Endpoint {
     }
     let shaping = try ImageQuery(query).rounded(to: rules.sizeSteps).withPreset(rules).shaping
     let explainer = context.services.explainer
-    let configuration = context.handler.configuration
+    let configuration = context.policy.configuration
     let report = ExplainReport(
       request, parameters: shaping, rules: rules, hints: needs, refusal: refusal,
       configuration: configuration)
@@ -59,14 +59,14 @@ struct ExplainEndpoint: Endpoint {
     for query: [UInt8], of context: RequestContext
   ) -> (rules: RequestRules, refusal: ImageError?) {
     do throws(ImageError) {
-      let grant = try context.handler.rules.grant(path: "/image", query: query[...], kind: .image)
+      let grant = try context.policy.rules.grant(path: "/image", query: query[...], kind: .image)
       if let expiry = grant.expiry, expiry <= Clock.now() {
         throw .expiredSignature(expiry.seconds)
       }
       _ = try ImageParameter.parse(query, rules: grant.rules)
       return (grant.rules, nil)
     } catch {
-      return (context.handler.operatorRules, error)
+      return (context.policy.operatorRules, error)
     }
   }
 }

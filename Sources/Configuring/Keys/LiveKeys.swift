@@ -1,0 +1,50 @@
+// LiveKeys: the keys that a reload applies, and how their values pass from one configuration to another.
+
+import Model
+
+extension ConfigurationKey {
+  /// Whether a reload applies the key: its value is read for each request, load or line of the log. Other keys decide
+  /// about listeners, threads, folders, workers and cache keys at the start.
+  public var isLive: Bool { Self.live.contains(path) }
+
+  private static let live: Set<String> = [
+    "presets", "watermarks", "fallbacks", "admin.tokens", "signing.mode", "signing.keys",
+    "server.connections_per_client", "server.active_requests",
+    "server.active_requests_per_client", "server.imaging_time_per_client",
+    "server.requests_per_second", "server.header_timeout", "server.request_timeout",
+    "server.answer_timeout", "server.minimum_rate", "server.grace_time", "server.cors_origin",
+    "server.allow", "server.allow_enlarge", "server.size_steps", "server.presets_only",
+    "server.page", "server.samples", "server.client_hints", "server.fallback",
+    "server.fallback_status", "server.explain_errors",
+    "download.timeout", "download.connect_timeout", "download.low_speed_time",
+    "download.first_byte_timeout", "download.retries", "download.retry_delay",
+    "download.breaker_threshold", "download.breaker_open_time", "download.limit",
+    "download.limit_per_host", "download.limit_per_client", "download.queue_limit",
+    "download.queue_timeout", "download.maximum_bytes", "download.maximum_redirects",
+    "download.allow_networks", "download.allow_hosts", "download.deny_hosts", "download.ports",
+    "sources.local_lifetime",
+    "imaging.maximum_pixels", "imaging.maximum_result_pixels", "imaging.maximum_frames",
+    "imaging.auto_formats", "imaging.jpeg_quality", "imaging.webp_quality",
+    "imaging.avif_quality", "imaging.jxl_quality", "imaging.save_data_reduction",
+    "freshness.default_lifetime", "freshness.heuristic_lifetime", "freshness.client_default",
+    "freshness.minimum_lifetime", "freshness.maximum_lifetime",
+    "freshness.stale_while_revalidate", "freshness.stale_if_error", "freshness.error_interval",
+    "failures.ttl", "tracing.sample",
+    "log.format", "log.level", "log.requests", "log.access_sample",
+  ]
+
+  /// Copies the value by its text, which is whole: `--print-config` writes a usable file.
+  func copy(from source: Configuration, to target: inout Configuration) {
+    guard let value = RawValue(json5: write(source)) else { return }
+    _ = try? read(&target, value)
+  }
+}
+
+extension Configuration {
+  /// Returns this configuration with the values that a reload of `wanted` applies.
+  public func reloaded(from wanted: Configuration) -> Configuration {
+    var result = self
+    for key in Self.keys where key.isLive { key.copy(from: wanted, to: &result) }
+    return result
+  }
+}

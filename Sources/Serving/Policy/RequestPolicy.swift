@@ -1,0 +1,124 @@
+// RequestPolicy: all that the configuration decides about a listener's requests, replaced as a whole by a reload.
+
+import Model
+import Synchronization
+import Telemetry
+
+/// What the settings decide about requests: rules, limits, fields of responses, lines of the log. Immutable: a reload
+/// makes another one, for the requests that begin after it. A running request keeps its own.
+///
+/// Each event loop has a copy, so that hits count no references together with another core.
+final class RequestPolicy: Sendable {
+  let configuration: ServerConfiguration
+  /// The rules derived from the configuration.
+  let rules: RequestRules
+  /// The rules for operators.
+  let operatorRules: RequestRules
+  /// Whether operators may request more than other clients.
+  let isRestricting: Bool
+  /// The endpoints of the listener.
+  let endpoints: EndpointTable
+  /// The files of the page; `nil` if it is turned off.
+  let page: PageFiles?
+  /// The origins whose pages may read responses.
+  let crossOrigin: CrossOrigin
+  /// The fields that all hits from disk have, as they are sent.
+  let sharedFields: (negotiated: [UInt8], others: [UInt8])
+  /// Whether all requests of a client are counted. Cached, as the rest, because it is read for each hit.
+  let countsRequests: Bool
+  /// Whether hits are logged.
+  let logsHits: Bool
+  /// Whether hits from disk are logged.
+  let logsDiskHits: Bool
+  /// Whether requests are recorded.
+  let exportsSpans: Bool
+  /// The share of recorded requests, for `TraceSampler`.
+  let sampleThreshold: UInt64
+  /// How long a client may take to read a response.
+  let transferTime: TransferTime
+  /// `idleTimeout` in milliseconds.
+  let idleTimeout: Int
+  /// `headerTimeout` in milliseconds.
+  let headerTimeout: Int
+  /// Distinguishes what is prepared or known under this policy from the same of another one in the process.
+  let serial: UInt64
+  private static let serials = Atomic<UInt64>(0)
+
+  /// Creates the policy of a listener whose log has this level.
+  convenience init(_ configuration: ServerConfiguration, for audience: Audience, logging: LogLevel)
+  {
+    let rules = RequestRules(configuration)
+    self.init(
+      configuration, rules: rules,
+      endpoints: configuration.page ? audience.endpoints : audience.endpoints.withoutPage,
+      page: configuration.page
+        ? PageFiles(PageDescription(of: audience, configuration: configuration, rules: rules))
+        : nil,
+      logsHits: logging <= (configuration.loggedRequests == .all ? .info : .debug),
+      logsDiskHits: logging <= (configuration.loggedRequests == .errors ? .debug : .info),
+      serial: Self.serials.wrappingAdd(1, ordering: .relaxed).newValue)
+  }
+
+  private init(
+    _ configuration: ServerConfiguration, rules: RequestRules, endpoints: EndpointTable,
+    page: PageFiles?, logsHits: Bool, logsDiskHits: Bool, serial: UInt64
+  ) {
+    self.configuration = configuration
+    self.rules = rules
+    operatorRules = rules.forOperators
+    isRestricting = rules.isRestricting
+    self.endpoints = endpoints
+    self.page = page
+    crossOrigin = CrossOrigin(configuration.corsOrigins)
+    sharedFields = (
+      ResponseHead.sharedFields(configuration, crossOrigin, vary: "Accept"),
+      ResponseHead.sharedFields(configuration, crossOrigin, vary: nil)
+    )
+    countsRequests = configuration.clientBudgets.requests != nil
+    self.logsHits = logsHits
+    self.logsDiskHits = logsDiskHits
+    exportsSpans = configuration.spans != nil
+    sampleThreshold = TraceSampler.threshold(of: configuration.sampledShare)
+    transferTime = configuration.transferTime
+    idleTimeout = configuration.idleTimeout.wholeMilliseconds
+    headerTimeout = configuration.headerTimeout.wholeMilliseconds
+    self.serial = serial
+  }
+
+  /// Returns a copy for an event loop.
+  func copy() -> RequestPolicy {
+    RequestPolicy(
+      configuration, rules: rules, endpoints: endpoints, page: page, logsHits: logsHits,
+      logsDiskHits: logsDiskHits, serial: serial)
+  }
+
+  /// Parses a target, and remembers it in the loop's memo, if the memo is of this policy.
+  func parse(_ raw: [UInt8], on loop: EventLoopState) -> RequestTarget {
+    let target = RequestTarget(
+      raw: raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) }, rules: rules,
+      endpoints: endpoints)
+    if loop.policy === self { loop.memo.remember(target) }
+    return target
+  }
+}
+
+extension RequestHandler {
+  /// The policy of requests that begin now, for threads other than the event loops'.
+  var latestPolicy: RequestPolicy { latest.withLock { $0 } }
+
+  /// Replaces the policy. Each event loop takes it over with its next request line.
+  func setPolicy(_ configuration: ServerConfiguration) {
+    let policy = RequestPolicy(configuration, for: audience, logging: log.level)
+    latest.withLock { $0 = policy }
+    shares.set(configuration.clientBudgets)
+    newestSerial.store(policy.serial, ordering: .releasing)
+  }
+
+  /// Returns the event loop's policy, on its thread.
+  func policy(of loop: EventLoopState) -> RequestPolicy {
+    if loop.policy.serial != newestSerial.load(ordering: .acquiring) {
+      loop.adopt(latestPolicy.copy())
+    }
+    return loop.policy
+  }
+}
