@@ -193,7 +193,9 @@ let package = Package(
     .target(name: "CAttacks", path: "Tests/CAttacks"),
     .executableTarget(
       name: "attacker",
-      dependencies: ["Model", "Platform", "ImagingWire", "Sandboxing", "CAttacks", "CSandbox"],
+      dependencies: [
+        "Model", "Platform", "ImagingWire", "Sandboxing", "CAttacks", "CLinux", "CSandbox",
+      ],
       path: "Tests/Attacker"),
     .testTarget(
       name: "ImagingPoolTests",

@@ -23,6 +23,12 @@ final class WorkerProcess {
   private var client: String?
   /// Resident memory in bytes at the last measurement.
   private(set) var lastResidentBytes = 0
+  /// `sharedBytes` before its first job: libraries.
+  var sharedAtRest = 0
+  /// When its shared memory was looked at last.
+  var lookedAt: ContinuousClock.Instant
+  /// Since when it has no job, and its processor time then.
+  var rest: (since: ContinuousClock.Instant, time: Duration)?
   /// Whether its memory limit is lower than its hard limit.
   private(set) var isHeld = false
   /// Whether the limit of its results may be lower than its hard limit.
@@ -58,6 +64,7 @@ final class WorkerProcess {
       if case .system("posix_spawn", let code) = error { throw fault(errnoText(code)) }
       throw fault("\(error)")
     }
+    lookedAt = startedAt
     memory = OwnedDescriptor(owning: open("/proc/\(pid)/statm", O_RDONLY | O_CLOEXEC))
   }
 
@@ -78,6 +85,7 @@ final class WorkerProcess {
   func send(_ message: JobMessage, of job: ImageJob) throws(WireError) {
     let files = [job.file, job.overlay?.file].compactMap(\.self)
     jobs += 1
+    rest = nil
     if files.contains(where: RiskyFormats.contain) { riskyJobs += 1 }
     client = job.client
     // A descriptor stays open as long as its region, and this may be the last reference.
@@ -111,9 +119,6 @@ final class WorkerProcess {
     lastResidentBytes = residentBytes
     return lastResidentBytes
   }
-
-  /// Resident memory in bytes that has a file, or is shared. RLIMIT_DATA does not count it.
-  var sharedBytes: Int { (pages(at: 2) ?? 0) * Int(getpagesize()) }
 
   private var residentBytes: Int { pages(at: 1).map { $0 * Int(getpagesize()) } ?? 0 }
 
@@ -153,7 +158,7 @@ final class WorkerProcess {
   }
 
   /// A number of pages in `/proc/PID/statm`; `nil` if unknown.
-  private func pages(at index: Int) -> Int? {
+  func pages(at index: Int) -> Int? {
     var text = [UInt8](repeating: 0, count: 128)
     let count = pread(memory.value, &text, text.count, 0)
     guard count > 0 else { return nil }

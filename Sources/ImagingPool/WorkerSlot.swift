@@ -132,6 +132,7 @@ final class WorkerSlot: @unchecked Sendable {
     successor = nil
     if let old = current { retire(old) }
     current = worker
+    worker.sharedAtRest = worker.sharedBytes
     let state = JobScheduler<PendingJob>.Slot(pid: worker.pid, residentBytes: worker.measure())
     core.update(slot: index) { $0 = state }
     core.sealed(report)

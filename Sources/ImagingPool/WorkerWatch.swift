@@ -8,7 +8,7 @@ extension WorkerSlot {
   static var watchPause: Duration { .seconds(1) }
   /// The processor time that a worker without a job has, to give memory back.
   private static var restTime: Duration { .milliseconds(500) }
-  /// Shared memory beyond the limit of private memory: libraries, and mapped sources.
+  /// Shared memory beyond the limit of private memory and that of a new worker: sources.
   private static var sharedSlack: Int { 256 << 20 }
 
   /// Waits for the signal, the current worker and its successor. Ends the current worker if it works without a job.
@@ -16,18 +16,18 @@ extension WorkerSlot {
   /// - Returns: which of them is ready; `nil` if the worker was ended.
   func watchedWait(until deadline: ContinuousClock.Instant?) -> [Bool]? {
     let worker = current
-    let start = ContinuousClock.now
-    let before = worker?.processorTime
+    // Several waits may be one rest: signals of other slots' jobs end a wait.
+    if let worker, worker.rest == nil { worker.rest = worker.processorTime.map { (.now, $0) } }
     while true {
       let tick = worker.map { _ in ContinuousClock.now + Self.watchPause }
       let ready = Poll.wait(
         for: [
           signal.descriptor, worker?.socket.descriptor ?? -1, successor?.socket.descriptor ?? -1,
         ], until: [deadline, tick].compactMap(\.self).min())
-      if let worker, let before {
-        let used = (worker.processorTime ?? before) - before
+      if let worker, let rest = worker.rest {
+        let used = (worker.processorTime ?? rest.time) - rest.time
         // A twentieth of a core is for a long rest.
-        let isBusy = used > Self.restTime + start.duration(to: .now) / 20
+        let isBusy = used > Self.restTime + rest.since.duration(to: .now) / 20
         if let fault = isBusy ? "it worked without a job" : excessMemory(of: worker) {
           core.lost.add()
           lose(worker, reason: fault)
@@ -40,8 +40,11 @@ extension WorkerSlot {
 
   /// Returns what is wrong with the worker's shared memory; `nil` if it is within the limit.
   func excessMemory(of worker: WorkerProcess) -> String? {
-    guard let limit = configuration.maximumWorkerMemory else { return nil }
-    let bytes = worker.sharedBytes
+    guard let limit = configuration.maximumWorkerMemory,
+      .now >= worker.lookedAt + Self.watchPause
+    else { return nil }
+    worker.lookedAt = .now
+    let bytes = worker.sharedBytes - worker.sharedAtRest
     guard bytes > limit + Self.sharedSlack else { return nil }
     return "\(bytes >> 20) MiB of shared memory"
   }

@@ -49,7 +49,8 @@ public enum AnswerMessage: Hashable, Sendable {
     case .failure: self = .failure(id: try reader.number(UInt64.self), try reader.imageError())
     case .takesLong:
       self = .takesLong(
-        id: try reader.number(UInt64.self), bytes: try reader.integer("bytes", in: 0...1 << 53))
+        id: try reader.number(UInt64.self),
+        bytes: try reader.integer("bytes", in: 0...WireReader.mostPixels))
     case .job: throw .malformed("a job, not an answer")
     }
     try reader.end()
@@ -104,7 +105,7 @@ extension WireWriter {
       put(detail)
     case .tooManyPixels(let pixels, let limit):
       put(UInt8(4))
-      put(Int64(pixels))
+      put(Int64(min(pixels, WireReader.mostPixels)))
       put(Int64(limit))
     case .tooManyFrames(let frames, let limit):
       put(UInt8(5))
@@ -139,6 +140,9 @@ extension WireWriter {
 }
 
 extension WireReader {
+  /// More pixels than any header states that a decoder reads, and more bytes than any file has.
+  static let mostPixels = 1 << 53
+
   /// Reads an error.
   ///
   /// - Parameter holders: the allowed kinds that wrap another error. A variant's error may wrap a
@@ -153,13 +157,13 @@ extension WireReader {
     case 3: return .undecodable(detail: try text("detail"))
     case 4:
       return .tooManyPixels(
-        pixels: try integer("pixels", in: 0...Int.max), limit: try integer("limit", in: 0...Int.max)
-      )
+        pixels: try integer("pixels", in: 0...Self.mostPixels),
+        limit: try integer("limit", in: 0...Self.mostPixels))
     case 5:
       return .tooManyFrames(
-        frames: try integer("frames", in: 0...Int.max), limit: try integer("limit", in: 0...Int.max)
-      )
-    case 6: return .sourceTooLarge(limit: try integer("limit", in: 0...Int.max))
+        frames: try integer("frames", in: 0...Int(Int32.max)),
+        limit: try integer("limit", in: 0...Int(Int32.max)))
+    case 6: return .sourceTooLarge(limit: try integer("limit", in: 0...Self.mostPixels))
     case 7: return .internal(detail: try text("detail"))
     case 8 where holders.contains(kind): return .watermark(try imageError(holders: []))
     case 9 where holders.contains(kind): return .ofVariant(try imageError(holders: [8]))

@@ -15,6 +15,8 @@ public struct ImagingLimits: Hashable, Sendable {
   public var maximumFrames: Int
   /// The maximum estimated processor time of a job, in seconds, all stages together.
   public var maximumSeconds: Double
+  /// The same without the encoding of an animation's frames and the drawing of a vector, which have limits of their own.
+  public var maximumSecondsOfPixels: Double
   /// The memory of a worker, in bytes; `Int.max` without a limit. A job that is estimated far above it is not begun.
   public var maximumBytes = Int.max
   /// A job that is estimated above these bytes of memory is expensive.
@@ -41,6 +43,8 @@ public struct ImagingLimits: Hashable, Sendable {
     maximumFrames = settings.maximumFrames
     // An estimate can be wrong by half. The processor time itself is the limit that counts.
     maximumSeconds = 1.5 * (settings.processorTime / .seconds(1))
+    // Estimates are within a factor of two, and a machine may be slower by as much.
+    maximumSecondsOfPixels = 0.4 * (settings.processorTime / .seconds(1))
     failOn = settings.failOn
     efforts = settings.efforts
     keepsPalettes = settings.keepsPalettes

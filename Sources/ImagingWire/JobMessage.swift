@@ -99,6 +99,7 @@ extension WireWriter {
       put(UInt8(clamping: effort))
     }
     put(limits.maximumSeconds)
+    put(limits.maximumSecondsOfPixels)
     put(Int64(limits.maximumBytes))
     put(Int64(limits.maximumQuickBytes))
     put(UInt8(clamping: limits.maximumThreads))
@@ -122,6 +123,7 @@ extension WireReader {
     limits.maximumResultPixels = try integer("maximumResultPixels", in: 1...Int.max / 4)
     limits.efforts = try efforts()
     limits.maximumSeconds = try double("maximumSeconds", in: 0...1e9)
+    limits.maximumSecondsOfPixels = try double("maximumSecondsOfPixels", in: 0...1e9)
     limits.maximumBytes = try integer("maximumBytes", in: 0...Int.max)
     limits.maximumQuickBytes = try integer("maximumQuickBytes", in: 0...Int.max)
     limits.maximumThreads = try small("maximumThreads", in: 1...Int(UInt8.max))

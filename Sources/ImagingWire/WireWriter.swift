@@ -144,7 +144,7 @@ enum WireKind: UInt8 {
   case takesLong = 5
 
   /// Grows with every change to a message, so that a server never talks to a worker of another build.
-  static let version: UInt8 = 10
+  static let version: UInt8 = 11
   /// Longest text in a message, in bytes.
   static let longestText = 2_048
   /// Maximum length of a message in bytes: at most three texts and a few hundred bytes of numbers.

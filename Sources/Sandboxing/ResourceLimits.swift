@@ -6,8 +6,9 @@ import Platform
 
 /// The limits of a worker. A lower limit that it inherited stays.
 enum ResourceLimits {
-  /// Open descriptors: the connection, three standard ones, two of a job, one of its result, and what libraries open.
-  private static let descriptors: UInt = 64
+  /// Open descriptors: the connection, three standard ones, the figures of its memory, two of a job, one of its result,
+  /// and what libraries open. Each may hold a memory file of `WorkerOptions.fileSize`, which is in no other limit.
+  static let descriptors = 16
   /// Tasks of the user, those of all its processes together. A lower limit would count the threads of other programs of
   /// the same user against a worker, also those in other containers. A sealed worker starts no processes at all.
   private static let tasks: UInt = 16_384
@@ -17,7 +18,7 @@ enum ResourceLimits {
     // 1 disables core dumps to files and pipes; with 0 a piped core_pattern still gets a dump
     // (fs/coredump.c).
     try set(CInt(RLIMIT_CORE.rawValue), 1)
-    try set(CInt(RLIMIT_NOFILE.rawValue), descriptors)
+    try set(CInt(RLIMIT_NOFILE.rawValue), UInt(descriptors))
     try set(CInt(__RLIMIT_NPROC.rawValue), tasks)
     if let memory = options.memory { try set(CInt(RLIMIT_DATA.rawValue), UInt(memory)) }
     if let size = options.fileSize { try set(CInt(RLIMIT_FSIZE.rawValue), UInt(size)) }

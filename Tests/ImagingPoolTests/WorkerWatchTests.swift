@@ -7,7 +7,7 @@ import Testing
 
 /// Serialized, because the tests start processes.
 @Suite(.onOwnThreads, .serialized, .timeLimit(.minutes(1))) struct WorkerWatchTests {
-  @Test(arguments: ["work", "share", "shareInJob"])
+  @Test(arguments: ["work", "share", "shareInJob", "keepOpen", "mapUnread"])
   func `a worker that works without a job, or takes shared memory beyond its limit, is ended`(
     greed: String
   ) async throws {
@@ -15,6 +15,7 @@ import Testing
     configuration.executable = TestBuild.programFolder + "/attacker"
     configuration.settings.sandbox = .off
     configuration.maximumWorkerMemory = 128 << 20
+    configuration.maximumResultBytes = nil
     let job = ImageJob(
       file: try PoolSupport.file(of: Array(greed.utf8)), transform: Transform(), density: 1)
     try await PoolSupport.withPool(configuration) { pool in

@@ -69,15 +69,33 @@ final class Overlay {
     return keepsAlpha ? result : try result.bands(0, count: result.bands - 1)
   }
 
-  private static func decode(
-    _ source: OverlaySource, for geometry: Geometry, limits: ImagingLimits
-  ) throws(ImageError) -> Image {
+  /// Estimates the decoding of a watermark, after the checks of any source.
+  ///
+  /// - Throws: `ImageError.watermark`.
+  static func cost(of source: OverlaySource, limits: ImagingLimits) throws(ImageError) -> JobCost {
+    do throws(ImageError) {
+      let (header, work) = try checked(source, limits: limits)
+      return work.cost(of: source.bytes, header, frames: 1)
+    } catch {
+      throw error.ofWatermark
+    }
+  }
+
+  private static func checked(
+    _ source: OverlaySource, limits: ImagingLimits
+  ) throws(ImageError) -> (SourceHeader, SourceCost) {
     let format = try Sniffer.format(of: source.bytes, allowed: limits.formats)
     try ContainerLengths.check(source.bytes, as: format, limits: limits)
     let header = try SourceHeader(
       of: source.bytes, as: format, frame: nil, failOn: limits.failOn)
     try header.check(against: limits)
-    try SourceCost.check(source.bytes, header: header, limits: limits)
+    return (header, try SourceCost.check(source.bytes, header: header, limits: limits))
+  }
+
+  private static func decode(
+    _ source: OverlaySource, for geometry: Geometry, limits: ImagingLimits
+  ) throws(ImageError) -> Image {
+    let (header, _) = try checked(source, limits: limits)
     do throws(ImageError) {
       return try layer(of: source, header: header, for: geometry, limits: limits)
     } catch {

@@ -164,6 +164,17 @@ struct Loader {
     return choices.first { factor * Double($0) / 8 >= Self.leastJPEGRest } ?? 8
   }
 
+  /// Returns the share of the pixels that the decoder makes; 1 for formats that are decoded whole.
+  func shareDecoded(for geometry: Geometry) -> Double {
+    switch header.format {
+    case .jpeg:
+      let eighths = Double(eighthsOfJPEG(for: geometry))
+      return eighths * eighths / 64
+    case .webp, .avif, .heic: return min(1 / max(factor(for: geometry), 1), 1)
+    default: return 1
+    }
+  }
+
   /// Returns the eighths that a decoded JPEG has, which libjpeg may have decoded in place of those asked for.
   private func eighthsDecoded(in size: PixelSize, of asked: Int) -> Int {
     let sides = [header.size.width, header.size.height].map { ($0 * asked + 7) / 8 }

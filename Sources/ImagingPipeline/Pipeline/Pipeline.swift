@@ -118,13 +118,14 @@ public struct Pipeline: Sendable {
       of: job.source, as: format, frame: job.transform.selection.frame, failOn: job.limits.failOn)
     try header.check(against: job.limits)
     let isDescribed = job.transform.product == .info(nil)
-    let cost = JobCost(decoding: header)
+    var work = SourceCost()
     if job.verifies || !isDescribed {
-      try SourceCost.check(job.source, header: header, limits: job.limits)
-      try cost.check(job.limits)
+      work = try SourceCost.check(job.source, header: header, limits: job.limits)
+      try work.cost(of: job.source, header, frames: 1, share: 0).check(job.limits)
     }
     if job.verifies {
-      var cost = cost
+      var cost = work.cost(
+        of: job.source, header, frames: header.isAnimation ? header.pages : 1)
       cost.add(decoding: job.source, header)
       if header.format == .svg {
         cost.add(drawing: try Loader.drawing(job.source, header, at: 1))
@@ -143,7 +144,7 @@ public struct Pipeline: Sendable {
     }
     let frames = header.frames(for: job.transform)
     do throws(ImageError) {
-      return try make(job, header: header, frames: frames, cost: cost, watch: &watch)
+      return try make(job, header: header, frames: frames, work: work, watch: &watch)
     } catch {
       throw Blame.settled(error, source: job.source, header: header, frames: frames)
     }
@@ -151,13 +152,15 @@ public struct Pipeline: Sendable {
 
   /// Renders the result of a source whose header is within the limits.
   private func make(
-    _ job: Job, header: SourceHeader, frames: Int, cost: JobCost, watch: inout StageWatch
+    _ job: Job, header: SourceHeader, frames: Int, work: SourceCost, watch: inout StageWatch
   ) throws(ImageError) -> EncodedImage {
     let transform = job.transform
+    let decoded = header.decodedFrames(for: transform)
     var part = try SourceRegion(of: header, for: transform)
+    let whole = work.cost(of: job.source, header, frames: decoded)
     if let tolerance = transform.selection.trim {
       // Finding the margins decodes the source.
-      var cost = cost
+      var cost = whole
       cost.add(decoding: job.source, header)
       if header.format == .svg {
         cost.add(drawing: try Loader.drawing(job.source, header, at: Trimming.scale(of: header)))
@@ -176,8 +179,9 @@ public struct Pipeline: Sendable {
     let loader = Loader(
       source: job.source, header: header, part: part, maximumPixels: job.limits.maximumPixels,
       threads: job.limits.maximumThreads)
-    var cost = cost
-    cost.shrink(job.source, header, eighths: loader.eighthsOfJPEG(for: geometry))
+    var cost = work.cost(
+      of: job.source, header, frames: decoded, share: loader.shareDecoded(for: geometry))
+    if transform.selection.trim != nil { cost.add(trimming: header, by: whole) }
     cost.add(
       decoding: job.source, header, shrunkBy: loader.shrinkOfWebP(for: geometry, frames: frames),
       spare: job.limits.maximumQuickBytes)
@@ -185,13 +189,18 @@ public struct Pipeline: Sendable {
     if transform.product.placeholder == nil {
       // The encoders' memory is the variant's; what decoding takes alone is checked first.
       try cost.check(job.limits)
-      let isSearched = transform.output.maxBytes != nil
-      cost.add(
-        encoding: geometry.canvas, frames: frames, as: output.format, isSearched: isSearched)
+      cost.add(effectsOf: transform, on: header, geometry, frames: frames)
+      if let overlay = job.overlay {
+        let decoding = try Overlay.cost(of: overlay, limits: job.limits)
+        cost.add(watermark: decoding, on: geometry.canvas, frames: frames)
+      }
+      let encoding = JobCost.Encoding(
+        of: job.source, header, geometry, frames: frames, transform: transform)
+      cost.add(encoding, as: output.format)
       var largest = output.format
       if output.reducesColours {
         // The PNG is encoded twice, and libimagequant finds its palette as that of a GIF.
-        cost.add(encoding: geometry.canvas, frames: frames, as: .gif, isSearched: isSearched)
+        cost.add(encoding, as: .gif)
         largest = .gif
       }
       cost.add(bytesOf: geometry.canvas, frames: frames, as: largest, hasAlpha: header.hasAlpha)

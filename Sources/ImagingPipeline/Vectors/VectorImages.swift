@@ -9,11 +9,12 @@ import Model
 enum VectorImages {
   /// Checks all images.
   ///
+  /// - Returns: The pixels of all images together.
   /// - Throws: `ImageError.tooManyPixels` if all together exceed the limit of a source; `.tooCostly` for a PNG whose texts
-  ///   inflate to too much, a JPEG with too many scans, and an image within entities of the document.
+  ///   inflate to too much, an image with too many scans or parts, and an image within entities of the document.
   static func check(
     _ source: UnsafeRawBufferPointer, limits: ImagingLimits
-  ) throws(ImageError) {
+  ) throws(ImageError) -> Int {
     var pixels = 0
     var scanner = VectorScanner(source)
     while let part = scanner.next() {
@@ -37,6 +38,7 @@ enum VectorImages {
         }
       }
     }
+    return pixels
   }
 
   /// Returns the pixels of an image, at most one more than the limit; 0 for what is not drawn.
@@ -50,10 +52,15 @@ enum VectorImages {
       throw .tooCostly(
         reason: "a PNG in the SVG has text that inflates to more than \(PNGText.maximum) bytes")
     }
+    do throws(ImageError) {
+      try ContainerLengths.check(image, as: format, limits: limits)
+    } catch {
+      if case .tooCostly = error { throw error }
+    }
     guard let header = try? SourceHeader(of: image, as: format, frame: nil, failOn: .none) else {
       return 0
     }
-    try SourceCost.check(image, header: header, limits: limits)
+    _ = try SourceCost.check(image, header: header, limits: limits)
     return min(header.size.pixels, limits.maximumPixels + 1)
   }
 

@@ -11,7 +11,8 @@ enum BoxLengths {
   /// - Throws: `ContainerFault`.
   static func check(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     var boxes = ByteReader(source)
-    try check(&boxes, depth: 0, fileLength: source.count)
+    var parts = PartCount()
+    try check(&boxes, depth: 0, fileLength: source.count, &parts)
   }
 
   /// Returns the content of the first top-level box of a type.
@@ -34,13 +35,14 @@ enum BoxLengths {
   private static let maximumDepth = 16
 
   private static func check(
-    _ boxes: inout ByteReader, depth: Int, fileLength: Int
+    _ boxes: inout ByteReader, depth: Int, fileLength: Int, _ parts: inout PartCount
   ) throws(ContainerFault) {
     guard depth < maximumDepth else { throw .broken("boxes in boxes") }
     while var box = try next(in: &boxes, depth: depth) {
+      try parts.add()
       if box.type == "iloc" { try checkItems(&box.content, fileLength: fileLength) }
       guard let head = containers[box.type], box.content.skip(head) else { continue }
-      try check(&box.content, depth: depth + 1, fileLength: fileLength)
+      try check(&box.content, depth: depth + 1, fileLength: fileLength, &parts)
     }
   }
 

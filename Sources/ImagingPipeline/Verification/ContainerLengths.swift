@@ -21,7 +21,7 @@ enum ContainerLengths {
   /// - Parameter limits: The limits for decoding. If they tolerate all damage, the source may be
   ///   truncated.
   /// - Throws: `ImageError.undecodable` with the name of the part, its length and the bytes left; `.unsupportedKind`.
-  ///   For a JPEG 2000 with too many tiles `.tooCostly`, or `.tooManyPixels` if the pixels also
+  ///   For too many parts, and a JPEG 2000 with too many tiles, `.tooCostly`, or `.tooManyPixels` if the pixels also
   ///   exceed their limit.
   static func check(
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, limits: ImagingLimits
@@ -36,6 +36,8 @@ enum ContainerLengths {
       case .excess(let part, let length, let left):
         throw .undecodable(detail: "\(part) claims \(length) bytes, \(left) are left")
       case .broken(let detail): throw .undecodable(detail: detail)
+      case .tooManyParts(let limit):
+        throw .tooCostly(reason: "more than \(limit) segments, chunks, blocks or boxes")
       case .unsupported(let kind): throw .unsupportedKind(reason: kind)
       case .tooManyTiles(let reason, let pixels):
         throw pixels > limits.maximumPixels
@@ -70,8 +72,10 @@ enum ContainerLengths {
       throw .broken("text that inflates to more than \(PNGText.maximum) bytes")
     }
     var bytes = ByteReader(source, at: 8)
+    var parts = PartCount()
     while let length = try? bytes.number(4), let name = try? bytes.name() {
       guard name != "IEND" else { return }
+      try parts.add()
       guard bytes.skip(length), bytes.skip(4) else {
         throw .excess("chunk \(name)", length, max(bytes.left - 4, 0))
       }
@@ -85,13 +89,15 @@ enum ContainerLengths {
     guard let length = try? file.number(4) else { throw .excess("RIFF", 4, source.count) }
     guard var riff = try? file.reader(of: length) else { throw .excess("RIFF", length, file.left) }
     riff.skip(4)
-    try checkChunks(&riff, areOfFrame: false)
+    var parts = PartCount()
+    try checkChunks(&riff, areOfFrame: false, &parts)
   }
 
   private static func checkChunks(
-    _ bytes: inout ByteReader, areOfFrame: Bool
+    _ bytes: inout ByteReader, areOfFrame: Bool, _ parts: inout PartCount
   ) throws(ContainerFault) {
     while let name = try? bytes.name(), let length = try? bytes.number(4) {
+      try parts.add()
       guard var chunk = try? bytes.reader(of: length) else {
         throw .excess("chunk \(name)", length, bytes.left)
       }
@@ -99,7 +105,7 @@ enum ContainerLengths {
       _ = length % 2 == 1 && bytes.skip(1)
       // The chunks of a frame follow its position, size, duration and flags.
       if name == "ANMF", !areOfFrame, chunk.skip(16) {
-        try checkChunks(&chunk, areOfFrame: true)
+        try checkChunks(&chunk, areOfFrame: true, &parts)
       }
     }
   }
@@ -107,6 +113,7 @@ enum ContainerLengths {
   /// Checks the segments up to the first scan (ISO/IEC 10918-1, B.1.1.4).
   private static func checkJPEG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     var markers = JPEGMarkers(source)
+    var parts = PartCount(limit: SourceCost.maximumSegments)
     // Decoders skip bytes that are not a marker.
     while let marker = try? markers.find() {
       switch marker {
@@ -115,6 +122,7 @@ enum ContainerLengths {
       case 0x01, 0xd0...0xd8: continue
       default: break
       }
+      try parts.add()
       guard let length = markers.segmentLength, length >= 2 else { return }
       guard (try? markers.segment()) != nil else {
         throw .excess("a segment", length, markers.left)
@@ -140,7 +148,9 @@ enum ContainerLengths {
     }
     guard let flags = try? bytes.number(1), bytes.skip(2) else { throw .excess("the screen", 7, 0) }
     try skipTable(flags)
+    var parts = PartCount()
     while let kind = try? bytes.number(1) {
+      try parts.add()
       switch kind {
       case 0x2c:
         guard bytes.skip(8), let flags = try? bytes.number(1) else {
@@ -178,9 +188,26 @@ enum ContainerFault: Error {
   case excess(_ part: String, _ length: Int, _ left: Int)
   /// A kind of the format that is not decoded right; the text completes an `ImageError.unsupportedKind`.
   case unsupported(String)
+  /// More parts than `limit`.
+  case tooManyParts(limit: Int)
   /// Any other fault; the text completes an `ImageError.undecodable`.
   case broken(String)
   /// The codestream has more tiles than fit in memory; the reason completes an
   /// `ImageError.tooCostly`.
   case tooManyTiles(reason: String, pixels: Int)
+}
+
+/// Counts the parts of a container.
+struct PartCount {
+  /// The maximum number of parts.
+  let limit: Int
+  private var count = 0
+
+  init(limit: Int = SourceCost.maximumParts) { self.limit = limit }
+
+  /// Counts one more.
+  mutating func add() throws(ContainerFault) {
+    count += 1
+    guard count <= limit else { throw .tooManyParts(limit: limit) }
+  }
 }

@@ -4,11 +4,20 @@ import Glibc
 import ImagingWire
 import Model
 
-/// Limits for work that neither pixels nor bytes limit.
-enum SourceCost {
+/// Work that neither pixels nor bytes limit: counted, and limited.
+struct SourceCost {
+  /// The scans of a JPEG.
+  private(set) var scans = 1
+  /// The pixels of the images in a vector.
+  private(set) var embeddedPixels = 0
+
   /// The maximum number of pixels in all scans of a JPEG together: 2 s of processor time (docs/performance.md,
   /// "Limits of processor time"). Encoders write 3 to 12 scans.
   private static let maximumScannedPixels = 7_000_000_000
+  /// The maximum number of a JPEG's segments. libjpeg walks through the list of all that it keeps for each new one.
+  static let maximumSegments = 5_000
+  /// The maximum number of chunks, blocks or boxes of other formats. Libraries take up to a microsecond for each.
+  static let maximumParts = 100_000
 
   /// Checks a source before it is decoded. The cost of a vector depends on its drawn size
   /// (`VectorCost`), except for the images in it.
@@ -16,32 +25,62 @@ enum SourceCost {
   /// - Throws: `ImageError.tooCostly`; for a vector `.tooManyPixels`, too.
   static func check(
     _ source: UnsafeRawBufferPointer, header: SourceHeader, limits: ImagingLimits
-  ) throws(ImageError) {
-    if header.format == .svg { try VectorImages.check(source, limits: limits) }
-    guard header.format == .jpeg else { return }
-    let scans = scans(of: source)
-    let maximum = max(maximumScannedPixels / max(header.size.pixels, 1), 1)
-    guard scans <= maximum else {
-      throw .tooCostly(reason: "\(scans) scans of \(header.size); at most \(maximum) are decoded")
+  ) throws(ImageError) -> SourceCost {
+    var cost = SourceCost()
+    if header.format == .svg {
+      cost.embeddedPixels = try VectorImages.check(source, limits: limits)
     }
+    guard header.format == .jpeg else { return cost }
+    let counts = counts(of: source)
+    guard counts.segments <= maximumSegments else { throw tooManySegments }
+    let maximum = max(maximumScannedPixels / max(header.size.pixels, 1), 1)
+    guard counts.scans <= maximum else {
+      throw .tooCostly(
+        reason: "\(counts.scans) scans of \(header.size); at most \(maximum) are decoded")
+    }
+    cost.scans = counts.scans
+    return cost
   }
 
-  /// Returns the number of scans of a JPEG, counted from the first. Within coded data each 0xff is
-  /// followed by 0 (ISO/IEC 10918-1, B.1.1.5), so every 0xff 0xda starts a scan.
-  static func scans(of source: UnsafeRawBufferPointer) -> Int {
+  /// Estimates the decoding of the source.
+  ///
+  /// - Parameters:
+  ///   - frames: How many frames of an animation are decoded.
+  ///   - share: The share of the pixels that the decoder makes; 0 for what every transform takes.
+  func cost(
+    of source: UnsafeRawBufferPointer, _ header: SourceHeader, frames: Int, share: Double = 1
+  ) -> JobCost {
+    var cost = JobCost(decoding: source, header, frames: frames, scans: scans, share: share)
+    cost.add(embeddedPixels: embeddedPixels)
+    return cost
+  }
+
+  private static var tooManySegments: ImageError {
+    .tooCostly(reason: "a JPEG of more than \(maximumSegments) segments")
+  }
+
+  /// Returns the scans of a JPEG, at least 1, and its segments, up to its end marker. Within coded data each 0xff is
+  /// followed by 0 or a restart marker (ISO/IEC 10918-1, B.1.1.5).
+  static func counts(of source: UnsafeRawBufferPointer) -> (scans: Int, segments: Int) {
+    guard let start = source.baseAddress else { return (1, 0) }
+    var scans = 0
+    var segments = 0
     var markers = JPEGMarkers(source)
-    while let (marker, _) = markers.nextSegment() {
-      if marker == 0xda { break }
-    }
-    guard let start = source.baseAddress else { return 0 }
-    var count = 1
-    var place = min(markers.position, source.count)
-    while place + 1 < source.count,
-      let found = memchr(start + place, 0xff, source.count - place - 1)
+    while markers.position + 1 < source.count,
+      let found = memchr(
+        start + markers.position, 0xff, source.count - markers.position - 1)
     {
-      place = UnsafeRawPointer(found) - start + 1
-      if source[place] == 0xda { count += 1 }
+      markers.position = UnsafeRawPointer(found) - start
+      guard let marker = try? markers.next() else {
+        markers.position += 1
+        continue
+      }
+      if marker == 0xd9 { break }
+      guard marker != 0x01, !(0xd0...0xd8).contains(marker) else { continue }
+      segments += 1
+      if marker == 0xda { scans += 1 }
+      _ = try? markers.segment()
     }
-    return count
+    return (max(scans, 1), segments)
   }
 }

@@ -18,7 +18,8 @@ enum JobAnswer {
   ///   the stated length, or with more than `limit` bytes. Its descriptors are closed.
   static func read(
     _ received: consuming WireMessage, for id: UInt64, transform: Transform,
-    sourceBytes: Int = 0, atMost limit: Int, into storage: VariantStorage
+    sourceBytes: Int = 0, source: FileRegion? = nil, limits: ImagingLimits? = nil,
+    atMost limit: Int, into storage: VariantStorage
   ) throws(WireError) -> JobAnswer {
     var message = received
     switch try AnswerMessage(decoding: message.bytes) {
@@ -27,6 +28,10 @@ enum JobAnswer {
     case .takesLong(let answered, let bytes):
       guard answered == id else { throw .malformed("another job's answer") }
       guard message.takeDescriptor() == nil else { throw .malformed("a refusal with a file") }
+      // The pipeline refuses what it estimates far above the memory of a worker.
+      guard bytes / 2 <= limits?.maximumBytes ?? .max else {
+        throw .malformed("an estimate of \(bytes) bytes")
+      }
       return .takesLong(bytes: bytes)
     case .failure(let answered, let error):
       guard answered == id else { throw .malformed("another job's answer") }
@@ -35,6 +40,9 @@ enum JobAnswer {
     case .result(let result):
       guard result.id == id else { throw .malformed("another job's answer") }
       guard let file = message.takeDescriptor() else { throw .malformed("a result without a file") }
+      if let fault = result.report.excess(over: limits, of: source, for: transform) {
+        throw .malformed("a result of \(fault)")
+      }
       let plausible = result.report.maximumBytes(of: transform) + sourceBytes
       guard result.byteCount <= min(limit, plausible) else {
         throw .malformed("a result of \(result.byteCount) bytes")
@@ -81,6 +89,31 @@ extension RenderReport {
     let pixels = image.size.width * image.size.height
     let frames = min(image.frames, max(transform.sizing.limitBytes / 4 / pixels, 1))
     return pixels * frames * Self.bytesPerPixel + Self.slack
+  }
+
+  /// Returns what of the size no limit allows, or is larger than the source; `nil` for nothing.
+  fileprivate func excess(
+    over limits: ImagingLimits?, of source: FileRegion?, for transform: Transform
+  ) -> String? {
+    guard case .image(let image) = content else { return nil }
+    let size = image.size
+    if let limits {
+      // No product overflows: a side is at most 10 million, and 2^31 frames of 2^31 pixels are fewer than 2^63.
+      guard size.pixels <= limits.maximumResultPixels else { return "\(size)" }
+      let isStill = image.frames == 1
+      guard isStill || image.frames <= limits.maximumFrames,
+        isStill || size.pixels <= max(limits.maximumPixels / image.frames, 1)
+      else { return "\(image.frames) frames of \(size)" }
+    }
+    // A padded result has the size of its box, which is checked, and an enlarged one any.
+    let sizing = transform.sizing
+    guard transform.product == .image, !sizing.enlarge, sizing.fit != .contain, let source,
+      let own = SourceHead.size(of: source)
+    else { return nil }
+    guard max(size.width, size.height) <= max(own.width, own.height),
+      size.pixels <= own.pixels, image.frames == 1
+    else { return "\(image.frames) × \(size) for a source of \(own)" }
+    return nil
   }
 
   /// Returns how the report contradicts its bytes or the transform; `nil` if it does not.

@@ -98,7 +98,8 @@ extension WorkerSlot {
       case .died:
         core.lost.add()
         let end = lose(worker, reason: "it ended with a job", hasEnded: true)
-        if isHeld, end?.cause != .killed, !pending.job.isBackground {
+        // A worker that only closed its connection lacks no memory.
+        if isHeld, let end, end.cause != .killed, !pending.job.isBackground {
           if let ending = endedEarly(id) { return .failure(ending) }
           guard takesWholeMemory(id) else { return nil }
           continue
@@ -299,7 +300,8 @@ extension WorkerSlot {
         do throws(WireError) {
           let answer = try JobAnswer.read(
             worker.socket.receive(), for: id, transform: job.transform,
-            sourceBytes: job.file.count + (job.overlay?.file.count ?? 0),
+            sourceBytes: job.file.count + (job.overlay?.file.count ?? 0), source: job.file,
+            limits: limits,
             atMost: configuration.maximumResultBytes ?? .max, into: core.storage)
           switch answer {
           case .ended(let result):

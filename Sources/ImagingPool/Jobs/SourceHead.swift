@@ -26,6 +26,51 @@ enum SourceHead {
     } ?? false
   }
 
+  /// Returns the pixels of a file whose decoder makes no others: PNG and JPEG. `nil` for any other, or if its head
+  /// does not tell.
+  static func size(of file: FileRegion) -> PixelSize? {
+    let size: (width: Int, height: Int)? =
+      withBytes(of: file) { bytes in
+        var reader = ByteReader(bytes, at: 16)
+        switch FormatSigns.format(of: bytes) {
+        case .png:
+          guard let width = try? reader.number(4), let height = try? reader.number(4) else {
+            return nil
+          }
+          return (width, height)
+        case .jpeg: return frameSize(of: file)
+        default: return nil
+        }
+      } ?? nil
+    guard let size, size.width > 0, size.height > 0 else { return nil }
+    return PixelSize(width: size.width, height: size.height)
+  }
+
+  /// The maximum number of segments that are looked through for a JPEG's frame.
+  private static let maximumSegments = 256
+
+  /// Reads the frame header of a JPEG (ISO/IEC 10918-1, B.2.2) from segment to segment.
+  private static func frameSize(of file: FileRegion) -> (width: Int, height: Int)? {
+    var position = 2
+    for _ in 0..<maximumSegments {
+      var head = [UInt8](repeating: 0, count: 9)
+      let count = pread(
+        file.descriptor, &head, min(head.count, file.count - position),
+        off_t(file.offset + position))
+      guard count == head.count, head[0] == 0xff else { return nil }
+      func pair(_ index: Int) -> Int { Int(head[index]) << 8 | Int(head[index + 1]) }
+      switch head[1] {
+      case 0xc4, 0xc8, 0xcc: break
+      case 0xc0...0xcf: return (pair(7), pair(5))
+      case 0x01, 0xd0...0xda, 0xff: return nil
+      default: break
+      }
+      position += 2 + max(pair(2), 2)
+      guard position < file.count else { return nil }
+    }
+    return nil
+  }
+
   private static func withBytes<Result>(
     of file: FileRegion, _ body: (UnsafeRawBufferPointer) -> Result
   ) -> Result? {

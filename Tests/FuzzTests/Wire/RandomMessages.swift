@@ -131,9 +131,9 @@ extension SeededGenerator {
       .tooCostly(reason: text(), key: ImagingLimits.memoryKey),
       .outOfMemory(detail: text()),
       .invalidParameter(name: text(), value: text(), allowed: text()),
-      .tooManyPixels(pixels: edge(0...Int.max), limit: edge(0...Int.max)),
-      .tooManyFrames(frames: edge(0...Int.max), limit: edge(0...Int.max)),
-      .sourceTooLarge(limit: edge(0...Int.max)))
+      .tooManyPixels(pixels: edge(0...1 << 53), limit: edge(0...1 << 53)),
+      .tooManyFrames(frames: edge(0...Int(Int32.max)), limit: edge(0...Int(Int32.max))),
+      .sourceTooLarge(limit: edge(0...1 << 53)))
     return pick(cause, .watermark(cause), .ofVariant(cause), .ofVariant(.watermark(cause)))
   }
 

@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct SourceCostTests {
   private func scans(of bytes: [UInt8]) -> Int {
-    bytes.withUnsafeBytes { SourceCost.scans(of: $0) }
+    bytes.withUnsafeBytes { SourceCost.counts(of: $0).scans }
   }
 
   @Test func `a JPEG with hundreds of scans of many megapixels is too costly, one with few is not`()

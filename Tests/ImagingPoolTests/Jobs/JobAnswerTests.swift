@@ -236,6 +236,69 @@ import Testing
     #expect(try !isRefused(sourceBytes: large.count))
   }
 
+  @Test func `a result larger than its source or than a limit, or of too many frames, is refused`()
+    throws
+  {
+    // Given: a source of 64 by 48 pixels, and 25 pixels across asked for
+    let source = try PoolSupport.file(of: PoolSupport.png(width: 64, height: 48))
+    let file = try sealed()
+    var limits = ImagingLimits()
+    limits.maximumResultPixels = 1_000_000
+    limits.maximumFrames = 10
+    func isRefused(
+      _ width: Int, _ height: Int, frames: Int = 1, source: FileRegion? = nil,
+      _ change: (inout Transform) -> Void = { _ in }
+    ) throws -> Bool {
+      var transform = Transform()
+      transform.width = 25
+      change(&transform)
+      var pair = try WirePair()
+      guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else {
+        throw WireError.closed
+      }
+      let image = RenderedImage(
+        format: .png, size: PixelSize(width: width, height: height), frames: frames, density: 1)
+      let report = RenderReport(
+        content: .image(image), digest: String(repeating: "0", count: 32))
+      let message = AnswerMessage.result(ResultMessage(id: 1, report: report, byteCount: 9))
+      let worker = WireSocket(owning: workerEnd)
+      let server = WireSocket(owning: serverEnd)
+      try withExtendedLifetime(file) {
+        try worker.send(message.encoded(), passing: file.descriptor)
+      }
+      do {
+        _ = try JobAnswer.read(
+          server.receive(), for: 1, transform: transform, source: source,
+          limits: limits, atMost: 1_000, into: .unlimited)
+        return false
+      } catch WireError.malformed {
+        return true
+      }
+    }
+    // Then
+    #expect(try !isRefused(25, 19, source: source))
+    #expect(try isRefused(25, 65, source: source))
+    #expect(try isRefused(25, 19, frames: 2, source: source))
+    #expect(try !isRefused(25, 65, source: source) { $0.enlarge = true })
+    #expect(try !isRefused(25, 40_000) && isRefused(25, 40_001))
+    #expect(try !isRefused(25, 19, frames: 10) && isRefused(25, 19, frames: 11))
+  }
+
+  @Test func `an estimate far beyond the memory of a worker is refused`() throws {
+    var pair = try WirePair()
+    guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else { return }
+    let server = WireSocket(owning: serverEnd)
+    let worker = WireSocket(owning: workerEnd)
+    try worker.send(AnswerMessage.takesLong(id: 1, bytes: 1 << 40).encoded())
+    var limits = ImagingLimits()
+    limits.maximumBytes = 1 << 30
+    #expect(throws: WireError.self) {
+      _ = try JobAnswer.read(
+        server.receive(), for: 1, transform: Transform(), limits: limits, atMost: 1,
+        into: .unlimited)
+    }
+  }
+
   @Test func `a result with a wrong or missing file is refused`() throws {
     #expect(refused(result(count: 9)))
     let file = try sealed()

@@ -86,7 +86,7 @@ struct SealedWorkersTests {
     #expect(getpgid(worker) == worker)
     #expect(getsid(worker) == worker)
     let limits = contents(of: "/proc/\(worker)/limits")
-    #expect(limits.contains(try Regex("Max open files +64 +64 ")))
+    #expect(limits.contains(try Regex("Max open files +16 +16 ")))
     #expect(limits.contains(try Regex("Max core file size +[01] +[01] ")))
     #expect(!limits.contains(try Regex("Max processes +unlimited ")))
     let status = contents(of: "/proc/\(worker)/status")

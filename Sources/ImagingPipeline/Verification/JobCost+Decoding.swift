@@ -1,0 +1,73 @@
+// JobCost+Decoding: estimates the processor time of decoding a source.
+
+import ImagingWire
+import Model
+
+extension JobCost {
+  /// Estimates the decoding of a source: nanoseconds for each pixel and each byte, measured
+  /// (docs/decisions/006-measurements-behind-constants.md). Bytes tell busy pixels from flat ones.
+  ///
+  /// - Parameters:
+  ///   - frames: How many frames of an animation are decoded.
+  ///   - scans: The scans of a JPEG.
+  ///   - share: The share of the pixels that the decoder makes, at most 1; 0 for what every transform takes.
+  init(
+    decoding source: UnsafeRawBufferPointer, _ header: SourceHeader, frames: Int, scans: Int = 1,
+    share: Double
+  ) {
+    // The cost of a vector depends on its drawn size (`VectorCost`).
+    guard header.format != .svg else { return }
+    isOfSource = !header.isAnimation || frames == 1
+    let part = header.isAnimation ? Double(frames) / Double(header.pages) : 1
+    let pixels = Double(header.size.pixels) * Double(header.isAnimation ? frames : 1)
+    let bytes = Double(source.count) * part
+    let depth = Double(header.pixelBytes)
+    let nanoseconds: Double
+    switch header.format {
+    case .jpeg:
+      // Every code is read, and few pixels are made. A progressive or arithmetic one has all coefficients first.
+      let process = JPEGProcess(of: source)
+      let isPlain = process.map { $0.kind < 2 && $0.coefficientBytes == 0 } ?? false
+      nanoseconds =
+        isPlain
+        ? bytes * 8 + pixels * (0.3 + 7.5 * share)
+        : bytes * 38 + pixels * (0.1 * Double(scans) + 13 * share)
+    case .png: nanoseconds = bytes * 3.5 + pixels * 3 * depth
+    // All blocks are walked over, whatever is decoded.
+    case .gif: nanoseconds = Double(source.count) * 6 + bytes * 12 + pixels * 7
+    case .webp: nanoseconds = min(bytes * 60, pixels * 15) + pixels * (1.5 + 9 * share)
+    case .avif: nanoseconds = min(bytes * 120, pixels * 25) + pixels * (2.5 + 14 * share)
+    case .heic: nanoseconds = min(bytes * 150, pixels * 25) + pixels * (5 + 14 * share)
+    case .jxl: nanoseconds = min(bytes * 200, pixels * 40) + pixels * 17
+    case .jp2: nanoseconds = min(bytes * 250, pixels * 100) + pixels * 70
+    case .tiff: nanoseconds = pixels * max(8, 2.7 * depth)
+    case .bmp, .ico: nanoseconds = pixels * 10
+    case .svg: nanoseconds = 0
+    }
+    seconds = nanoseconds / 1e9
+  }
+
+  /// Adds a second decoding of the source, to find its margins.
+  mutating func add(trimming header: SourceHeader, by decoding: JobCost) {
+    isOfSource = false
+    // The margins of a vector are found in a small drawing.
+    seconds += decoding.seconds + (header.format == .svg ? 0 : 3e-9 * Double(header.size.pixels))
+  }
+
+  /// Adds the decoding of the PNGs and JPEGs within a vector.
+  mutating func add(embeddedPixels pixels: Int) { seconds += 10e-9 * Double(pixels) }
+
+  /// Adds the decoding of a watermark, and its compositing onto each frame.
+  mutating func add(watermark: JobCost, on size: PixelSize, frames: Int) {
+    isOfSource = false
+    seconds += watermark.seconds + 25e-9 * Double(size.pixels) * Double(frames)
+  }
+}
+
+extension SourceHeader {
+  /// Returns the frames that are decoded for a result: those before a later one, too.
+  func decodedFrames(for transform: Transform) -> Int {
+    let frames = frames(for: transform)
+    return isAnimation ? max(frames, min((transform.selection.frame ?? 0) + 1, pages)) : frames
+  }
+}
