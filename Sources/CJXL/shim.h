@@ -1,4 +1,5 @@
-// CJXL: libjxl's encoder, as Swift sees it: its functions need no help.
+// CJXL: libjxl, as Swift sees it: its functions need no help.
 #pragma once
 
+#include <jxl/decode.h>
 #include <jxl/encode.h>

@@ -27,6 +27,7 @@ extension WireWriter {
     put(image.density)
     put(image.scaledDownFrom) { $0.put($1) }
     put(image.quality) { $0.put(Int64($1)) }
+    put(Int64(image.droppedFrames))
   }
 
   mutating func put(_ size: PixelSize) {
@@ -73,6 +74,7 @@ extension WireReader {
     image.quality = try optional("quality") { reader throws(WireError) in
       try reader.integer("quality", in: OutputOptions.qualityRange)
     }
+    image.droppedFrames = try integer("droppedFrames", in: 0...Int(Int32.max))
     return image
   }
 

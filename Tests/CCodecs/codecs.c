@@ -66,7 +66,7 @@ static void write_exif(uint8_t *exif, int orientation) {
 }
 
 uint8_t *pictor_write_jxl(const void *pixels, int width, int height, int bands, int bits,
-    int orientation, int exif_orientation, size_t *count) {
+    int orientation, int exif_orientation, int frames, size_t *count) {
   JxlEncoder *encoder = JxlEncoderCreate(NULL);
   JxlEncoderUseContainer(encoder, JXL_TRUE);
   JxlBasicInfo info;
@@ -79,6 +79,9 @@ uint8_t *pictor_write_jxl(const void *pixels, int width, int height, int bands, 
   info.num_color_channels = bands < 3 ? 1 : 3;
   info.num_extra_channels = bands % 2 == 0;
   info.alpha_bits = info.num_extra_channels != 0 ? (uint32_t)bits : 0;
+  info.have_animation = frames > 1;
+  info.animation.tps_numerator = 10;
+  info.animation.tps_denominator = 1;
   JxlColorEncoding colors;
   JxlColorEncodingSetToSRGB(&colors, bands < 3);
   int is_good = JxlEncoderSetCodestreamLevel(encoder, 10) == JXL_ENC_SUCCESS &&
@@ -98,8 +101,17 @@ uint8_t *pictor_write_jxl(const void *pixels, int width, int height, int bands, 
   JxlPixelFormat format = {
       (uint32_t)bands, bits > 8 ? JXL_TYPE_UINT16 : JXL_TYPE_UINT8, JXL_NATIVE_ENDIAN, 0};
   size_t size = (size_t)width * (size_t)height * (size_t)bands * (bits > 8 ? 2 : 1);
-  is_good = is_good &&
-      JxlEncoderAddImageFrame(settings, &format, (void *)pixels, size) == JXL_ENC_SUCCESS;
+  uint8_t *copy = malloc(size);
+  memcpy(copy, pixels, size);
+  for (int frame = 0; frame < frames; frame++) {
+    JxlFrameHeader header;
+    JxlEncoderInitFrameHeader(&header);
+    header.duration = frames > 1;
+    is_good = is_good && JxlEncoderSetFrameHeader(settings, &header) == JXL_ENC_SUCCESS &&
+        JxlEncoderAddImageFrame(settings, &format, copy, size) == JXL_ENC_SUCCESS;
+    for (size_t index = 0; index < size; index++) copy[index] = 255 - copy[index];
+  }
+  free(copy);
   JxlEncoderCloseInput(encoder);
   size_t room = size + 65536;
   uint8_t *bytes = malloc(room);

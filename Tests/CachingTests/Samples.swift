@@ -41,7 +41,7 @@ enum Sample {
       .image(
         RenderedImage(
           format: .webp, size: PixelSize(width: 320, height: 240), frames: 3, density: 1.5,
-          scaledDownFrom: PixelSize(width: 5250, height: 3450))), etag: etag,
+          scaledDownFrom: PixelSize(width: 5250, height: 3450), droppedFrames: 9)), etag: etag,
       lastModified: UnixTime(seconds: 784_111_777), freshness: freshness, sourceVersion: version)
   }
 

@@ -91,7 +91,7 @@ import Testing
   static var fullImage: RenderedImage {
     RenderedImage(
       format: .gif, size: PixelSize(width: 4_892, height: 3_214), frames: 17, density: 1.864,
-      scaledDownFrom: PixelSize(width: 5_250, height: 3_450))
+      scaledDownFrom: PixelSize(width: 5_250, height: 3_450), droppedFrames: 3)
   }
 
   @Test func `a job with all fields set is read back unchanged`() throws {
@@ -245,7 +245,7 @@ import Testing
       { $0.density = 0 }, { $0.density = .nan }, { $0.density = .infinity },
       { $0.density = -1 }, { $0.scaledDownFrom = PixelSize(width: -1, height: 1) },
       { $0.scaledDownFrom = PixelSize(width: 1, height: .max) },
-      { $0.quality = 0 }, { $0.quality = 101 },
+      { $0.quality = 0 }, { $0.quality = 101 }, { $0.droppedFrames = 1 << 31 },
     ]
     let changes: [(inout ResultMessage) -> Void] = [
       { $0.report.digest = "" }, { $0.report.digest = String(repeating: "A", count: 32) },

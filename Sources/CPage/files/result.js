@@ -168,7 +168,8 @@ function showFacts({ result, info, source }, asked, size) {
   const served = [
     ["Cache-Status", field("Cache-Status")], ["Age", field("Age") && `${field("Age")} s`],
     ["Cache-Control", field("Cache-Control")], ["Vary", field("Vary")], ["ETag", field("ETag")],
-    ["Scaled down from", field("X-Scaled-Down")], ["Damaged", field("X-Damaged") && "the source is damaged"],
+    ["Scaled down from", field("X-Scaled-Down")], ["Frames dropped", field("X-Frames-Dropped")],
+    ["Damaged", field("X-Damaged") && "the source is damaged"],
     ["Request", field("X-Request-ID")],
   ];
   replace(byId("served"), ...served.filter(([, value]) => value).flatMap(([title, value]) =>

@@ -41,8 +41,9 @@ struct SourceDescription {
       ("width", .number(header.uprightSize.width)),
       ("height", .number(header.uprightSize.height)),
       ("orientation", .number(header.orientation.tag)),
-      ("frames", .number(header.isAnimation ? header.pages : 1)),
+      ("frames", .number(header.isAnimation ? header.pages : header.undecodedFrames)),
     ]
+    if header.undecodedFrames > 1 { members.append(("frames_kept", .number(1))) }
     if header.isAnimation {
       members.append(("loop", .number(header.loop)))
       members.append(("duration_ms", .number(header.delays.reduce(0) { $0 + Int($1) })))

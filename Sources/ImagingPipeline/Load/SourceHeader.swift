@@ -13,6 +13,8 @@ struct SourceHeader {
   /// The number of frames of an animation, pages of a TIFF or images of a HEIC; 1 for all other
   /// sources.
   let pages: Int
+  /// The frames of an animation of which the first alone is decoded (`UndecodedAnimation`); 1 for all other sources.
+  let undecodedFrames: Int
   /// The page to read, in its loader's numbering; `nil` for the default page.
   let page: Int?
   /// Whether the request selects a frame other than the first.
@@ -69,12 +71,14 @@ struct SourceHeader {
       page = frame == nil && directory == 0 ? nil : directory
     default: page = nil
     }
+    undecodedFrames = UndecodedAnimation.frames(of: source, as: format)
     if let frame {
       guard frame < pages else {
+        let kept = undecodedFrames > 1 ? "the first frame alone is decoded" : "the source has one frame"
         throw .invalidParameter(
           name: "frame", value: "\(frame)",
           allowed: pages == 1
-            ? "the source has one frame, 0" : "the source has \(pages) frames, 0 to \(pages - 1)")
+            ? "\(kept), 0" : "the source has \(pages) frames, 0 to \(pages - 1)")
       }
     }
     isLaterFrame = (frame ?? 0) > 0
@@ -146,5 +150,11 @@ struct SourceHeader {
   func frames(for transform: Transform) -> Int {
     let keepsFrames = transform.output.isAnimated && transform.output.format?.holdsFrames ?? true
     return isAnimation && page == nil && keepsFrames && transform.product == .image ? pages : 1
+  }
+
+  /// Returns the frames of the source's animation that a result of `frames` frames lacks; 0 if the request asks for one.
+  func droppedFrames(from frames: Int, for transform: Transform) -> Int {
+    guard transform.output.isAnimated, transform.selection.frame == nil else { return 0 }
+    return (isAnimation ? pages : undecodedFrames) - frames
   }
 }

@@ -80,15 +80,21 @@ extension Image {
     withVipsImage { Int(vips_image_get_page_height($0)) < size.height }
   }
 
+  /// The longest delay of a frame of a GIF, in milliseconds: 16 bits of hundredths (GIF89a, 23). libvips wraps longer ones.
+  private static let longestDelayOfGIF: CInt = 655_350
+
   /// Sets the animation metadata: frame height, frame count, loop count and delays. The image must
   /// not share its metadata with other images (see `stripped`).
-  func describeAnimation(_ header: SourceHeader, frames: Int, size: PixelSize) {
+  func describeAnimation(
+    _ header: SourceHeader, frames: Int, size: PixelSize, in format: ImageFormat
+  ) {
     withVipsImage { image in
       vips_image_set_int(image, "page-height", CInt(size.height))
       vips_image_set_int(image, "n-pages", CInt(frames))
       vips_image_set_int(image, "loop", CInt(clamping: header.loop))
       if !header.delays.isEmpty {
-        vips_image_set_array_int(image, "delay", header.delays, CInt(header.delays.count))
+        let delays = header.delays.map { format == .gif ? min($0, Self.longestDelayOfGIF) : $0 }
+        vips_image_set_array_int(image, "delay", delays, CInt(delays.count))
       }
     }
   }

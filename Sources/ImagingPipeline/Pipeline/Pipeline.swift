@@ -269,7 +269,9 @@ public struct Pipeline: Sendable {
     try encoded.check(as: encodedFormat, isEncodedHere: isEncodedHere)
     watch.finish(\.encode)
     return EncodedImage(
-      encoded, format: encodedFormat, frames: frames, geometry: geometry, timings: watch.timings)
+      encoded, format: encodedFormat, frames: frames,
+      droppedFrames: header.droppedFrames(from: frames, for: transform), geometry: geometry,
+      timings: watch.timings)
   }
 
   /// Results of up to this many pixels are rendered to memory before encoding, so that both stages

@@ -57,15 +57,15 @@ public struct EncodedImage: ~Copyable {
 
   /// Takes an encoded image. The encoder may have reduced its size for `maxbytes`.
   init(
-    _ encoded: consuming Encoded, format: ImageFormat, frames: Int, geometry: Geometry,
-    timings: Timings
+    _ encoded: consuming Encoded, format: ImageFormat, frames: Int, droppedFrames: Int,
+    geometry: Geometry, timings: Timings
   ) {
     let size = encoded.size
     let image = RenderedImage(
       format: format, size: size, frames: frames, density: geometry.density(at: size),
       scaledDownFrom: size == geometry.canvas
         ? geometry.scaledDownFrom : geometry.scaledDownFrom ?? geometry.canvas,
-      quality: encoded.quality)
+      quality: encoded.quality, droppedFrames: droppedFrames)
     self.init(bytes: encoded.bytes, content: .image(image), timings: timings)
   }
 

@@ -45,7 +45,7 @@ struct OutputMetadata: ~Copyable {
     if frames == 1, source == nil, image.isBare { return image }
     let size = frameSize(of: image)
     let image = try image.stripped()
-    if frames > 1 { image.describeAnimation(header, frames: frames, size: size) }
+    if frames > 1 { image.describeAnimation(header, frames: frames, size: size, in: format) }
     switch source {
     case .some(let source): image.takeMetadata(of: source, for: format)
     case .none: break

@@ -80,8 +80,8 @@ extension Transform {
   /// Whether smaller variants can be derived from this result. It shows the whole source or an
   /// exactly known crop, has enough quality, and is not enlarged.
   fileprivate func isSourceOfOthers(_ image: RenderedImage) -> Bool {
-    guard image.frames == 1, image.scaledDownFrom == nil, isPlainImage, sizing.keepsShape,
-      !sizing.enlarge
+    guard image.frames == 1, image.droppedFrames == 0, image.scaledDownFrom == nil, isPlainImage,
+      sizing.keepsShape, !sizing.enlarge
     else { return false }
     return switch image.format {
     case .png: output.quality == nil && output.maxBytes == nil

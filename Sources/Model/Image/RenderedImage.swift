@@ -16,12 +16,13 @@ public struct RenderedImage: Hashable, Sendable {
   private var storedWidth: UInt32
   private var storedHeight: UInt32
   private var storedFrames: UInt32
+  private var storedDroppedFrames: UInt32
 
   /// Creates the properties of an image, by default a still one that no limit changed. Clamps numbers
   /// to what their properties can have.
   public init(
     format: ImageFormat, size: PixelSize, frames: Int = 1, density: Double,
-    scaledDownFrom: PixelSize? = nil, quality: Int? = nil
+    scaledDownFrom: PixelSize? = nil, quality: Int? = nil, droppedFrames: Int = 0
   ) {
     self.density = density
     self.scaledDownFrom = scaledDownFrom
@@ -30,6 +31,7 @@ public struct RenderedImage: Hashable, Sendable {
     storedWidth = UInt32(clamping: size.width)
     storedHeight = UInt32(clamping: size.height)
     storedFrames = UInt32(clamping: frames)
+    storedDroppedFrames = UInt32(clamping: droppedFrames)
   }
 
   /// The size of one frame, in pixels, each side 0 to 2^32 - 1.
@@ -46,6 +48,13 @@ public struct RenderedImage: Hashable, Sendable {
   public var frames: Int {
     get { Int(storedFrames) }
     set { storedFrames = UInt32(clamping: newValue) }
+  }
+
+  /// The number of frames of the source's animation that the result lacks although the request asked for no single one
+  /// (`X-Frames-Dropped`), at most 2^32 - 1.
+  public var droppedFrames: Int {
+    get { Int(storedDroppedFrames) }
+    set { storedDroppedFrames = UInt32(clamping: newValue) }
   }
 
   /// The lossy quality, 1–100, if `maxbytes` determined it (`X-Quality`).

@@ -12,7 +12,7 @@ struct CrossOrigin: Sendable {
   /// The response fields that scripts may read in addition to the safelisted ones.
   private static let exposed =
     "Age, Cache-Status, Content-Disposition, Content-DPR, Content-Length, Date, ETag, Retry-After, "
-    + "Server-Timing, X-Damaged, X-Error-Code, X-Fallback, X-Quality, X-Request-ID, X-Scaled-Down"
+    + "Server-Timing, X-Damaged, X-Error-Code, X-Fallback, X-Frames-Dropped, X-Quality, X-Request-ID, X-Scaled-Down"
   private static let name = "Access-Control-Allow-Origin: "
 
   private let origins: [String]

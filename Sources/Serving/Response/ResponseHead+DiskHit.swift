@@ -38,6 +38,7 @@ extension ResponseHead {
       if image.density == 1 { append("1") } else { append(Self.decimal(image.density)) }
       if let size = image.scaledDownFrom { add("X-Scaled-Down", value: size.description) }
       if let quality = image.quality { add("X-Quality", value: "\(quality)") }
+      if image.droppedFrames > 0 { add("X-Frames-Dropped", value: "\(image.droppedFrames)") }
       append("\r\nContent-Disposition: inline; filename=\"")
       append(stem)
       append(".")

@@ -236,6 +236,7 @@ extension ResponseHead {
       add("Content-DPR", value: Self.decimal(image.density))
       if let size = image.scaledDownFrom { add("X-Scaled-Down", value: size.description) }
       if let quality = image.quality { add("X-Quality", value: "\(quality)") }
+      if image.droppedFrames > 0 { add("X-Frames-Dropped", value: "\(image.droppedFrames)") }
     }
     if info.isDamaged { add("X-Damaged", value: "1") }
     add("Cache-Status", value: cacheStatus.headerValue)

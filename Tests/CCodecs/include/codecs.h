@@ -27,8 +27,9 @@ uint8_t *pictor_write_jpeg(const uint8_t *pixels, int width, int height,
 /// A lossless JPEG XL in a container, of 8 or 16 bits (the host's order) a band.
 ///
 /// `orientation`: the codestream's. `exif_orientation`: in an Exif box of the container, which does not count; 0: none.
+/// `frames`: of an animation, each the negative of the one before; 1: a still.
 uint8_t *pictor_write_jxl(const void *pixels, int width, int height, int bands, int bits,
-    int orientation, int exif_orientation, size_t *count);
+    int orientation, int exif_orientation, int frames, size_t *count);
 
 /// A HEIC or AVIF of three bands.
 ///

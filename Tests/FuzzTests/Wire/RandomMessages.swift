@@ -149,7 +149,8 @@ extension SeededGenerator {
           format: ImageFormat.outputs.randomElement(using: &self) ?? .png, size: size(),
           frames: edge(1...Int(Int32.max)), density: edge(Double.leastNormalMagnitude...1_000),
           scaledDownFrom: maybe { $0.size() },
-          quality: maybe { $0.edge(OutputOptions.qualityRange) }))
+          quality: maybe { $0.edge(OutputOptions.qualityRange) },
+          droppedFrames: edge(0...Int(Int32.max))))
     return ResultMessage(
       id: next(),
       report: RenderReport(

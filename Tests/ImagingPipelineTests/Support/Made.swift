@@ -30,6 +30,7 @@ struct Made {
   var frames: Int { image.frames }
   var density: Double { image.density }
   var scaledDownFrom: PixelSize? { image.scaledDownFrom }
+  var droppedFrames: Int { image.droppedFrames }
   var quality: Int? { image.quality }
   var digest: String { report.digest }
   var timings: Timings { report.timings }

@@ -9,12 +9,14 @@ struct RenderedImageTests {
     let largest = PixelSize(width: Int(UInt32.max), height: 10_000_000)
     var image = RenderedImage(
       format: .avif, size: largest, frames: Int(Int32.max), density: 1_000, scaledDownFrom: huge,
-      quality: 100)
+      quality: 100, droppedFrames: Int(Int32.max))
+    #expect(image.droppedFrames == Int(Int32.max))
     #expect(image.format == .avif && image.size == largest && image.frames == Int(Int32.max))
     #expect(image.density == 1_000 && image.scaledDownFrom == huge && image.quality == 100)
     image.size = PixelSize(width: 3, height: 4)
     image.frames = 1
     image.quality = nil
+    image.droppedFrames = 0
     image.scaledDownFrom = nil
     #expect(
       image

@@ -52,7 +52,10 @@ import Testing
         #expect(answer["Timing-Allow-Origin"] == origin, "\(target)")
         #expect(answer["Cross-Origin-Resource-Policy"] == "cross-origin", "\(target)")
         let exposed = answer["Access-Control-Expose-Headers"] ?? ""
-        for name in ["ETag", "Cache-Status", "Server-Timing", "X-Request-ID", "X-Scaled-Down"] {
+        for name in [
+          "ETag", "Cache-Status", "Server-Timing", "X-Frames-Dropped", "X-Request-ID",
+          "X-Scaled-Down",
+        ] {
           #expect(exposed.contains(name), "\(target)")
         }
         #expect(answer["Vary"]?.contains("Origin") != true, "\(target)")

@@ -69,7 +69,7 @@ import Testing
       $0.content = .image(
         RenderedImage(
           format: .webp, size: PixelSize(width: 4, height: 3), density: 1,
-          scaledDownFrom: PixelSize(width: 8, height: 6), quality: 71))
+          scaledDownFrom: PixelSize(width: 8, height: 6), quality: 71, droppedFrames: 11))
     },
     info { $0.content = .sourceDescription },
   ]

@@ -39,8 +39,10 @@ extension TestImages {
   ///   - orientation: The orientation in the codestream; the pixels are stored unchanged.
   ///   - exifOrientation: The orientation in an Exif box of the container.
   ///   - sixteenBits: Whether values are stretched to 16 bits first.
+  ///   - frames: The frames of an animation, each the negative of the one before.
   public static func jxl(
-    _ pixels: Pixels, orientation: Int = 1, exifOrientation: Int? = nil, sixteenBits: Bool = false
+    _ pixels: Pixels, orientation: Int = 1, exifOrientation: Int? = nil, sixteenBits: Bool = false,
+    frames: Int = 1
   ) throws -> [UInt8] {
     let wide = pixels.values.map { UInt16($0) * 257 }
     return try taken { count in
@@ -53,7 +55,7 @@ extension TestImages {
     {
       pictor_write_jxl(
         values, CInt(pixels.size.width), CInt(pixels.size.height), CInt(pixels.bands), bits,
-        CInt(orientation), CInt(exifOrientation ?? 0), count)
+        CInt(orientation), CInt(exifOrientation ?? 0), CInt(frames), count)
     }
   }
 

@@ -41,6 +41,8 @@ struct EntryMetadata: Equatable {
     case isRecompressed
     /// 1 for an uploaded source, and for a variant that is not to be shared. Absent otherwise.
     case isLocal
+    /// Absent if there were none.
+    case droppedFrames
     case status = 32
     case contentType, cacheControl, expires, date, age, originLastModified, originETag, vary
   }
@@ -93,6 +95,7 @@ struct EntryMetadata: Equatable {
     var size: PixelSize?
     var scaledDownFrom: PixelSize?
     var frames: Int?
+    var droppedFrames = 0
     var density: Double?
     var quality: Int?
     var etag: EntityTag?
@@ -112,6 +115,7 @@ struct EntryMetadata: Equatable {
       case .format: format = field.text
       case .size: size = field.pixelSize(upTo: Self.longestSide)
       case .frames: frames = field.integer(at: 0).map { min(max($0, 1), Int(Int32.max)) }
+      case .droppedFrames: droppedFrames = min(max(field.integer(at: 0) ?? 0, 0), Int(Int32.max))
       case .density: density = field.density
       case .scaledDownFrom: scaledDownFrom = field.pixelSize(upTo: .max)
       case .etag: etag = EntityTag(utf8: field.bytes)
@@ -151,7 +155,7 @@ struct EntryMetadata: Equatable {
         result = .image(
           RenderedImage(
             format: format, size: size, frames: frames, density: density,
-            scaledDownFrom: scaledDownFrom, quality: quality))
+            scaledDownFrom: scaledDownFrom, quality: quality, droppedFrames: droppedFrames))
       }
       var info = VariantInfo(
         result, etag: etag, lastModified: lastModified, freshness: freshness,
@@ -215,6 +219,7 @@ private struct FieldWriter {
       add(Tag.scaledDownFrom.rawValue, [size.width, size.height])
     }
     add(Tag.quality.rawValue, unlessZero: image?.quality ?? 0)
+    add(Tag.droppedFrames.rawValue, unlessZero: image?.droppedFrames ?? 0)
   }
 
   private mutating func add(_ tag: UInt8, _ value: UnsafeRawBufferPointer) {
