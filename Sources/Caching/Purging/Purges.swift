@@ -7,8 +7,8 @@ import Synchronization
 /// The purges that are in force. A purge is dropped when the disk tier has carried it out and no
 /// load that began before it can still be in progress.
 ///
-/// A check against any number of URL purges costs one look-up. The other purges are checked one by
-/// one. Of several purges with one scope, only the last is kept.
+/// The cost of a check does not grow with the number of purges. Of several purges with one scope,
+/// only the last is kept.
 public final class Purges: PurgeList {
   private struct State {
     var generation = 0
@@ -16,26 +16,8 @@ public final class Purges: PurgeList {
     var unfinished: [Int: Purge] = [:]
     /// Purges that the disk tier has carried out, with the time, oldest first.
     var finished = Deque<(purge: Purge, at: ContinuousClock.Instant)>()
-    /// The number of the last purge of each URL.
-    var numberByURL: [String: Int] = [:]
-    /// The number of the last purge of each other scope.
-    var numberByScope: [PurgeScope: Int] = [:]
-
-    /// The number of the last purge of a scope; 0 if the scope was not purged.
-    subscript(scope: PurgeScope) -> Int {
-      get {
-        if case .url(let url) = scope { return numberByURL[url.text] ?? 0 }
-        return numberByScope[scope] ?? 0
-      }
-      set {
-        let number = newValue == 0 ? nil : newValue
-        if case .url(let url) = scope {
-          numberByURL[url.text] = number
-        } else {
-          numberByScope[scope] = number
-        }
-      }
-    }
+    /// The numbers of the last purges.
+    var numbers = PurgeNumbers()
   }
 
   /// The longest time from the start of a load to its storage. A transfer, the imaging and one
@@ -62,12 +44,11 @@ public final class Purges: PurgeList {
   /// See `PurgeList`.
   public func covers(_ key: CacheKey, generation: Int) -> Bool {
     guard newest.load(ordering: .acquiring) > generation else { return false }
-    let url = key.url
-    let (ofURL, others) = state.withLock { ($0.numberByURL[url] ?? 0, $0.numberByScope) }
-    return ofURL > generation
-      || others.contains { scope, number in
-        number > generation && scope.matches(key, filter: filter)
-      }
+    let (last, hasTags) = state.withLock { ($0.numbers.last(of: key), $0.numbers.hasTags) }
+    guard last <= generation else { return true }
+    guard hasTags, let url = try? SourceURL(parsing: key.url) else { return false }
+    let tags = filter.tags(of: url)
+    return state.withLock { $0.numbers.last(ofTags: tags) } > generation
   }
 
   /// See `PurgeList`.
@@ -117,12 +98,12 @@ public final class Purges: PurgeList {
   /// Adds a purge. It replaces an unfinished purge of the same scope, so that repeated purges do
   /// not grow the list or the journal.
   private func insert(_ purge: Purge, into state: inout State) {
-    let earlier = state[purge.scope]
+    let earlier = state.numbers[purge.scope]
     let last = max(earlier, purge.number)
     state.generation = max(state.generation, last)
     state.unfinished[earlier] = nil
     state.unfinished[last] = Purge(number: last, scope: purge.scope)
-    state[purge.scope] = last
+    state.numbers[purge.scope] = last
     newest.store(state.generation, ordering: .releasing)
   }
 
@@ -133,11 +114,9 @@ public final class Purges: PurgeList {
     {
       _ = state.finished.popFirst()
       dropped.append(purge)
-      if state[purge.scope] == purge.number { state[purge.scope] = 0 }
+      if state.numbers[purge.scope] == purge.number { state.numbers[purge.scope] = 0 }
     }
-    if state.numberByURL.isEmpty, state.numberByScope.isEmpty {
-      newest.store(0, ordering: .releasing)
-    }
+    if state.numbers.isEmpty { newest.store(0, ordering: .releasing) }
     return dropped
   }
 }

@@ -27,7 +27,8 @@ public final class Lock<Value>: @unchecked Sendable {
     value.deallocate()
   }
 
-  /// Calls `body` with exclusive access to the value. Must not be nested or held across a callback.
+  /// Calls `body` with exclusive access to the value. `body` must not take the same lock or call
+  /// back. It may take another lock if all code takes the two in this order.
   @inlinable public func withLock<Result, Failure: Error>(
     _ body: (inout Value) throws(Failure) -> Result
   ) throws(Failure) -> Result {

@@ -46,6 +46,32 @@ import Testing
     for key in keys { #expect(!purges.covers(key, generation: purge.number)) }
   }
 
+  @Test func `the look-up agrees with a walk over all purges`() throws {
+    var scopes: [PurgeScope] = ["shop", "all", "none"].map { .tag($0) } + [.everything]
+    let hosts = ["shop.example", "a.shop.example", "example", "*.example", "*.shop.example", "*"]
+    scopes += hosts.compactMap { HostPattern($0) }.map { .host($0) }
+    let names = ["shop.example", "a.shop.example", "xshop.example:81", "[::1]:81"]
+    let urls = try names.flatMap { host in
+      try ["", "a", "a/", "a/b", "ab", "a/b?c", "a/b?c=d", "?c"].map {
+        try SourceURL(parsing: "http://\(host)/\($0)")
+      }
+    }
+    scopes += urls.flatMap { [.url($0), .prefix($0)] }
+    scopes += [.host(try #require(HostPattern("::1")))]
+    let keys = urls.flatMap { url in
+      ["", " w=1", "#ab w=1"].map { CacheKey(text: url.text + $0) }
+    }
+    for _ in 0..<64 {
+      let purges = Purges(filter: Self.filter)
+      let added = scopes.shuffled().prefix(.random(in: 1...6)).map { purges.add($0) }
+      for key in keys {
+        let last = added.last { $0.scope.matches(key, filter: Self.filter) }?.number ?? 0
+        #expect(last == 0 || purges.covers(key, generation: last - 1))
+        #expect(!purges.covers(key, generation: last))
+      }
+    }
+  }
+
   @Test func `purge numbers grow across runs, even if the clock is set back`()
     throws
   {
