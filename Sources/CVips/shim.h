@@ -185,6 +185,11 @@ static inline int pictor_vips_linear(
   return vips_linear(in, out, factors, offsets, n, "uchar", TRUE, NULL);
 }
 
+static inline int pictor_vips_linear_float(
+    VipsImage *in, VipsImage **out, const double *factors, const double *offsets, int n) {
+  return vips_linear(in, out, factors, offsets, n, NULL);
+}
+
 static inline int pictor_vips_over(VipsImage *base, VipsImage *overlay, VipsImage **out, int x,
     int y, VipsInterpretation space) {
   return vips_composite2(base, overlay, out, VIPS_BLEND_MODE_OVER, "x", x, "y", y,

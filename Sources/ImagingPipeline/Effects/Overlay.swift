@@ -27,7 +27,7 @@ public struct OverlaySource {
 /// A watermark ready to be composited: upright, in sRGB or grey with alpha, at its final size, in
 /// memory.
 ///
-/// The watermark passes through the same detection, limits and decoder as any source; only its
+/// The watermark passes through the same mending, detection, limits and decoder as any source; only its
 /// first frame is used. Blending is `over` (Porter and Duff) on 8-bit sRGB values, as in browsers.
 /// In linear light a black watermark would look thinner than drawn, and a white one bolder.
 final class Overlay {
@@ -41,7 +41,11 @@ final class Overlay {
     _ source: OverlaySource, on geometry: Geometry, limits: ImagingLimits
   ) throws(ImageError) {
     do throws(ImageError) {
-      let tile = try Self.decode(source, for: geometry, limits: limits)
+      let tile = try SourceMending.withMended(source.bytes) { bytes throws(ImageError) in
+        try Self.decode(
+          OverlaySource(bytes: bytes, density: source.density, placement: source.placement),
+          for: geometry, limits: limits)
+      }
       if source.placement.repeats {
         layer = try tile.repeated(over: geometry.canvas)
         offset = (0, 0)

@@ -65,35 +65,49 @@ struct HEIFItems {
   /// - Returns: `nil` if one of the items has two lists of them.
   func properties(of ids: Set<Int>) -> [Int: [HEIFBox]]? {
     var found: [Int: [HEIFBox]] = [:]
+    for list in lists where ids.contains(list.item) {
+      guard found[list.item] == nil, !list.isCut else { return nil }
+      found[list.item] = list.associations.compactMap { property($0) }
+    }
+    return found
+  }
+
+  /// The properties of an item (`ipma`).
+  struct PropertyList {
+    let item: Int
+    /// The bytes of each property's index, 1 or 2; their highest bit marks an essential property.
+    let associations: [UnsafeRawBufferPointer]
+    /// Whether the box ends within the list.
+    let isCut: Bool
+  }
+
+  /// The properties of all items, as the file lists them.
+  var lists: [PropertyList] {
+    var lists: [PropertyList] = []
     for box in associations {
       var content = box.content
       guard let version = try? content.number(1), let flags = try? content.number(3),
         let entries = try? content.number(4)
       else { continue }
-      let isWide = flags & 1 != 0
+      let width = 1 + flags & 1
       var entry = 0
       while entry < entries, let id = try? content.number(version == 0 ? 2 : 4),
         let count = try? content.number(1)
       {
-        let list = try? content.take(count * (isWide ? 2 : 1))
-        if ids.contains(id) {
-          guard found[id] == nil, let list else { return nil }
-          found[id] = self.properties(list, isWide: isWide)
-        }
-        guard list != nil else { break }
+        let found = (0..<count).compactMap { _ in try? content.take(width) }
+        lists.append(PropertyList(item: id, associations: found, isCut: found.count < count))
+        guard found.count == count else { break }
         entry += 1
       }
     }
-    return found
+    return lists
   }
 
-  /// Returns properties by a list of their indices. The highest bit of an index marks an essential property.
-  private func properties(_ list: UnsafeRawBufferPointer, isWide: Bool) -> [HEIFBox] {
-    let indices =
-      isWide
-      ? stride(from: 0, to: list.count, by: 2).map { Int(list[$0] & 0x7f) << 8 | Int(list[$0 + 1]) }
-      : list.map { Int($0 & 0x7f) }
-    return indices.compactMap { properties.indices.contains($0 - 1) ? properties[$0 - 1] : nil }
+  /// Returns the property of an association; `nil` for an index of none.
+  func property(_ association: UnsafeRawBufferPointer) -> HEIFBox? {
+    let index =
+      association.reduce(0) { $0 << 8 | Int($1) } & (association.count == 1 ? 0x7f : 0x7fff)
+    return properties.indices.contains(index - 1) ? properties[index - 1] : nil
   }
 
   /// Returns the types of items; `nil` for one that is protected or listed twice.
@@ -118,18 +132,48 @@ struct HEIFItems {
 
   /// Returns the numbers of the items that an item is derived from (`dimg`), in their order.
   func parts(of item: Int) -> [Int] {
+    references("dimg").first { $0.item == item }?.others ?? []
+  }
+
+  /// Returns the item of a primary image's alpha.
+  var alpha: Int? {
+    let items = references("auxl").filter { $0.others.contains(primary) }.map(\.item)
+    let found = properties(of: Set(items)) ?? [:]
+    return items.first { found[$0]?.contains(where: \.isAlpha) == true }
+  }
+
+  /// Whether the colours of the primary image are multiplied by their alpha (ISO/IEC 23008-12, 6.9).
+  var isPremultiplied: Bool { references("prem").contains { $0.item == primary } }
+
+  /// Returns a coded image with the properties of an item: itself, or the first one that it is derived from.
+  func coded(_ item: Int) -> (id: Int, type: String, properties: [HEIFBox])? {
+    var id = item
+    for _ in 0..<Self.maximumDerivations {
+      guard let type = types(of: [id])?[id], let properties = properties(of: [id])?[id] else {
+        return nil
+      }
+      guard let part = parts(of: id).first else { return (id, type, properties) }
+      id = part
+    }
+    return nil
+  }
+
+  /// The most derivations from a coded image to an item.
+  private static let maximumDerivations = 4
+
+  /// Returns the references of a type: from an item to others (ISO/IEC 14496-12, 8.11.12).
+  private func references(_ type: String) -> [(item: Int, others: [Int])] {
     guard var list = boxes.first(where: { $0.type == "iref" })?.content,
       let version = try? list.number(1), list.skip(3)
     else { return [] }
     let width = version == 0 ? 2 : 4
-    for box in HEIFBox.all(in: list) where box.type == "dimg" {
+    return HEIFBox.all(in: list).filter { $0.type == type }.compactMap { box in
       var entry = box.content
-      guard (try? entry.number(width)) == item, let count = try? entry.number(2),
+      guard let item = try? entry.number(width), let count = try? entry.number(2),
         count <= entry.left / width
-      else { continue }
-      return (0..<count).compactMap { _ in try? entry.number(width) }
+      else { return nil }
+      return (item, (0..<count).compactMap { _ in try? entry.number(width) })
     }
-    return []
   }
 
   /// Returns the bytes of items (ISO/IEC 14496-12, 8.11.3), without those in any other arrangement than one extent.
@@ -167,5 +211,17 @@ struct HEIFItems {
       found[id] = try bytes.part(at: offset, count: count)
     }
     return found
+  }
+}
+
+extension HEIFBox {
+  /// Whether an item or a track with this property is the alpha of another (ISO/IEC 23000-22, 7.5.2; ISO/IEC 23008-12,
+  /// A.2.1.1).
+  var isAlpha: Bool {
+    guard type == "auxC" || type == "auxi" else { return false }
+    let name = content.bytes.dropFirst(4).prefix { $0 != 0 }
+    return ["urn:mpeg:mpegB:cicp:systems:auxiliary:alpha", "urn:mpeg:hevc:2015:auxid:1"].contains {
+      name.elementsEqual($0.utf8)
+    }
   }
 }

@@ -23,7 +23,8 @@ struct HEIFTrack {
   }
 
   private init?(_ track: ByteReader, fileLength: Int) {
-    guard let header = HEIFBox.first("tkhd", in: track), let media = HEIFBox.first("mdia", in: track),
+    guard let header = HEIFBox.first("tkhd", in: track),
+      let media = HEIFBox.first("mdia", in: track),
       let handler = HEIFBox.first("hdlr", in: media),
       let information = HEIFBox.first("minf", in: media),
       let table = HEIFBox.first("stbl", in: information),
@@ -76,7 +77,8 @@ struct HEIFTrack {
 
   /// Returns the numbers of the tracks that this one refers to (8.3.3).
   func references(_ type: String) -> [Int] {
-    guard let list = HEIFBox.first("tref", in: boxes), var ids = HEIFBox.first(type, in: list) else {
+    guard let list = HEIFBox.first("tref", in: boxes), var ids = HEIFBox.first(type, in: list)
+    else {
       return []
     }
     return (0..<min(ids.left / 4, 64)).compactMap { _ in try? ids.number(4) }

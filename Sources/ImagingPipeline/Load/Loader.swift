@@ -14,6 +14,10 @@ struct Loader {
     case one(Int)
     /// All pages, stacked vertically.
     case all
+
+    fileprivate var isPrimary: Bool {
+      if case .one = self { false } else { true }
+    }
   }
 
   let source: UnsafeRawBufferPointer
@@ -308,7 +312,14 @@ struct Loader {
       case .bmp, .ico: -1
       }
     }
-    return format == .png ? try image.withProfile(of: PNGColour(of: source)) : image
+    // Of several images only the primary one is looked at.
+    let isPrimary = pages.isPrimary || image.integer("n-pages") ?? 1 == 1
+    return switch format {
+    case .png: try image.withProfile(of: PNGColour(of: source))
+    case .heic where isPrimary, .avif where isPrimary:
+      try HEIFSamples(of: source).completed(image)
+    default: image
+    }
   }
 }
 

@@ -74,7 +74,8 @@ struct SourceHeader {
     undecodedFrames = UndecodedAnimation.frames(of: source, as: format)
     if let frame {
       guard frame < pages else {
-        let kept = undecodedFrames > 1 ? "the first frame alone is decoded" : "the source has one frame"
+        let kept =
+          undecodedFrames > 1 ? "the first frame alone is decoded" : "the source has one frame"
         throw .invalidParameter(
           name: "frame", value: "\(frame)",
           allowed: pages == 1

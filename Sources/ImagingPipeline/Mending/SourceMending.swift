@@ -4,6 +4,18 @@ import Model
 
 /// Rewrites a source before anything judges or decodes it, so that all steps see the same bytes.
 enum SourceMending {
+  /// Calls a closure with the bytes to use in place of a source, which are valid during the call.
+  static func withMended<Result: ~Copyable>(
+    _ source: UnsafeRawBufferPointer,
+    _ body: (UnsafeRawBufferPointer) throws(ImageError) -> Result
+  ) throws(ImageError) -> Result {
+    guard let mended = mended(source) else { return try body(source) }
+    let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: mended.count, alignment: 16)
+    defer { copy.deallocate() }
+    copy.copyBytes(from: mended)
+    return try body(UnsafeRawBufferPointer(copy))
+  }
+
   /// Returns the bytes to use in place of a source; `nil` for nearly all sources.
   static func mended(_ source: UnsafeRawBufferPointer) -> [UInt8]? {
     switch FormatSigns.format(of: source) {
@@ -13,6 +25,7 @@ enum SourceMending {
       }
       return lean.withUnsafeBytes { withoutEarlyTransparency($0) } ?? lean
     case .gif: return GIFTransparency.mended(source)
+    case .heic, .avif: return HEIFMending.mended(source)
     case .svg, nil: return VectorText.mended(source)
     default: return nil
     }

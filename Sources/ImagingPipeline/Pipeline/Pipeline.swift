@@ -54,17 +54,11 @@ public struct Pipeline: Sendable {
     overlay: OverlaySource? = nil, verifies: Bool = false,
     admits: @escaping (JobCost) -> Bool = { _ in true }
   ) throws(ImageError) -> EncodedImage {
-    if let mended = SourceMending.mended(source) {
-      let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: mended.count, alignment: 16)
-      defer { copy.deallocate() }
-      copy.copyBytes(from: mended)
-      return try processMended(
-        UnsafeRawBufferPointer(copy), transform: transform, density: density, limits: limits,
-        overlay: overlay, verifies: verifies, admits: admits)
+    try SourceMending.withMended(source) { source throws(ImageError) in
+      try processMended(
+        source, transform: transform, density: density, limits: limits, overlay: overlay,
+        verifies: verifies, admits: admits)
     }
-    return try processMended(
-      source, transform: transform, density: density, limits: limits, overlay: overlay,
-      verifies: verifies, admits: admits)
   }
 
   private func processMended(

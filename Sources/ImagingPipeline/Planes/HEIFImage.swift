@@ -95,7 +95,12 @@ struct HEIFImage {
   /// Returns the colour model that the last of an item's boxes gives (ISO/IEC 14496-12, 12.1.5). Tiles have their own, and
   /// that of a grid counts for none of them, as in libheif.
   fileprivate static func model(of item: HEIFItem) -> ColourModel? {
-    for property in item.properties.reversed() where property.type == "colr" {
+    model(in: item.properties)
+  }
+
+  /// Returns the colour model that the last of some properties gives.
+  static func model(in properties: [HEIFBox]) -> ColourModel? {
+    for property in properties.reversed() where property.type == "colr" {
       var content = property.content
       if (try? content.name()) == "nclx", content.skip(4),
         let coefficients = try? content.number(2), let range = try? content.byte()

@@ -40,6 +40,14 @@ struct HEVCPlanes: ~Copyable {
 
   deinit { de265_free_decoder(decoder) }
 
+  /// Returns whether black is 0 in an image, also in a grey one; `nil` for damage. Decodes it.
+  static func isFullRange(_ tile: HEIFImage.Tile) -> Bool? {
+    guard let decoder = de265_new_decoder() else { return nil }
+    defer { de265_free_decoder(decoder) }
+    guard (try? push(tile, to: decoder)) == true else { return nil }
+    return picture(of: decoder).map { de265_get_image_full_range_flag($0) != 0 }
+  }
+
   /// The most samples of luma that an image of a size is coded with: in whole blocks of at most 64 × 64.
   private static func samples(of size: PixelSize) -> Int { (size.width + 64) * (size.height + 64) }
 

@@ -66,7 +66,7 @@ enum ContainerLengths {
   }
 
   /// Checks the chunks: length, name, content, checksum (PNG 1.2, 3.2). Texts that inflate to too much were removed from
-  /// a source; in an icon and in a watermark they are a fault.
+  /// a source; in an icon they are a fault.
   private static func checkPNG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     guard !PNGText.isExcessive(source) else {
       throw .broken("text that inflates to more than \(PNGText.maximum) bytes")

@@ -36,7 +36,7 @@ struct Uploads: Sendable {
       throw .forbiddenSource(reason: "a local file is read from where it is", detail: "")
     }
     let beginning = await files.beginning(of: file, upTo: FormatSigns.limit)
-    let format = beginning?.withUnsafeBytes { FormatSigns.format(of: $0) }
+    let format = beginning?.withUnsafeBytes { FormatSigns.format(ofSource: $0) }
     guard let format, formats.contains(format) else {
       throw .unsupportedFormat(detail: "\(file.count) bytes of \(format?.rawValue ?? "no image")")
     }

@@ -59,7 +59,7 @@ struct RecompressionJobs: Sendable {
     guard let request = requests.request(of: variant.key),
       let file = try await source(of: variant, at: request.source),
       let beginning = await files.beginning(of: file, upTo: FormatSigns.limit),
-      let format = beginning.withUnsafeBytes({ FormatSigns.format(of: $0) }),
+      let format = beginning.withUnsafeBytes({ FormatSigns.format(ofSource: $0) }),
       let own = variant.info.image?.format, format != own,
       let transform = policy.transform(request.transform, for: own)
     else { return nil }

@@ -30,6 +30,21 @@ public enum FormatSigns {
     return isSVG(bytes) ? .svg : nil
   }
 
+  /// Returns the format that a source has once it is mended for its decoder: an SVG may be compressed, or in UTF-16. A gzip
+  /// file counts as one without a look at its content; no other format is taken compressed.
+  public static func format(ofSource bytes: UnsafeRawBufferPointer) -> ImageFormat? {
+    if let format = format(of: bytes) { return format }
+    if bytes.starts(with: [0x1f, 0x8b, 8]) { return .svg }
+    let isLittle = bytes.starts(with: [0xff, 0xfe])
+    guard isLittle || bytes.starts(with: [0xfe, 0xff]) else { return nil }
+    let bytes = bytes.prefix(limit)
+    let units = stride(from: 2, to: bytes.count - 1, by: 2).map { place in
+      UInt16(bytes[place + (isLittle ? 1 : 0)]) << 8 | UInt16(bytes[place + (isLittle ? 0 : 1)])
+    }
+    let text = Array(String(decoding: units, as: UTF16.self).utf8)
+    return text.withUnsafeBytes { isSVG($0) } ? .svg : nil
+  }
+
   /// The 12-byte signature box. Like PNG's signature, it detects text-mode transfers.
   private static func signatureBox(_ type: String) -> [UInt8] {
     [0, 0, 0, 12] + Array(type.utf8) + [0x0d, 0x0a, 0x87, 0x0a]

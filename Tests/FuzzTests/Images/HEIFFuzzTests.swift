@@ -46,6 +46,8 @@ import Testing
       check: { bytes in
         let isSound = try GuardedBytes(bytes).withBytes { buffer in
           _ = HEIFContainer.codePoints(of: buffer)
+          _ = HEIFMending.mended(buffer)
+          _ = HEIFSamples(of: buffer)
           _ = Self.isSound(buffer, as: .jxl)
           _ = Self.isSound(buffer, as: .jp2)
           return Self.isSound(buffer)
@@ -111,6 +113,44 @@ import Testing
         }
       })
     #expect(accepted > 0 && refused > 0)
+  }
+
+  @Test func `of damaged sequences the first frame is in the file`() throws {
+    let scene = Pixels.scene(width: 40, height: 30)
+    let files = try [false, true].map { isAVIF in
+      try HEIFSequence {
+        $0.isAVIF = isAVIF
+        $0.frames = 2
+        $0.description = isAVIF ? .missing : .withoutPrimary
+      }.file(of: try TestImages.heif(scene, isAVIF: isAVIF), size: scene.size)
+    }
+    var described = 0
+    try Fuzz.run(
+      "sequences", usual: 4_000,
+      make: { generator in
+        let file = files[generator.number(0...1)]
+        // Most damage would be in the pixels, which this test does not decode.
+        guard let tracks = file.indices.last(where: { file[$0...].starts(with: "moov".utf8) })
+        else { return file }
+        var boxes = Array(file[(tracks - 4)...])
+        Damage.apply(to: &boxes, words: BoxFile.words, using: &generator)
+        return file[..<(tracks - 4)] + boxes
+      },
+      check: { bytes in
+        let mended = try GuardedBytes(bytes).withBytes { buffer in
+          _ = UndecodedAnimation.frames(of: buffer, as: .avif)
+          return HEIFMending.mended(buffer)
+        }
+        guard let mended else { return }
+        try hold(mended.count >= bytes.count, "\(mended.count) bytes of \(bytes.count)")
+        try GuardedBytes(mended).withBytes { buffer in
+          _ = HEIFSamples(of: buffer)
+          guard let items = HEIFItems(of: buffer) else { return }
+          described += 1
+          try hold(items.items([items.primary]) != nil, "no first frame")
+        }
+      })
+    #expect(described > 0)
   }
 
   /// Returns the content of the first box of a type, by a simple reader.

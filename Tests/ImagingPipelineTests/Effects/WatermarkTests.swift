@@ -140,6 +140,20 @@ import Testing
     #expect(try made.pixels().largestDifference(to: wanted) <= 1)
   }
 
+  @Test func `a watermark is mended as sources are`() throws {
+    func mark(_ colour: String) -> [UInt8] {
+      Array(
+        """
+        <svg xmlns="http://www.w3.org/2000/svg" width="20" height="10">\
+        <rect width="20" height="10" style="fill:\(colour)"/></svg>
+        """.utf8)
+    }
+    let white = try png(Pixels(width: 40, height: 20, color: [255, 255, 255]))
+    let plain = try Made(white, mark: Mark(mark("lime"))).bytes
+    #expect(try Made(white, mark: Mark(mark("var(--c, lime)"))).bytes == plain)
+    #expect(try Made(white, mark: Mark(TestCoding.gzip.encode(mark("lime")))).bytes == plain)
+  }
+
   @Test func `a watermark also covers padding and background`() throws {
     // given
     let source = try png(Pixels(width: 80, height: 40, color: [0, 200, 0, 0]))

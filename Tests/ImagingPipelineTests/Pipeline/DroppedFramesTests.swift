@@ -32,7 +32,8 @@ import Testing
     ]
   }
 
-  @Test func `of an animation that is not decoded the frames are told, and that one is kept`() throws
+  @Test func `of an animation that is not decoded the frames are told, and that one is kept`()
+    throws
   {
     for (source, frames) in try Self.animations() {
       let info = try SourceInfo(source)
@@ -42,8 +43,6 @@ import Testing
         #expect((made.frames, made.droppedFrames) == (1, frames - 1), "\(info.format)")
       }
     }
-    let first = try Made(try TestImages.jxl(Self.scene, frames: 4)) { $0.format = .png }
-    #expect(try first.pixels() == Self.scene)
   }
 
   @Test func `an animation loses no frame in a format that holds them, and all but one in others`()

@@ -40,6 +40,19 @@ final class UploadTests: ManagedTests {
     #expect(loader.started.value == 1)
   }
 
+  @Test func `an SVG is taken compressed and in UTF-16 as well`() async throws {
+    openAll()
+    let text = "<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg' width='8' height='8'/>"
+    let wide = text.utf16.flatMap { [UInt8($0 & 0xff), UInt8($0 >> 8)] }
+    for source in [
+      Array(text.utf8), TestCoding.gzip.encode(Array(text.utf8)), [0xff, 0xfe] + wide,
+      [0xfe, 0xff, 0] + wide.dropLast(),
+    ] {
+      _ = try await put(source)
+    }
+    await #expect(throws: ImageError.self) { try await put([0xff, 0xfe] + wide.dropFirst(4)) }
+  }
+
   @Test func `a running load neither replaces an uploaded image nor is joined`() async throws {
     let first = Gate()
     loader.gates.withLock { $0 = [1: first] }

@@ -1,0 +1,199 @@
+// HEIFMending: rewrites the boxes of HEICs and AVIFs that browsers show and libheif refuses or shows differently.
+
+import CDav1d
+import Model
+import Platform
+
+/// Changes bytes where they are, and appends others, so that no offset in the file changes. All of the file is untrusted
+/// input.
+struct HEIFMending {
+  private let file: UnsafeRawBufferPointer
+  /// New bytes in place of as many.
+  private var edits: [(offset: Int, bytes: [UInt8])] = []
+  private var appended: [UInt8] = []
+  /// How many more items' layers are selected. Each one reads the lists of all items.
+  private var selectionsLeft = 64
+
+  /// Returns the bytes to use in place of a file; `nil` if it stays as it is.
+  static func mended(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
+    var mending = HEIFMending(file: file)
+    mending.closeLastBox()
+    if let items = HEIFItems(of: file) {
+      mending.mendProperties(items)
+    } else {
+      mending.describeFirstFrame()
+    }
+    mending.nameStill()
+    guard !mending.edits.isEmpty else { return nil }
+    var bytes = Array(file)
+    for (offset, edit) in mending.edits {
+      bytes.replaceSubrange(offset..<offset + edit.count, with: edit)
+    }
+    return bytes + mending.appended
+  }
+
+  private init(file: UnsafeRawBufferPointer) { self.file = file }
+
+  /// Replaces bytes of the file.
+  private mutating func replace(_ place: UnsafeRawBufferPointer, with bytes: [UInt8]) {
+    guard let start = place.baseAddress, let base = file.baseAddress, place.count == bytes.count
+    else { return }
+    edits.append((start - base, bytes))
+  }
+
+  /// Gives the last box its size, if that is 0: up to the end (ISO/IEC 14496-12, 4.2).
+  private mutating func closeLastBox() {
+    var reader = ByteReader(file)
+    while let place = try? reader.part(at: reader.position, count: 4),
+      let size = try? reader.number(4),
+      let type = try? reader.name()
+    {
+      if size == 0 {
+        let size = reader.left + 8
+        // What is no name is no box.
+        if size <= UInt32.max, !type.contains("?") { replace(place, with: .number(size, 4)) }
+        return
+      }
+      let large = size == 1 ? try? reader.number(8) : nil
+      guard reader.skip(large.map { $0 - 16 } ?? size - 8) else { return }
+    }
+  }
+
+  /// The properties that change an image; all others say what it is.
+  private static let transformations: Set<String> = ["clap", "irot", "imir"]
+  /// The properties that select layers of a coded image, which libheif does not know.
+  private static let selectors: Set<String> = ["a1op", "lsel"]
+
+  /// Puts properties that change an image behind the others (ISO/IEC 23008-12, 6.5.1): libheif takes a size that follows
+  /// them for that of the changed image. Selects layers in the coded image itself.
+  private mutating func mendProperties(_ items: HEIFItems) {
+    for list in items.lists where !list.isCut {
+      let types = list.associations.map { items.property($0)?.type ?? "" }
+      var selected = false
+      if types.contains(where: Self.selectors.contains) {
+        selected = select(items, of: list.item)
+      }
+      let keepsOrder =
+        isTurned(list, types, in: items) && !isOfCodedSize(list.item, in: items)
+      let order =
+        keepsOrder
+        ? Array(types.indices)
+        : types.indices.filter { !Self.transformations.contains(types[$0]) }
+          + types.indices.filter { Self.transformations.contains(types[$0]) }
+      let isKnown = !selected && order.elementsEqual(types.indices)
+      guard !isKnown else { continue }
+      for (place, index) in zip(list.associations, order) {
+        var bytes = Array(list.associations[index])
+        if selected, Self.selectors.contains(types[index]) { bytes[0] &= 0x7f }
+        replace(place, with: bytes)
+      }
+    }
+  }
+
+  /// Whether a quarter turn comes before the size.
+  private func isTurned(_ list: HEIFItems.PropertyList, _ types: [String], in items: HEIFItems)
+    -> Bool
+  {
+    guard let turn = types.firstIndex(of: "irot"), let size = types.firstIndex(of: "ispe"),
+      turn < size,
+      let angle = try? items.property(list.associations[turn])?.content.number(at: 0, width: 1)
+    else { return false }
+    return angle & 1 == 1
+  }
+
+  /// Whether an item's size is that of its coded AV1 image. libheif's encoder gives that of the turned image, behind the
+  /// turn, and its decoder expects that.
+  private func isOfCodedSize(_ id: Int, in items: HEIFItems) -> Bool {
+    guard let item = items.items([id])?.first, item.type == HEIFImage.Codec.av1.rawValue,
+      let size = item.properties.first(where: { $0.type == "ispe" })?.content,
+      let width = try? size.number(at: 4, width: 4), let height = try? size.number(at: 8, width: 4)
+    else { return false }
+    var header = Dav1dSequenceHeader()
+    let start = item.data.baseAddress?.assumingMemoryBound(to: UInt8.self)
+    return dav1d_parse_sequence_header(&header, start, item.data.count) == 0
+      && Int(header.max_width) == width && Int(header.max_height) == height
+  }
+
+  /// Makes an item's operating point and layer those that decoders choose.
+  ///
+  /// - Returns: `false` if it has none of them.
+  private mutating func select(_ items: HEIFItems, of id: Int) -> Bool {
+    guard selectionsLeft > 0 else { return false }
+    selectionsLeft -= 1
+    guard let item = items.items([id])?.first, item.type == HEIFImage.Codec.av1.rawValue else {
+      return false
+    }
+    func number(_ type: String, _ width: Int) -> Int? {
+      item.properties.first { $0.type == type }.flatMap {
+        try? $0.content.number(at: 0, width: width)
+      }
+    }
+    let point = number("a1op", 1) ?? 0
+    // The highest number stands for all layers.
+    let layer = number("lsel", 2).flatMap { $0 == 0xffff ? nil : $0 }
+    guard point > 0 || layer != nil else { return true }
+    guard let points = AV1OperatingPoints(of: item.data),
+      let edit = points.selecting(point, layer: layer)
+    else { return false }
+    replace(edit.place, with: edit.bytes)
+    return true
+  }
+
+  /// Describes the first frame of a sequence as a still's primary image, if nothing else does.
+  private mutating func describeFirstFrame() {
+    let boxes = HEIFBox.all(in: ByteReader(file))
+    let metas = boxes.filter { $0.type == "meta" }
+    let hasPrimary = metas.contains { meta in
+      var content = meta.content
+      return content.skip(4) && HEIFBox.first("pitm", in: content) != nil
+    }
+    let tracks = HEIFTrack.all(in: file)
+    guard !hasPrimary, let track = tracks.first(where: { $0.handler == "pict" }),
+      let image = FirstFrame(of: track, in: file)
+    else { return }
+    let alpha = tracks.first { other in
+      other.references("auxl").contains(track.id)
+        && other.entry?.properties.contains(where: \.isAlpha) == true
+    }
+    let alphaFrame = alpha.flatMap { FirstFrame(of: $0, in: file) }
+    for meta in metas {
+      guard let content = meta.content.bytes.baseAddress else { continue }
+      // A length of 8 bytes may follow the type.
+      let short = UnsafeRawBufferPointer(start: content - 4, count: 4)
+      let type =
+        short.elementsEqual("meta".utf8)
+        ? short : UnsafeRawBufferPointer(start: content - 12, count: 4)
+      replace(type, with: Array("free".utf8))
+    }
+    appended = FirstFrame.description(
+      of: image, alpha: alphaFrame,
+      isPremultiplied: alpha.map { track.references("prem").contains($0.id) } ?? false)
+  }
+
+  /// Names the brand of stills in a file that has only those of sequences.
+  private mutating func nameStill() {
+    guard let brands = HEIFBox.first("ftyp", in: ByteReader(file))?.bytes, brands.count >= 12 else {
+      return
+    }
+    let names = stride(from: 8, to: brands.count - 3, by: 4).map {
+      String(decoding: brands[$0..<$0 + 4], as: UTF8.self)
+    }
+    guard !names.contains(where: ["mif1", "heic", "heix", "avif"].contains) else { return }
+    let isAVIF = FormatSigns.format(of: file) == .avif
+    replace(
+      UnsafeRawBufferPointer(rebasing: brands[8..<12]), with: Array((isAVIF ? "avif" : "heic").utf8)
+    )
+  }
+}
+
+extension [UInt8] {
+  /// Returns the big-endian bytes of a number.
+  static func number(_ value: Int, _ width: Int) -> [UInt8] {
+    (0..<width).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+  }
+
+  /// Returns a box with its header.
+  static func box(_ type: String, _ content: [UInt8]...) -> [UInt8] {
+    number(8 + content.reduce(0) { $0 + $1.count }, 4) + Array(type.utf8) + content.flatMap(\.self)
+  }
+}

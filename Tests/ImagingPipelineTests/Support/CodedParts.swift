@@ -1,0 +1,74 @@
+// CodedParts: the coded images of a HEIC or AVIF with alpha, to be put into other files.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import ImagingPipeline
+
+/// The coded colours and the coded alpha of an image; alpha is coded as a grey image.
+struct CodedParts {
+  var colours: HEIFFile.Item
+  var alpha: HEIFFile.Item
+
+  /// The options of libvips that most images are encoded with.
+  static let usual = "Q=100,subsample_mode=off"
+
+  /// Encodes an image of 4 bands. The properties are the size and what the decoder needs, without colour models.
+  init(of pixels: Pixels, isAVIF: Bool, options: String = usual) throws {
+    let file = try TestImages.encode(
+      pixels, as: isAVIF ? ".avif[\(options),effort=0]" : ".heic[\(options),compression=hevc]")
+    let parts = file.withUnsafeBytes { bytes -> [HEIFFile.Item]? in
+      guard let items = HEIFItems(of: bytes), let alpha = items.alpha else { return nil }
+      return items.items([items.primary, alpha])?.map { item in
+        HEIFFile.Item(
+          type: item.type, data: Array(item.data),
+          properties: item.properties.filter { ["ispe", "av1C", "hvcC"].contains($0.type) }.map {
+            HEIFBoxes.box($0.type, content: Array($0.content.bytes))
+          })
+      }
+    }
+    let both = try #require(parts, "libvips writes alpha")
+    colours = both[0]
+    alpha = both[1]
+  }
+
+  /// The property of alpha.
+  static let isAlpha = HEIFBoxes.box(
+    "auxC", content: [0, 0, 0, 0] + Array("urn:mpeg:mpegB:cicp:systems:auxiliary:alpha".utf8) + [0])
+
+  /// Sets the color_range of a grey image's sequence header (AV1 specification, 5.5.1 and 5.5.2).
+  static func setRange(isFull: Bool, in data: inout [UInt8]) throws {
+    var bits = BitCursor(bytes: data, bit: data.starts(with: [0x12, 0]) ? 32 : 16)
+    // A still picture's short header, whose size and tools come before its colours.
+    let profile = bits.read(3)
+    let kind = bits.read(2)
+    try #require(kind == 3, "libheif writes short headers")
+    _ = bits.read(5)
+    let width = bits.read(4) + 1
+    let height = bits.read(4) + 1
+    _ = bits.read(width + height + 6)
+    let isDeep = bits.read(1) == 1
+    if profile == 2, isDeep { _ = bits.read(1) }
+    let planes = bits.read(1)
+    try #require(planes == 1, "alpha is grey")
+    if bits.read(1) == 1 { _ = bits.read(24) }
+    let mask = UInt8(0x80 >> (bits.bit % 8))
+    data[bits.bit / 8] = data[bits.bit / 8] & ~mask | (isFull ? mask : 0)
+  }
+}
+
+/// Reads bits.
+private struct BitCursor {
+  let bytes: [UInt8]
+  var bit: Int
+
+  mutating func read(_ count: Int) -> Int {
+    var value = 0
+    for _ in 0..<count {
+      value = value << 1 | Int(bytes[bit / 8]) >> (7 - bit % 8) & 1
+      bit += 1
+    }
+    return value
+  }
+}

@@ -1,0 +1,102 @@
+// HEIFFile: HEIC and AVIF files of given items, in arrangements that encoders do not write.
+
+import Model
+
+/// A file of coded images and their descriptions (ISO/IEC 23008-12).
+public struct HEIFFile {
+  /// A coded image.
+  public struct Item {
+    /// Four characters: `av01`, `hvc1`.
+    public var type: String
+    /// The coded image.
+    public var data: [UInt8]
+    /// The boxes of its properties, in the order in which they apply.
+    public var properties: [[UInt8]]
+
+    /// Creates an item.
+    public init(type: String, data: [UInt8], properties: [[UInt8]]) {
+      self.type = type
+      self.data = data
+      self.properties = properties
+    }
+  }
+
+  /// The items, numbered from 1 on. The first one is the primary one.
+  public var items: [Item]
+  /// References from an item to others: their type, and the numbers.
+  public var references: [(type: String, item: Int, others: [Int])] = []
+  /// The types of properties that a reader has to know.
+  public var essential: Set<String> = ["av1C", "hvcC", "irot", "imir", "clap"]
+  /// Whether the last box is of size 0, which means up to the end.
+  public var isOpen = false
+  /// Whether `meta` comes after the coded images.
+  public var isMetaLast = false
+
+  /// Creates a file of items.
+  public init(_ items: [Item], change: (inout HEIFFile) -> Void = { _ in }) {
+    self.items = items
+    change(&self)
+  }
+
+  private typealias Boxes = HEIFBoxes
+
+  /// The file.
+  public var bytes: [UInt8] {
+    let brand = items.first?.type == "av01" ? "avif" : "heic"
+    let head = Boxes.box(
+      "ftyp", content: Array(brand.utf8) + [0, 0, 0, 0] + Array("\(brand)mif1".utf8))
+    var data = Boxes.box("mdat", content: items.flatMap(\.data))
+    guard !isMetaLast else {
+      var meta = meta(from: head.count + 8)
+      if isOpen { meta.replaceSubrange(..<4, with: [0, 0, 0, 0]) }
+      return head + data + meta
+    }
+    let start = head.count + meta(from: 0).count + 8
+    if isOpen { data.replaceSubrange(..<4, with: [0, 0, 0, 0]) }
+    return head + meta(from: start) + data
+  }
+
+  /// Returns `meta` of items whose data begin at `start`.
+  private func meta(from start: Int) -> [UInt8] {
+    var locations: [UInt8] = [0, 0, 0, 0, 0x44, 0] + Boxes.number(items.count, width: 2)
+    var entries: [UInt8] = [0, 0, 0, 0] + Boxes.number(items.count, width: 2)
+    var properties: [UInt8] = []
+    var associations: [UInt8] = [0, 0, 0, 0] + Boxes.number(items.count, width: 4)
+    var offset = start
+    var count: UInt8 = 0
+    for (index, item) in items.enumerated() {
+      let id = Boxes.number(index + 1, width: 2)
+      locations += id + [0, 0, 0, 1] + Boxes.number(offset, width: 4)
+      locations += Boxes.number(item.data.count, width: 4)
+      offset += item.data.count
+      entries += Boxes.box(
+        "infe", content: [2, 0, 0, 0] + id + [0, 0] + Array(item.type.utf8) + [0])
+      associations += id + [UInt8(item.properties.count)]
+      for property in item.properties {
+        properties += property
+        count += 1
+        let type = String(decoding: property[4..<8], as: UTF8.self)
+        associations.append(count | (essential.contains(type) ? 0x80 : 0))
+      }
+    }
+    let links = references.flatMap { reference in
+      Boxes.box(
+        reference.type,
+        content: ([reference.item, reference.others.count] + reference.others).flatMap {
+          Boxes.number($0, width: 2)
+        })
+    }
+    let zeros = [UInt8](repeating: 0, count: 13)
+    return Boxes.box(
+      "meta",
+      content: [0, 0, 0, 0]
+        + Boxes.box("hdlr", content: zeros[..<8] + Array("pict".utf8) + zeros)
+        + Boxes.box("pitm", content: [0, 0, 0, 0, 0, 1])
+        + Boxes.box("iloc", content: locations) + Boxes.box("iinf", content: entries)
+        + (links.isEmpty ? [] : Boxes.box("iref", content: [0, 0, 0, 0] + links))
+        + Boxes.box(
+          "iprp",
+          content: Boxes.box("ipco", content: properties) + Boxes.box("ipma", content: associations)
+        ))
+  }
+}
