@@ -95,8 +95,8 @@ extension JobCost {
 
   /// Returns how busy the pixels of a source are.
   static func detail(of source: UnsafeRawBufferPointer, _ header: SourceHeader) -> Double {
-    // A vector's bytes do not tell.
-    guard header.format != .svg else { return 0.5 }
+    // A vector is mostly flat.
+    guard header.format != .svg else { return 0 }
     let pixels = Double(header.size.pixels) * Double(header.isAnimation ? header.pages : 1)
     return min(Double(source.count) / max(pixels, 1) / busyBytes, 1)
   }
