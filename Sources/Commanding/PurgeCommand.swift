@@ -113,8 +113,9 @@ extension PurgeSubject {
 extension PurgeReport {
   /// Returns, for example, `purged: 2 in memory, 3 on disk, 1 remembered failure`.
   fileprivate var summary: String {
+    let inMemory = memory.map { "\($0) in memory" } ?? "the search in memory continues"
     let onDisk = disk.map { "\($0) on disk" } ?? "the search on disk continues"
     let failures = "\(failed) remembered failure" + (failed == 1 ? "" : "s")
-    return "purged: \(memory) in memory, \(onDisk), \(failures)"
+    return "purged: \(inMemory), \(onDisk), \(failures)"
   }
 }

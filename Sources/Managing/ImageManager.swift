@@ -62,8 +62,9 @@ public final class ImageManager: ImageProvider {
     let freshnessCounters = FreshnessCounters()
     let substitutions = SubstitutionCounters()
     let validity = EntryValidity(purges: purges)
+    let sweep = MemorySweep(memory: memory, purges: purges, validity: validity)
     let cache = VariantCache(
-      memory: memory, disk: disk, validity: validity, recompression: recompression,
+      memory: memory, sweep: sweep, disk: disk, validity: validity, recompression: recompression,
       fleet: fleet)
     let store = SourceStore(disk: disk, variants: cache, validity: validity, fleet: fleet)
     let failures = NegativeCache(
@@ -123,7 +124,7 @@ public final class ImageManager: ImageProvider {
         counters: substitutions, now: now),
       revalidator: revalidator)
     let invalidation = Invalidation(
-      memory: memory, disk: disk, purges: purges, validity: validity, failures: failures,
+      memory: memory, sweep: sweep, disk: disk, purges: purges, validity: validity, failures: failures,
       sources: sources, variants: variants, fleet: fleet)
     self.cache = cache
     self.variants = variants

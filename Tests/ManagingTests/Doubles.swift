@@ -51,14 +51,17 @@ final class TestMemory: MemoryCache {
   func removeVariants(of source: CacheKey) {
     kept.withLock { kept in kept = kept.filter { $0.key.source != source } }
   }
-  func removeAll(where matches: (CacheKey) -> Bool) -> Int {
+  func removeAll(where matches: (Variant) -> Bool) -> Int {
     call(beforeRemoval)
     return kept.withLock { kept in
-      let keys = kept.keys.filter(matches)
+      let keys = kept.values.filter(matches).map(\.key)
       for key in keys { kept[key] = nil }
       return keys.count
     }
   }
+  /// The number that `count` states at least.
+  let size = Lock(0)
+  var count: Int { max(kept.withLock { $0.count }, size.withLock { $0 }) }
 }
 
 final class TestDisk: DiskCache {

@@ -150,22 +150,25 @@ public final class MemoryTier: MemoryCache {
 
   /// See `MemoryCache`.
   public func removeVariants(of source: CacheKey) {
-    _ = takeOut { $0.isVariant(of: source) }
+    _ = takeOut { $0.key.isVariant(of: source) }
   }
 
   /// See `MemoryCache`. Counts the removed variants as purged.
-  public func removeAll(where isSelected: (CacheKey) -> Bool) -> Int {
+  public func removeAll(where isSelected: (Variant) -> Bool) -> Int {
     let count = takeOut(where: isSelected)
     purged.add(count)
     return count
   }
 
-  /// Removes the variants with matching keys, one shard at a time, and returns their number.
+  /// See `MemoryCache`.
+  public var count: Int { state.withLock { $0.queue.count } }
+
+  /// Removes the matching variants, one shard at a time, and returns their number.
   /// `isSelected` is called without a lock.
-  private func takeOut(where isSelected: (CacheKey) -> Bool) -> Int {
+  private func takeOut(where isSelected: (Variant) -> Bool) -> Int {
     var count = 0
     for shard in shards {
-      for entry in shard.entries where isSelected(entry.variant.key) {
+      for entry in shard.entries where isSelected(entry.variant) {
         let key = entry.variant.key
         let taken = state.withLock { state in
           // The key may have another entry by now.

@@ -41,11 +41,7 @@ final class Overlay {
     _ source: OverlaySource, on geometry: Geometry, limits: ImagingLimits
   ) throws(ImageError) {
     do throws(ImageError) {
-      let tile = try SourceMending.withMended(source.bytes) { bytes throws(ImageError) in
-        try Self.decode(
-          OverlaySource(bytes: bytes, density: source.density, placement: source.placement),
-          for: geometry, limits: limits)
-      }
+      let tile = try Self.decode(source, for: geometry, limits: limits)
       if source.placement.repeats {
         layer = try tile.repeated(over: geometry.canvas)
         offset = (0, 0)

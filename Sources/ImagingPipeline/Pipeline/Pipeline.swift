@@ -55,9 +55,17 @@ public struct Pipeline: Sendable {
     admits: @escaping (JobCost) -> Bool = { _ in true }
   ) throws(ImageError) -> EncodedImage {
     try SourceMending.withMended(source) { source throws(ImageError) in
-      try processMended(
-        source, transform: transform, density: density, limits: limits, overlay: overlay,
-        verifies: verifies, admits: admits)
+      func process(with overlay: OverlaySource?) throws(ImageError) -> EncodedImage {
+        try processMended(
+          source, transform: transform, density: density, limits: limits, overlay: overlay,
+          verifies: verifies, admits: admits)
+      }
+      guard let overlay else { return try process(with: nil) }
+      return try SourceMending.withMended(overlay.bytes) { bytes throws(ImageError) in
+        try process(
+          with: OverlaySource(
+            bytes: bytes, density: overlay.density, placement: overlay.placement))
+      }
     }
   }
 

@@ -11,7 +11,8 @@ public struct JobCost: Hashable, Sendable {
   public internal(set) var bytes = 0
   /// The part of `seconds` that was estimated from the elements of a vector.
   private var secondsOfVector = 0.0
-  /// The part of `seconds` that encodes the frames of an animation, which takes long for ordinary ones, too.
+  /// The part of `seconds` that encodes the frames of an animation, which takes long for ordinary ones, too, or that
+  /// recompresses, which gives way to others.
   var secondsOfFrames = 0.0
   /// Whether the estimate is a bound for every transform of the source.
   var isOfSource = true
@@ -39,6 +40,7 @@ public struct JobCost: Hashable, Sendable {
     let pixels = Double(size.pixels)
     isOfSource = false
     seconds = pixels * (format == .jpeg ? 60 : 1_500) / 1e9
+    secondsOfFrames = seconds
     // The coefficients of three components with all samples; up to six copies of the rows.
     bytes = Int(min(8e6 + pixels * (format == .jpeg ? 8 : 24), 1e15))
   }

@@ -5,6 +5,7 @@ import Model
 /// Carries out purges and clears, in the order that leaves no purged entry behind.
 struct Invalidation: Sendable {
   private let memory: any MemoryCache
+  private let sweep: MemorySweep
   private let disk: any DiskCache
   private let purges: any PurgeList
   private let validity: EntryValidity
@@ -15,11 +16,12 @@ struct Invalidation: Sendable {
 
   /// - Parameter fleet: the other machines, which are told of purges; `nil` for none.
   init(
-    memory: any MemoryCache, disk: any DiskCache, purges: any PurgeList, validity: EntryValidity,
+    memory: any MemoryCache, sweep: MemorySweep, disk: any DiskCache, purges: any PurgeList, validity: EntryValidity,
     failures: NegativeCache, sources: SourceService, variants: VariantService,
     fleet: (any SharedCache)? = nil
   ) {
     self.memory = memory
+    self.sweep = sweep
     self.disk = disk
     self.purges = purges
     self.validity = validity
@@ -94,7 +96,7 @@ struct Invalidation: Sendable {
     sources.retireFlights(where: matches)
     variants.retireFlights(where: matches)
     validity.waitForWriters()
-    report.memory = memory.removeAll(where: matches)
+    report.memory = sweep.remove(purge)
     report.disk = try await disk.purge(purge)
     return report
   }
@@ -121,7 +123,7 @@ struct Invalidation: Sendable {
     var report = PurgeReport()
     switch (tier, scope) {
     case (.all, _): return try await purge(scope)
-    case (.memory, _): report.memory = memory.removeAll { scope.matches($0, filter: filter) }
+    case (.memory, _): report.memory = memory.removeAll { scope.matches($0.key, filter: filter) }
     case (.disk, .everything): report.disk = try await disk.clear()
     case (.disk, .url(let url)): report.disk = await disk.remove(allOf: url)
     case (.disk, _):

@@ -5,6 +5,7 @@ import Model
 /// Stores variants in the tiers and returns those that are current.
 final class VariantCache: Sendable {
   private let memory: any MemoryCache
+  private let sweep: MemorySweep
   private let disk: any DiskCache
   private let validity: EntryValidity
   private let recompression: RecompressionPolicy
@@ -12,12 +13,13 @@ final class VariantCache: Sendable {
 
   /// - Parameter recompression: which variants have their hits counted.
   init(
-    memory: any MemoryCache, disk: any DiskCache, validity: EntryValidity,
+    memory: any MemoryCache, sweep: MemorySweep, disk: any DiskCache, validity: EntryValidity,
     recompression: RecompressionPolicy = RecompressionPolicy(), fleet: (any SharedCache)? = nil
   ) {
     self.fleet = fleet
     self.recompression = recompression
     self.memory = memory
+    self.sweep = sweep
     self.disk = disk
     self.validity = validity
   }
@@ -27,12 +29,14 @@ final class VariantCache: Sendable {
   /// Returns the variant of a memory hit. Never blocks, and allocates nothing, except for the one hit
   /// that ends a deferral and the one that makes a variant popular.
   ///
-  /// Needs no check of purges: matching entries have left memory before a purge is answered.
+  /// Needs no look-up of purges but while `MemorySweep` is due.
   ///
   /// - Parameter isPopular: called by the hit that makes the variant popular.
   func hit(_ key: CacheKey, freshAt now: UnixTime, isPopular: (Variant) -> Void) -> Variant? {
-    let variant = memory.variant(for: key, freshAt: now)
-    if let variant, variant.hasErrand {
+    let mark = sweep.mark
+    guard let variant = memory.variant(for: key, freshAt: now), sweep.mayServe(variant, since: mark)
+    else { return nil }
+    if variant.hasErrand {
       if variant.isDeferred { admit(variant, for: .repeated) }
       if variant.countHit() { isPopular(variant) }
     }
@@ -42,9 +46,10 @@ final class VariantCache: Sendable {
   /// Returns whether memory has a fresh variant, without updating hit statistics. Ends its deferral, as a
   /// hit does: a prefetch asks no further.
   func isFresh(_ key: CacheKey, at now: UnixTime) -> Bool {
-    guard let variant = memory.peek(key), variant.info.freshness.isFresh(at: now) else {
-      return false
-    }
+    let mark = sweep.mark
+    guard let variant = memory.peek(key), variant.info.freshness.isFresh(at: now),
+      sweep.mayServe(variant, since: mark)
+    else { return false }
     if variant.isDeferred { admit(variant, for: .repeated) }
     return true
   }

@@ -41,8 +41,8 @@ public protocol ManagerOperations: Sendable {
 
 /// The result of a purge or a clear.
 public struct PurgeReport: Hashable, Sendable, Codable {
-  /// The number of variants removed from memory.
-  public var memory = 0
+  /// The number of variants removed from memory. `nil` while the search in a large tier continues.
+  public var memory: Int? = 0
   /// The number of sources and variants removed from disk. `nil` while the search continues; purged
   /// entries are not served meanwhile.
   public var disk: Int? = 0
@@ -52,7 +52,7 @@ public struct PurgeReport: Hashable, Sendable, Codable {
   /// Creates an empty report.
   public init() {}
 
-  /// Encodes `disk` as null if it is not known yet.
+  /// Encodes a number as null if it is not known yet.
   public func encode(to encoder: any Encoder) throws {
     var members = encoder.container(keyedBy: CodingKeys.self)
     try members.encode(memory, forKey: .memory)

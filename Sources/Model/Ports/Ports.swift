@@ -112,7 +112,9 @@ public protocol MemoryCache: Sendable {
   /// Removes all variants of a source. O(n) in the number of entries.
   func removeVariants(of source: CacheKey)
   /// Removes matching variants and returns their number. O(n) in the number of entries.
-  func removeAll(where isSelected: (CacheKey) -> Bool) -> Int
+  func removeAll(where isSelected: (Variant) -> Bool) -> Int
+  /// The number of variants.
+  var count: Int { get }
 }
 
 /// The disk tier. An entry that cannot be read back completely counts as absent; reads have no

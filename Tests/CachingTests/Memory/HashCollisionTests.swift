@@ -30,7 +30,7 @@ import Testing
     #expect(!tier.exchange(second, for: second))
     tier.remove(second.key)
     tier.removeVariants(of: second.key.source)
-    #expect(tier.removeAll { $0 == second.key } == 0)
+    #expect(tier.removeAll { $0.key == second.key } == 0)
     #expect(tier.variant(for: first.key) === first)
     #expect(tier.figures.hits == 1 && tier.figures.misses == 1 && tier.figures.entries == 1)
   }

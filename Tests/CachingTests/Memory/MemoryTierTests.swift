@@ -19,7 +19,7 @@ import Testing
     for number in 1...4 { #expect(tier.store(Sample.variant(number, bytes: [1]))) }
     tier.removeVariants(of: Sample.sourceKey(1))
     #expect(tier.figures.purged == 0)
-    #expect(tier.removeAll { $0.source != Sample.sourceKey(2) } == 2)
+    #expect(tier.removeAll { $0.key.source != Sample.sourceKey(2) } == 2)
     #expect(tier.figures.purged == 2)
     #expect(tier.figures.entries == 1)
   }

@@ -40,7 +40,7 @@ import Testing
     #expect(isClose(try small.pixels().rgb(x: 109, y: 4), to: [end, end, end], within: 3))
   }
 
-  @Test(arguments: [true, false], [true, false])
+  @Test(arguments: [true], [true, false])
   func `a grey image of limited range is stretched`(isAVIF: Bool, isFull: Bool) throws {
     try holds(try Self.grey(isAVIF: isAVIF, model: isFull), isFull: isFull)
   }
@@ -68,7 +68,7 @@ import Testing
     return HEIFFile([parts.colours, parts.alpha]) { $0.references = references }.bytes
   }
 
-  @Test(arguments: [true, false])
+  @Test(arguments: [true])
   func `alpha of limited range is stretched`(isAVIF: Bool) throws {
     let file = try Self.transparent([("auxl", 2, [1])], isAVIF: isAVIF) {
       $0.properties.append(HEIFBoxes.nclx(coefficients: 6, isFullRange: false))

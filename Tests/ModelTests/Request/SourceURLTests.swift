@@ -16,6 +16,12 @@ struct SourceURLTests {
     ("http://example.com/%C3%BC.jpg", "http://example.com/%C3%BC.jpg"),
     ("http://example.com/ü.jpg", "http://example.com/%C3%BC.jpg"),
     ("local:///a/b.jpg", "local:///a/b.jpg"),
+    // What curl 7.88 sends
+    ("http://h/a/../b", "http://h/b"), ("http://h/a/./b/.", "http://h/a/b/"),
+    ("http://h/../../b?c=../d", "http://h/b?c=../d"), ("http://h/a/..", "http://h/"),
+    ("http://h/x//../y", "http://h/x/y"), ("http://h/a/..;x/b", "http://h/a/..;x/b"),
+    ("http://h/a/%2e%2e/b", "http://h/a/%2e%2e/b"), ("http://h/...", "http://h/..."),
+    ("http://h/.a/..b", "http://h/.a/..b"),
   ])
   func `equivalent URLs have one canonical form`(spelling: String, canonical: String) throws {
     #expect(try SourceURL(parsing: spelling).text == canonical)

@@ -2,16 +2,20 @@
 
 extension TestImages {
   /// A black PNG of 1 bit a pixel (PNG 1.2), compressed a thousand times by one repetition after the other.
-  public static func blackPNG(width: Int, height: Int, isInterlaced: Bool = false) -> [UInt8] {
+  public static func blackPNG(
+    width: Int, height: Int, isInterlaced: Bool = false, isDeep: Bool = false
+  )
+    -> [UInt8]
+  {
     let header =
       CodedPNG.big(width, width: 4) + CodedPNG.big(height, width: 4) + [
-        1, 0, 0, 0, isInterlaced ? 1 : 0,
+        isDeep ? 16 : 1, isDeep ? 6 : 0, 0, 0, isInterlaced ? 1 : 0,
       ]
     let passes = isInterlaced ? CodedPNG.passes : [(0, 0, 1, 1)]
     let count = passes.reduce(0) { sum, pass in
       let columns = (width - pass.0 + pass.2 - 1) / pass.2
       let rows = (height - pass.1 + pass.3 - 1) / pass.3
-      return sum + (1 + (columns + 7) / 8) * rows
+      return sum + (1 + (columns * (isDeep ? 64 : 1) + 7) / 8) * rows
     }
     return CodedPNG.signature + CodedPNG.chunk("IHDR", content: header)
       + CodedPNG.chunk("IDAT", content: zeros(count)) + CodedPNG.chunk("IEND", content: [])

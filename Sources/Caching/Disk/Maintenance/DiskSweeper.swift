@@ -54,6 +54,8 @@ final class DiskSweeper: Sendable {
     var isReady = false
     /// The time of the last clear whose files are not all removed.
     var cleared: UnixTime?
+    /// How often all entries were hidden.
+    var hides = 0
     var isEnded = false
   }
 
@@ -155,9 +157,9 @@ final class DiskSweeper: Sendable {
   /// Runs one pass for all purges that are unfinished at its start.
   private func sweep() {
     let start = ContinuousClock.now
-    let cleared = monitor.change { state in
+    let (cleared, hides) = monitor.change { state in
       state.isSweepDue = false
-      return state.cleared
+      return (state.cleared, state.hides)
     }
     let open = store.purges.unfinished
     guard !open.isEmpty || cleared != nil else { return }
@@ -167,10 +169,13 @@ final class DiskSweeper: Sendable {
     }
     guard result.isComplete else { return }
     for purge in open { store.purges.finish(purge) }
-    monitor.change { state in
-      // A `clear` that arrived meanwhile needs its own pass.
-      if !state.isSweepDue { state.cleared = nil }
+    let isLast = monitor.change { state in
+      // What arrived meanwhile needs a pass of its own.
+      guard state.hides == hides else { return false }
+      state.cleared = nil
+      return true
     }
+    if isLast { store.index.hideFound(until: nil) }
     // On a journalling file system, this sync also makes the removals durable.
     _ = writeDown(isDurable: true)
     store.log.info(
@@ -222,6 +227,7 @@ final class DiskSweeper: Sendable {
       monitor.change { $0.cleared = max($0.cleared ?? now, now) }
     case .everything(let purge): minimum = purge.number
     }
+    monitor.change { $0.hides += 1 }
     // Pending writes first: a write in progress then either finds its ticket dropped, or is in the
     // index before the tombstones are set.
     let unknown = store.unknownCount

@@ -183,8 +183,8 @@ final class DiskIndex: Sendable {
     return count
   }
 
-  /// Turns files that a scan finds later into tombstones if they were stored up to `time`.
-  func hideFound(until time: UnixTime) {
+  /// Turns files that a scan finds later into tombstones if they were stored up to `time`; `nil`: none.
+  func hideFound(until time: UnixTime?) {
     for shard in shards { shard.table.withLock { $0.cleared = time } }
   }
 

@@ -3,7 +3,7 @@
 /// The parts of an `http` or `https` URL that needs no normalizing, decoding or encoding.
 ///
 /// Such a URL has a lower-case scheme and host, a path, no user, no default port, no fragment and
-/// no percent sign. It contains only characters that RFC 3986, section 2, allows at their place.
+/// no percent sign, and no dot segments. It contains only characters that RFC 3986, section 2, allows at their place.
 /// All other URLs take the slower path through Foundation.
 struct PlainURL {
   let scheme: SourceURL.Scheme
@@ -45,6 +45,7 @@ struct PlainURL {
         return nil
       }
       let path = skip { Self.kinds[Int($0)].contains(.path) }
+      guard !Self.hasDots(bytes[path]) else { return nil }
       if position < bytes.count, bytes[position] == UInt8(ascii: "?") {
         position += 1
         _ = skip { $0 == UInt8(ascii: "?") || Self.kinds[Int($0)].contains(.path) }
@@ -59,6 +60,16 @@ struct PlainURL {
     port = parts.2
     host = part(parts.1)
     path = part(parts.3)
+  }
+
+  /// Whether a segment of a path is `.` or `..`.
+  private static func hasDots(_ path: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+    path.indices.contains { index in
+      guard path[index] == UInt8(ascii: "/") else { return false }
+      let rest = path[(index + 1)...].drop { $0 == UInt8(ascii: ".") }
+      let dots = rest.startIndex - index - 1
+      return (1...2).contains(dots) && (rest.isEmpty || rest.first == UInt8(ascii: "/"))
+    }
   }
 
   /// The URL parts in which a byte may occur.

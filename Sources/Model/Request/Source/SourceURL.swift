@@ -5,8 +5,8 @@ import Platform
 
 /// The absolute URL of a source image: `http`, `https`, `s3://bucket/key`, or `local:///path` below the local root.
 ///
-/// Equivalent spellings (letter case of scheme and host, a default port, a fragment, an empty path;
-/// RFC 3986, section 6.2) have the same `text`. So they share one download and one cache entry.
+/// Equivalent spellings (letter case of scheme and host, a default port, a fragment, an empty path, dot
+/// segments; RFC 3986, section 6.2) have the same `text`. So they share one download and one cache entry.
 public struct SourceURL: Hashable, Sendable {
   /// The scheme of a source URL.
   public enum Scheme: String, Sendable {
@@ -127,12 +127,23 @@ public struct SourceURL: Hashable, Sendable {
         guard case .v6? = IPAddress(host) else { throw refuse("its host is no IPv6 address") }
       }
       port = parts.port ?? standardPort
-      path = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
+      path = Self.withoutDots(parts.percentEncodedPath)
       let authority = port == standardPort ? encodedHost : "\(encodedHost):\(port)"
       let query = parts.percentEncodedQuery.map { "?" + $0 } ?? ""
       text = "\(scheme.rawValue)://\(authority)\(path)\(query)"
     }
     density = Self.density(ofName: path)
+  }
+
+  /// Removes dot segments from a path (RFC 3986, section 5.2.4), as curl does. Encoded dots stay.
+  private static func withoutDots(_ path: String) -> String {
+    var kept: [Substring] = []
+    let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+    for segment in segments where segment != "." {
+      if segment != ".." { kept.append(segment) } else { _ = kept.popLast() }
+    }
+    if let last = segments.last, last == "." || last == ".." { kept.append("") }
+    return "/" + kept.joined(separator: "/")
   }
 
   /// Returns this URL with only the query parameters whose name `counts` accepts. Names are passed
