@@ -124,7 +124,8 @@ public final class ImageManager: ImageProvider {
         counters: substitutions, now: now),
       revalidator: revalidator)
     let invalidation = Invalidation(
-      memory: memory, sweep: sweep, disk: disk, purges: purges, validity: validity, failures: failures,
+      memory: memory, sweep: sweep, disk: disk, purges: purges, validity: validity,
+      failures: failures,
       sources: sources, variants: variants, fleet: fleet)
     self.cache = cache
     self.variants = variants

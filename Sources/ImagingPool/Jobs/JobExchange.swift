@@ -238,8 +238,7 @@ extension WorkerSlot {
     var mayOverrun = admitted == nil && !job.isBackground
     // Moves the worker first: the number of threads follows its cores.
     confine(worker)
-    var limits = core.limits.withLock { $0 }
-    if job.hasMoreEffort { limits = limits.withMoreEffort }
+    var limits = core.limits.withLock { job.hasMoreEffort ? $0.withMoreEffort : $0 }
     limits.maximumThreads = core.threads(of: job)
     let message = JobMessage(
       id: id, transform: job.transform, density: job.density, limits: limits,

@@ -16,7 +16,8 @@ struct Invalidation: Sendable {
 
   /// - Parameter fleet: the other machines, which are told of purges; `nil` for none.
   init(
-    memory: any MemoryCache, sweep: MemorySweep, disk: any DiskCache, purges: any PurgeList, validity: EntryValidity,
+    memory: any MemoryCache, sweep: MemorySweep, disk: any DiskCache, purges: any PurgeList,
+    validity: EntryValidity,
     failures: NegativeCache, sources: SourceService, variants: VariantService,
     fleet: (any SharedCache)? = nil
   ) {

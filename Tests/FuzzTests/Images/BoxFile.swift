@@ -16,7 +16,8 @@ struct BoxFile {
       "ftyp", "meta", "pitm", "iloc", "iprp", "ipco", "ipma", "colr", "nclx", "prof", "clli",
       "ispe", "mdat", "iref", "moov", "jp2h", "uuid", "heic", "avif",
       "iinf", "infe", "dimg", "idat", "grid", "hvc1", "hvcC", "av01", "av1C", "irot", "imir",
-      "clap", "a1op", "lsel", "auxl", "prem", "auxC", "moov", "trak", "tkhd", "mdia", "hdlr", "pict",
+      "clap", "a1op", "lsel", "auxl", "prem", "auxC", "moov", "trak", "tkhd", "mdia", "hdlr",
+      "pict",
       "auxv", "minf", "stbl", "stsd", "stsz", "stco", "tref", "free",
     ].map { Array($0.utf8) } + [
       [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 8], [0, 0, 0, 1, 0x6d, 0x65, 0x74, 0x61], [0xff, 0xff],
