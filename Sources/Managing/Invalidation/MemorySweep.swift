@@ -46,7 +46,11 @@ final class MemorySweep: Sendable {
         purges.covers($0.key, generation: purge.number - 1)
       }
       state.withLock { state in
-        if !state.isRunning { done.store(max(mark, purge.number), ordering: .releasing) }
+        if state.isRunning {
+          state.first = min(state.first ?? purge.number, purge.number)
+        } else {
+          done.store(max(mark, purge.number), ordering: .releasing)
+        }
       }
       return count
     }
@@ -57,12 +61,24 @@ final class MemorySweep: Sendable {
       defer { state.isRunning = true }
       return !state.isRunning
     }
-    if starts { Task(priority: .utility) { while sweep() {} } }
+    if starts { Task(priority: .utility) { await run() } }
     return nil
   }
 
-  /// Removes what is purged. Returns whether another purge came meanwhile.
-  private func sweep() -> Bool {
+  /// Sweeps until no purge waits, for a tenth of the time at most.
+  private func run() async {
+    repeat {
+      let start = ContinuousClock.now
+      sweep()
+      try? await Task.sleep(for: min(start.duration(to: .now) * 10, .seconds(2)))
+    } while state.withLock { state in
+      state.isRunning = state.first != nil
+      return state.isRunning
+    }
+  }
+
+  /// Removes what is purged.
+  private func sweep() {
     let last = state.withLock { state in
       state.first = nil
       return purges.generation
@@ -73,10 +89,8 @@ final class MemorySweep: Sendable {
     _ = memory.removeAll { [purges] in
       purges.covers($0.key, generation: max($0.info.generation, mark))
     }
-    return state.withLock { state in
+    state.withLock { state in
       done.store(state.first.map { min(last, $0 - 1) } ?? last, ordering: .releasing)
-      state.isRunning = state.first != nil
-      return state.isRunning
     }
   }
 }

@@ -130,15 +130,23 @@ final class DiskSweeper: Sendable {
   private var mustStop: Bool { isStopped.load(ordering: .relaxed) }
 
   private func run() {
+    // A pass takes a tenth of the time at most, and serves all purges that came during the pause.
+    var rested = ContinuousClock.now
     while !mustStop {
-      let isDue = monitor.wait(for: interval) { state -> Bool? in
-        let isDue = state.isReady && state.isSweepDue
+      let pause = ContinuousClock.now.duration(to: rested)
+      let isRested = pause <= .zero
+      let isDue = monitor.wait(for: isRested ? interval : min(pause, interval)) { state -> Bool? in
+        let isDue = state.isReady && state.isSweepDue && isRested
         return isDue || mustStop || !state.requests.isEmpty || state.isNoteDue ? isDue : nil
       }
       attend()
       guard !mustStop else { break }
       // After the interval, retry what failed before.
-      if isDue ?? isAnythingLeft { sweep() }
+      if isDue ?? isAnythingLeft {
+        let start = ContinuousClock.now
+        sweep()
+        rested = .now + min(start.duration(to: .now) * 10, .seconds(2))
+      }
       if isDue == nil { store.purges.dropOld() }
     }
     attend()
