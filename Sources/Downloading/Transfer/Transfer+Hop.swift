@@ -29,8 +29,8 @@ extension Transfer {
     try easy.set(CURLOPT_HTTPHEADER, pointer: headers.pointer)
     self.headers = headers
     try easy.set(CURLOPT_URL, to: target.url.text)
-    // A signature covers the path as it is sent.
-    try easy.set(CURLOPT_PATH_AS_IS, to: target.object != nil)
+    // The URL is in canonical form, and is what rules, keys and a signature cover.
+    try easy.set(CURLOPT_PATH_AS_IS, to: true)
     // Over TLS, ALPN tells whether a connection can be multiplexed, so waiting is worthwhile.
     // Without TLS only the first response tells, and all transfers would wait for a slow one.
     try easy.set(CURLOPT_PIPEWAIT, to: target.url.scheme == .https)

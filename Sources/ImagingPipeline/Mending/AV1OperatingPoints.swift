@@ -55,7 +55,8 @@ struct AV1OperatingPoints {
       try bits.pass(64)
       if try bits.flag() {
         var zeros = 0
-        while try !bits.flag() { zeros += 1 }
+        // No number has more.
+        while zeros < 32, try !bits.flag() { zeros += 1 }
         if zeros < 32 { try bits.pass(zeros) }
       }
       if try bits.flag() {

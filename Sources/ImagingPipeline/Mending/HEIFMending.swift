@@ -11,7 +11,7 @@ struct HEIFMending {
   /// New bytes in place of as many.
   private var edits: [(offset: Int, bytes: [UInt8])] = []
   private var appended: [UInt8] = []
-  /// How many more items' layers are selected. Each one reads the lists of all items.
+  /// How many more items are looked at. Each one reads the lists of all items.
   private var selectionsLeft = 64
 
   /// Returns the bytes to use in place of a file; `nil` if it stays as it is.
@@ -103,7 +103,9 @@ struct HEIFMending {
 
   /// Whether an item's size is that of its coded AV1 image. libheif's encoder gives that of the turned image, behind the
   /// turn, and its decoder expects that.
-  private func isOfCodedSize(_ id: Int, in items: HEIFItems) -> Bool {
+  private mutating func isOfCodedSize(_ id: Int, in items: HEIFItems) -> Bool {
+    guard selectionsLeft > 0 else { return false }
+    selectionsLeft -= 1
     guard let item = items.items([id])?.first, item.type == HEIFImage.Codec.av1.rawValue,
       let size = item.properties.first(where: { $0.type == "ispe" })?.content,
       let width = try? size.number(at: 4, width: 4), let height = try? size.number(at: 8, width: 4)

@@ -145,6 +145,7 @@ extension ByteReader {
       case 0x21:
         let label = try byte()
         let first = try take(Int(try byte()))
+        guard !first.isEmpty else { continue }
         // Accepts only a graphic control extension or an animation loop count.
         guard label == 0xf9 || (label == 0xff && first.elementsEqual("NETSCAPE2.0".utf8)) else {
           return .needsWork

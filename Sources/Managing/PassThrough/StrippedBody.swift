@@ -136,6 +136,8 @@ struct BlankedMetadata {
     case .chunk:
       let length = field[..<4].reduce(0) { $0 << 8 | Int($1) }
       let name = String(decoding: field[4...], as: UTF8.self)
+      // An end with content is none.
+      if name == "IEND", length > 0 { return .rest }
       if name == "IEND" { return .run(length + 4, isBlank: false, then: .rest) }
       guard !TrailingDataCheck.plainChunks.contains(name) else {
         return .run(length + 4, isBlank: false, then: .field(8, .chunk))
@@ -153,6 +155,7 @@ struct BlankedMetadata {
     case .codeSize: return .field(1, .subblock(isBlank: false))
     case .label: return .field(1, .extended(field[0]))
     case .extended(let label):
+      guard field[0] > 0 else { return .field(1, .block) }
       if label == 0xff, field[0] == 11 { return .field(11, .application) }
       let isBlank = label != 0xf9
       return .run(Int(field[0]), isBlank: isBlank, then: .field(1, .subblock(isBlank: isBlank)))

@@ -64,6 +64,15 @@ struct StrippedBodyTests {
     }
   }
 
+  @Test func `an empty extension of a GIF has no blocks`() throws {
+    let start = Array(try TestImages.gif(width: 40, height: 30, frames: 3).dropLast())
+    for label in [UInt8(0xfe), 0xf9, 0xff] {
+      let image = start + [0x21, label, 0, 0x3b]
+      let seen = read(image + secret, as: .gif, pieces: 100)
+      #expect(seen == image + secret.map { _ in 0 })
+    }
+  }
+
   @Test func `a clean image stays as it is`() throws {
     for (format, bytes) in [
       (ImageFormat.jpeg, try TestImages.jpeg(width: 40, height: 30, bare: true)),

@@ -142,12 +142,12 @@ final class DiskSweeper: Sendable {
       attend()
       guard !mustStop else { break }
       // After the interval, retry what failed before.
-      if isDue ?? isAnythingLeft {
+      if isDue ?? (isRested && isAnythingLeft) {
         let start = ContinuousClock.now
         sweep()
         rested = .now + min(start.duration(to: .now) * 10, .seconds(2))
       }
-      if isDue == nil { store.purges.dropOld() }
+      if isDue == nil, isRested { store.purges.dropOld() }
     }
     attend()
     let left = monitor.change { state in
