@@ -33,7 +33,7 @@ extension JobCost {
         ? bytes * 8 + pixels * (0.3 + 7.5 * share)
         : bytes * 38 + pixels * (0.1 * Double(scans) + 13 * share)
     case .png: nanoseconds = bytes * 3.5 + pixels * 3 * depth
-    // All blocks are walked over, whatever is decoded.
+    // All blocks are walked over for any part.
     case .gif: nanoseconds = Double(source.count) * 6 + bytes * 12 + pixels * 7
     case .webp: nanoseconds = min(bytes * 60, pixels * 15) + pixels * (1.5 + 9 * share)
     case .avif: nanoseconds = min(bytes * 120, pixels * 25) + pixels * (2.5 + 14 * share)

@@ -90,7 +90,7 @@ extension JobCost {
   /// The cost of a `maxbytes` search in encodes of the full size: at most eight encodes, most of them of smaller
   /// images.
   private static let attempts = 5.0
-  /// From so many bytes a pixel on, a source is as busy as a photograph.
+  /// From this number of bytes a pixel on, a source is as busy as a photograph.
   private static let busyBytes = 0.1
 
   /// Returns how busy the pixels of a source are.

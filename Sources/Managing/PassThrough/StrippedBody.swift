@@ -136,7 +136,7 @@ struct BlankedMetadata {
     case .chunk:
       let length = field[..<4].reduce(0) { $0 << 8 | Int($1) }
       let name = String(decoding: field[4...], as: UTF8.self)
-      // An end with content is none.
+      // No end has content.
       if name == "IEND", length > 0 { return .rest }
       if name == "IEND" { return .run(length + 4, isBlank: false, then: .rest) }
       guard !TrailingDataCheck.plainChunks.contains(name) else {
