@@ -8,9 +8,6 @@ import TestSupport
 import Testing
 
 @Suite(.onOwnThreads, .serialized, .timeLimit(.minutes(2))) struct LongJobTests {
-  /// 48 megapixels of 16 bits, which are estimated to take more than a second, in 2.4 MB.
-  private static let long = TestImages.blackPNG(width: 8_000, height: 6_000, isDeep: true)
-
   private static func job(_ bytes: [UInt8]) throws -> ImageJob {
     var transform = Transform()
     transform.width = 8
@@ -20,7 +17,9 @@ import Testing
   @Test func `a quick job runs before long jobs that arrived earlier`() async throws {
     // Given: a worker that stops before its first job, and so gets five long ones and a quick one to wait
     let hasStopped = Lock(false)
+    let long = TestImages.blackPNG(width: 2_000, height: 1_500, isDeep: true)
     var configuration = PoolSupport.configuration()
+    configuration.limits.maximumQuickBytes = 16 << 20
     configuration.willSend = { pid in
       let isFirst = hasStopped.withLock { hasStopped in
         defer { hasStopped = true }
@@ -42,7 +41,7 @@ import Testing
         submit("first", job: try PoolSupport.job())
         try await eventually("it is with the worker") { pool.busyPID != nil }
         for count in 1...5 {
-          submit("long", job: try Self.job(Self.long))
+          submit("long", job: try Self.job(long))
           try await eventually("it waits") { pool.figures.waiting == count }
         }
         submit("quick", job: try PoolSupport.job())
@@ -134,9 +133,10 @@ import Testing
   {
     var configuration = PoolSupport.configuration()
     configuration.limits.maximumSeconds = 1
+    let long = TestImages.blackPNG(width: 8_000, height: 6_000, isDeep: true)
     try await PoolSupport.withPool(configuration) { pool in
       await #expect {
-        try await pool.process(Self.job(Self.long))
+        try await pool.process(Self.job(long))
       } throws: {
         ($0 as? ImageError)?.code == "too_costly"
       }
