@@ -19,7 +19,7 @@ FROM debian:bookworm-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe6
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get upgrade -qq -y \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-      libmicrohttpd12 libgnutls30 libvips42 libcurl4 zlib1g libbrotli1 libzstd1 libseccomp2 libsystemd0 libhiredis0.14 ca-certificates \
+      libmicrohttpd12 libvips42 libcurl4 zlib1g libbrotli1 libzstd1 libseccomp2 libsystemd0 libhiredis0.14 ca-certificates \
       fonts-dejavu-core
 COPY --from=build /build/.build/release/pictor /build/.build/release/pictor-imager /usr/local/bin/
 COPY --from=build /build/.build/release/swift-version /

@@ -44,10 +44,10 @@ let package = Package(
     .target(name: "Configuring", dependencies: ["Model", "Platform"]),
     .target(
       name: "Commanding",
-      dependencies: ["Model", "Platform", "Signing", "Configuring", "CGnuTLS"]),
+      dependencies: ["Model", "Platform", "Signing", "Configuring"]),
     .target(
       name: "Serving",
-      dependencies: words + ["Signing", "CMicrohttpd", "CGnuTLS", "CGLib", "CReceiving", "CPage"],
+      dependencies: words + ["Signing", "CMicrohttpd", "CGLib", "CReceiving", "CPage"],
       swiftSettings: optimized),
     .target(
       name: "Managing", dependencies: words + ["CDeflate"],
@@ -105,7 +105,7 @@ let package = Package(
       name: "benchmark-floor", dependencies: ["CMicrohttpd"], path: "benchmarks/floor",
       cSettings: [.headerSearchPath("../../Sources/CMicrohttpd")]),
 
-    // No library but definitions: the program's recv(2), and the socket calls that TLS replaces.
+    // No library but definitions: the program's recv(2).
     .target(name: "CReceiving"),
     // Nor here: the worker's own malloc.
     .target(name: "CZeroing"),
@@ -116,7 +116,6 @@ let package = Package(
     // No library either: vector instructions.
     .systemLibrary(name: "CVectors"),
     library("CMicrohttpd", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
-    library("CGnuTLS", pkgConfig: "gnutls", package: "libgnutls28-dev"),
     library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
     library("CVips", pkgConfig: "vips", package: "libvips-dev"),
     // libvips-dev brings its header along.
@@ -148,7 +147,7 @@ let package = Package(
       name: "TestSupport",
       dependencies: [
         "Model", "Platform", "ImagingPipeline", "ImagingWire", "CLinux", "CVips", "CCodecs",
-        "CSandbox", "CGLib", "CGnuTLS",
+        "CSandbox", "CGLib",
       ],
       path: "Tests/TestSupport", swiftSettings: optimized),
     .target(name: "CAllocations", path: "Tests/CAllocations"),

@@ -14,22 +14,18 @@ struct Console: Sendable {
   let errors: @Sendable (String) -> Void
   /// Returns the columns of the terminal that shows `errors`; `nil` without a terminal.
   let columns: @Sendable () -> Int?
-  /// Returns the size of the terminal that shows `output`; `nil` without a terminal.
-  var screen: @Sendable () -> (columns: Int, rows: Int)? = { nil }
 
   /// The console of the program.
   static let standard = Console(
     output: { write($0, to: STDOUT_FILENO) }, errors: { write($0, to: STDERR_FILENO) },
-    columns: { size(of: STDERR_FILENO)?.columns }, screen: { size(of: STDOUT_FILENO) })
+    columns: { columns(of: STDERR_FILENO) })
 
-  /// Returns the size of a terminal, 80 × 24 if it does not say; `nil` for other files.
-  private static func size(of descriptor: CInt) -> (columns: Int, rows: Int)? {
+  /// Returns the columns of a terminal, 80 if it does not say; `nil` for other files.
+  private static func columns(of descriptor: CInt) -> Int? {
     guard isatty(descriptor) == 1 else { return nil }
     var size = winsize()
-    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
-      return (80, 24)
-    }
-    return (Int(size.ws_col), Int(size.ws_row))
+    guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+    return Int(size.ws_col)
   }
 
   /// Writes an error as one line.

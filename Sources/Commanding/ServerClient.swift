@@ -38,8 +38,6 @@ struct ServerClient {
 
   /// The addresses, in the order in which they are tried.
   private let places: [ListenAddress]
-  /// Whether their network addresses speak TLS.
-  private let hasTLS: Bool
   /// The operator whose token is sent, if any.
   private let holder: Operator?
 
@@ -47,14 +45,10 @@ struct ServerClient {
   /// failures with long URLs.
   private static let longestAnswer = 16 << 20
 
-  /// The type of a record of TLS with an alert.
-  private static let alert: UInt8 = 0x15
-
   /// Creates a client for the operators' listener of `configuration`, or its only listener. A server
   /// on all addresses is reached over loopback, one with several addresses at the first that accepts.
   init(_ configuration: ServerSettings, as holder: Operator? = nil) {
     places = Self.places(of: configuration).map(\.reachable)
-    hasTLS = configuration.hasTLS && configuration.operatorAddress == nil
     self.holder = holder
   }
 
@@ -96,12 +90,11 @@ struct ServerClient {
   ) throws(Failure) -> ServerAnswer {
     let wait = Wait(end: .now + .seconds(seconds), seconds: seconds, patience: patience)
     let socket = try connected(wait)
-    let tls = try encryption(of: socket, wait)
     var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     if let holder { head += "Authorization: Bearer \(holder.token)\r\n" }
     if let type { head += "Content-Type: \(type)\r\n" }
     if let body { head += "Content-Length: \(body.count)\r\n" }
-    return try answer(to: Array((head + "\r\n").utf8) + (body ?? []), over: socket, tls, wait)
+    return try answer(to: Array((head + "\r\n").utf8) + (body ?? []), over: socket, wait)
   }
 
   /// Connects to the first address that accepts.
@@ -165,36 +158,10 @@ struct ServerClient {
     return socket
   }
 
-  /// Performs the TLS handshake. Returns `nil` for a plain listener.
-  private func encryption(
-    of socket: borrowing OwnedDescriptor, _ wait: Wait
-  ) throws(Failure) -> ServerTLS? {
-    var family = CInt(0)
-    var length = socklen_t(MemoryLayout<CInt>.size)
-    // Unix sockets are plain.
-    guard hasTLS, getsockopt(socket.value, SOL_SOCKET, SO_DOMAIN, &family, &length) == 0,
-      family != AF_UNIX
-    else { return nil }
-    guard let tls = ServerTLS(on: socket.value) else { throw .unsent("no memory for TLS") }
-    while true {
-      switch tls.shakeHands() {
-      case .complete: return tls
-      case .waits(let events):
-        guard !(try wait.ready(socket.value, for: events, isSent: false).isEmpty) else {
-          throw .unsent("no TLS handshake with \(serverName) within \(wait.seconds) s")
-        }
-      case .failed(let reason):
-        throw .unsent(
-          "the TLS handshake with \(serverName) failed: \(reason) Does the server have "
-            + "server.tls_certificate, too? Give the command the server's configuration")
-      }
-    }
-  }
-
   /// Sends and receives at the same time. A server may refuse a request before it has read all of
   /// it; that refusal is the answer.
   private func answer(
-    to request: [UInt8], over socket: borrowing OwnedDescriptor, _ tls: ServerTLS?, _ wait: Wait
+    to request: [UInt8], over socket: borrowing OwnedDescriptor, _ wait: Wait
   ) throws(Failure) -> ServerAnswer {
     var unsent = request[...]
     // Whether the server still accepts data.
@@ -204,16 +171,14 @@ struct ServerClient {
     while received.count <= Self.longestAnswer {
       let isSent = unsent.isEmpty
       let wanted: Poll.Events = isSent || !isTaken ? .readable : [.readable, .writable]
-      let ready =
-        tls?.hasMore == true
-        ? .readable : try wait.ready(socket.value, for: wanted, isSent: isSent)
+      let ready = try wait.ready(socket.value, for: wanted, isSent: isSent)
       guard !ready.isEmpty else {
         throw isSent
           ? .unanswered("no response from \(serverName) within \(wait.seconds) s")
           : .unsent("\(serverName) did not accept the request within \(wait.seconds) s")
       }
       if ready != .writable {
-        let count = tls?.receive(&buffer) ?? recv(socket.value, &buffer, buffer.count, 0)
+        let count = recv(socket.value, &buffer, buffer.count, 0)
         if count < 0, [EINTR, EAGAIN].contains(errno) { continue }
         guard count >= 0 else {
           throw isSent
@@ -225,19 +190,13 @@ struct ServerClient {
         guard count > 0 else { break }
       } else {
         let count = unsent.withUnsafeBytes {
-          tls?.send($0) ?? Glibc.send(socket.value, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
+          Glibc.send(socket.value, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
         }
         if count > 0 { unsent = unsent.dropFirst(count) }
         if count < 0, ![EINTR, EAGAIN].contains(errno) { isTaken = false }
       }
     }
-    // A server with TLS answers plain text with an alert (RFC 8446, section 5.1).
-    let isTLS = tls == nil && received.first == Self.alert
-    let text =
-      isTLS
-      ? "the server at \(serverName) speaks TLS: give the command the server's configuration, "
-        + "or its server.tls_certificate and server.tls_key"
-      : "the response of \(serverName) is not HTTP or is incomplete"
+    let text = "the response of \(serverName) is not HTTP or is incomplete"
     throw unsent.isEmpty ? .unanswered(text) : .unsent(text)
   }
 

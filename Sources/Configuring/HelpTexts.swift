@@ -11,8 +11,6 @@ extension Invocation {
     case purge
     /// Makes it say what a request would do.
     case explain
-    /// Shows its figures.
-    case top
     /// Signs URLs, without the server.
     case sign
     /// Tests what the configuration refuses, without a server.
@@ -27,7 +25,6 @@ extension Invocation {
     case .prefetch: prefetchHelp + commonHelp
     case .purge: purgeHelp + commonHelp
     case .explain: explainHelp + commonHelp
-    case .top: topHelp + commonHelp
     case .sign: signHelp
     case .selftest: selftestHelp
     }
@@ -41,7 +38,6 @@ extension Invocation {
            pictor prefetch FILE [options]  make that server load the images of a list
            pictor purge URL... [options]   make that server purge URLs from its cache
            pictor explain URL [options]    print what that server would do with a request, and why
-           pictor top [options]            show that server's figures, again and again
            pictor sign URL... [options]    sign URLs with a configured key
            pictor selftest security        exit 0 if the configuration refuses a list of attacks, else 1
            pictor help COMMAND             the help text of a command
@@ -110,20 +106,6 @@ extension Invocation {
     options:
       --accept TYPES     the client's Accept field, such as image/avif,image/webp
       --json             print the server's JSON
-
-    """
-
-  private static let topHelp = """
-    pictor top: shows the server's figures (GET /stats): rates and counts since the last look, quantiles since its start.
-
-    usage: pictor top [options]
-
-    Ctrl-C ends it. Where the output is no terminal, one block follows the other.
-    Exits 0, or 1 if the server cannot be reached at first, 2 for wrong usage.
-
-    options:
-      --once             show the figures of one interval, and exit
-      --interval TIME    the time between two looks, 1s to 1h; 2s by default
 
     """
 

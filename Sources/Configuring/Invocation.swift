@@ -45,20 +45,6 @@ public struct ExplainOrder: Hashable, Sendable {
   public init(_ subject: String = "") { self.subject = subject }
 }
 
-/// How `top` shows the figures.
-public struct TopOrder: Hashable, Sendable {
-  /// Whether they are shown once.
-  public var isOnce = false
-  /// The time between two looks.
-  public var interval = Duration.seconds(2)
-
-  /// Allowed times between two looks.
-  static let intervals = Duration.seconds(1)...Duration.seconds(3_600)
-
-  /// Creates an order for figures every two seconds.
-  public init() {}
-}
-
 /// The program's arguments, parsed.
 public struct Invocation: Hashable, Sendable {
   /// The command.
@@ -78,8 +64,6 @@ public struct Invocation: Hashable, Sendable {
     case purge([PurgeSubject])
     /// Print what the configured server would do with a request.
     case explain(ExplainOrder)
-    /// Show the figures of the configured server.
-    case top(TopOrder)
     /// Write URLs with their signatures.
     case sign(SigningOrder)
     /// Run the built-in list of attacks against the configuration.
@@ -131,7 +115,6 @@ public struct Invocation: Hashable, Sendable {
     var order = SigningOrder()
     var tests: [String] = []
     var question = ExplainOrder()
-    var view = TopOrder()
     while let argument = rest.popFirst() {
       if command == .purge, let subject = Self.subject(argument, rest: &rest, into: &problems) {
         subjects.append(contentsOf: subject)
@@ -140,7 +123,6 @@ public struct Invocation: Hashable, Sendable {
       switch argument {
       case "--help", "-h": action = .help(command)
       case "--json" where command == .explain: question.isJSON = true
-      case "--once" where command == .top: view.isOnce = true
       case "--version": action = .version
       case "--check-config": action = .checkConfiguration
       case "--print-config": action = .printConfiguration
@@ -166,14 +148,6 @@ public struct Invocation: Hashable, Sendable {
         case "preset": presets.append(value)
         case "key": order.key = value
         case "accept": question.accept = value
-        case "interval":
-          guard let time = TimeSpan.parse(value), TopOrder.intervals.contains(time) else {
-            problems.add(
-              at: argument,
-              "'\(value)' is not allowed: " + ConfigurationKey.allowedTimes(TopOrder.intervals))
-            continue
-          }
-          view.interval = time
         case "expires-in":
           order.expiresIn = TimeSpan.parse(value).flatMap {
             SigningOrder.times.contains($0) ? $0 : nil
@@ -222,7 +196,6 @@ public struct Invocation: Hashable, Sendable {
       if question.subject.isEmpty, problems.isEmpty {
         problems.add(at: "explain", "a URL is required")
       }
-    case .top: action = .top(view)
     case .sign:
       action = .sign(order)
       if order.urls.isEmpty, problems.isEmpty { problems.add(at: "sign", "URLs are required") }
@@ -241,7 +214,6 @@ public struct Invocation: Hashable, Sendable {
     case .purge: ["prefix", "host", "tag", "all"]
     case .sign: ["expires-in", "key"]
     case .explain: ["accept", "json"]
-    case .top: ["interval", "once"]
     case .healthcheck, .selftest, nil: []
     }
   }

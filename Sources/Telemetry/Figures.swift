@@ -258,8 +258,6 @@ public struct Stats: Codable, Hashable, Sendable {
   public var uptimeSeconds: Double
   /// Where the server listens: `127.0.0.1:8080`, `unix:/run/pictor.sock`.
   public var addresses: [String] = []
-  /// The certificate and the handshakes; `nil` without TLS.
-  public var tls: TLSFigures?
   /// Figures of the HTTP server.
   public var requests: RequestFigures
   /// Figures of the memory tier.
@@ -315,7 +313,7 @@ public struct Stats: Codable, Hashable, Sendable {
     case status, version, addresses, requests, memory, budgets, disk, downloads, flights, freshness,
       prefetch, recompression,
       imaging
-    case process, log, tls, tracing, fleet
+    case process, log, tracing, fleet
     case uptimeSeconds = "uptime_seconds"
   }
 }

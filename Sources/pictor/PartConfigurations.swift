@@ -66,7 +66,6 @@ struct PartConfigurations: Sendable {
       configuration.server, download: configuration.download, imaging: configuration.imaging,
       log: configuration.log)
     server.knownTargets = plan.knownTargets
-    server.certificates = configuration.server.certificates(&problems)
     server.operators = configuration.admin.operators(environment: environment, into: &problems)
     configuration.server.checkAddresses(&problems)
     configuration.checkSamples(&problems)
@@ -237,28 +236,6 @@ extension Configuration {
 }
 
 extension ServerSettings {
-  /// Loads the certificate, if there is one.
-  fileprivate func certificates(_ problems: inout ConfigurationProblems) -> TLSCertificates? {
-    guard !tlsCertificate.isEmpty || !tlsKey.isEmpty else { return nil }
-    guard !tlsCertificate.isEmpty, !tlsKey.isEmpty else {
-      let missing = tlsKey.isEmpty ? "server.tls_key" : "server.tls_certificate"
-      problems.add(at: missing, "it is empty: TLS needs both a certificate and a key")
-      return nil
-    }
-    if proxyProtocol {
-      problems.add(
-        at: "server.proxy_protocol",
-        "it cannot be used with server.tls_certificate: let the proxy end TLS, or pass connections without the header"
-      )
-    }
-    do throws(TLSError) {
-      return try TLSCertificates(certificate: tlsCertificate, key: tlsKey)
-    } catch {
-      problems.add(at: error.isAboutKey ? "server.tls_key" : "server.tls_certificate", "\(error)")
-      return nil
-    }
-  }
-
   /// Checks that no address is taken twice.
   fileprivate func checkAddresses(_ problems: inout ConfigurationProblems) {
     let clients = clientAddresses

@@ -8,7 +8,7 @@ import Platform
 import Telemetry
 
 /// The actions of `pictor`. Every action returns an exit status: 0 for success, 1 for failure.
-/// `prefetch`, `purge`, `explain`, `top`, `sign` and `selftest` return 2 for wrong use, and an interrupted `prefetch`
+/// `prefetch`, `purge`, `explain`, `sign` and `selftest` return 2 for wrong use, and an interrupted `prefetch`
 /// returns 128 plus the signal.
 enum Program {
   static func run(arguments: [String]) -> CInt {
@@ -17,7 +17,7 @@ enum Program {
     switch invocation.action {
     case .serve, .checkConfiguration:
       return start(invocation, problems: problems, environment: environment())
-    case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge, .explain, .top,
+    case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge, .explain,
       .sign, .securityTest:
       do throws(ConfigurationError) {
         try problems.check()
@@ -27,7 +27,7 @@ enum Program {
         // 1 says that images failed, are not purged or not signed, or that an attack is open.
         let isWrongUse =
           !problems.isEmpty
-          && ["prefetch", "purge", "explain", "top", "sign", "selftest"].contains(arguments.first)
+          && ["prefetch", "purge", "explain", "sign", "selftest"].contains(arguments.first)
         return isWrongUse ? 2 : 1
       }
     }
@@ -62,8 +62,6 @@ enum Program {
       ).run()
     case .explain(let order):
       return ExplainCommand(configuration, order: order, environment: environment).run()
-    case .top(let order):
-      return TopCommand(configuration.server, order: order).run()
     case .sign(let order):
       return try SignCommand(configuration.signing, environment: environment, order: order).run()
     default:
@@ -110,7 +108,6 @@ enum Program {
       warnings.append(
         "server.connections: the limit of open files, \(limit), leaves room for \(connections)")
     }
-    warnings += parts.server.certificates?.current.warnings ?? []
     warnings += parts.openDoors
     if let warning = parts.scarceJobMemory { warnings.append(warning) }
     for name in unknown {
@@ -146,9 +143,6 @@ enum Program {
     }
     defer { access?.stop(within: .seconds(5)) }
     let log = Log(level: logging.level, queue: queue, access: access)
-    for warning in configurations.server.certificates?.current.warnings ?? [] {
-      log.warning(warning)
-    }
     for door in configurations.openDoors { log.warning(door) }
     if let warning = configurations.scarceJobMemory { log.warning(warning) }
     for name in unknownVariables {
@@ -188,9 +182,6 @@ enum Program {
     return 0
   }
 
-  /// How often the certificate's files are looked at.
-  private static let certificateCheck = Duration.seconds(60)
-
   /// Handles signals until one requests a stop and the shutdown delay for load balancers has
   /// passed.
   private static func run(
@@ -198,18 +189,13 @@ enum Program {
     manager: ServiceManager, log: Log, queue: LogQueue
   ) {
     var reloading = reloading
-    var check = Recurrence(every: certificateCheck)
     while true {
-      let signal = signals.next(within: check.seconds())
-      // Before the signal is handled: signals in quick succession must not put the check off.
-      if check.isDue() { service.reloadCertificate(always: false, log: log) }
-      switch signal {
+      switch signals.next() {
       case nil: continue
       case .reload:
         manager.report(.reloading)
         log.reopen()
         reloading.reload(service, log: log, queue: queue)
-        service.reloadCertificate(always: true, log: log)
         manager.report(.serving)
       case .nothing(let name):
         log.info("signal ignored", fields: ["signal": .string(name)])

@@ -26,7 +26,6 @@ final class Service: Sendable {
   private let server: Server
   private let freshness: FreshnessRules
   private let sources: SourceLoader
-  private let certificates: TLSCertificates?
   private let exporter: SpanExporter?
   private let fleet: Fleet?
 
@@ -99,7 +98,6 @@ final class Service: Sendable {
       confineLoops: { [weak server] cores throws(SystemError) in
         try server?.confineLoops(to: cores)
       })
-    certificates = configurations.server.certificates
     self.freshness = freshness
     self.sources = sources
     self.exporter = exporter
@@ -148,11 +146,6 @@ final class Service: Sendable {
     sources.apply(configurations.local)
     downloader.apply(configurations.downloader)
     server.apply(configurations.server)
-  }
-
-  /// Reads the certificate again, if its files have changed or `always`. Only the main thread calls it.
-  func reloadCertificate(always: Bool, log: Log) {
-    certificates?.reload(always: always, log: log)
   }
 
   /// Stops the parts in the order of a request's path: connections, running work, pending disk

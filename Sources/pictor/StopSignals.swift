@@ -40,11 +40,10 @@ struct StopSignals {
     signal(SIGXFSZ, SIG_IGN)
   }
 
-  /// Waits for the next signal; `nil` if there is none within `seconds`, at least 1.
-  func next(within seconds: Int) -> Request? {
+  /// Waits for the next signal; `nil` for one without a meaning.
+  func next() -> Request? {
     var set = set
-    var wait = timespec(tv_sec: seconds, tv_nsec: 0)
-    return Self.meanings[sigtimedwait(&set, nil, &wait)]
+    return Self.meanings[sigwaitinfo(&set, nil)]
   }
 
   /// Waits for another stop signal within `time`. Other signals are ignored.

@@ -13,13 +13,11 @@ import Testing
 
   /// Returns the exit status of `pictor healthcheck`.
   private func check(
-    _ server: Origin, address: String = "127.0.0.1", seconds: Int = 60, hasTLS: Bool = false
+    _ server: Origin, address: String = "127.0.0.1", seconds: Int = 60
   ) async -> CInt {
     var configuration = Configuration().server
     configuration.addresses = [.host(address)]
     configuration.port = server.port
-    configuration.tlsCertificate = hasTLS ? "/certificate.pem" : ""
-    configuration.tlsKey = hasTLS ? "/key.pem" : ""
     let console = Console(
       output: { _ in }, errors: { [said] text in said.withLock { $0 += text } }, columns: { nil })
     let check = HealthCheck(configuration, deadlineSeconds: seconds, console: console)
@@ -54,19 +52,6 @@ import Testing
     server.route("/stats", to: .trickle([UInt8](repeating: 0x20, count: 40), milliseconds: 100))
     #expect(await check(server, seconds: 1) == 1)
     #expect(errors == "pictor: no response from 127.0.0.1 port \(server.port) within 1 s\n")
-  }
-
-  @Test func `a server with TLS is named as such, and so is one without`() async throws {
-    let server = try Origin()
-    // The alert unexpected_message of TLS 1.2 (RFC 5246, section 7.2)
-    server.route("/stats", to: OriginReply([.send([0x15, 3, 3, 0, 2, 2, 10]), .close]))
-    #expect(await check(server) == 1)
-    #expect(
-      errors == "pictor: the server at 127.0.0.1 port \(server.port) speaks TLS: give the command "
-        + "the server's configuration, or its server.tls_certificate and server.tls_key\n")
-    said.withLock { $0 = "" }
-    #expect(await check(server, hasTLS: true) == 1)
-    #expect(errors.contains("Does the server have server.tls_certificate, too?"), "\(errors)")
   }
 
   @Test func `a refused connection fails the health check`() async throws {

@@ -17,14 +17,6 @@ import Testing
     return order
   }
 
-  /// How `top` shows figures.
-  private static func view(isOnce: Bool = false, every interval: Duration? = nil) -> TopOrder {
-    var view = TopOrder()
-    view.isOnce = isOnce
-    view.interval = interval ?? view.interval
-    return view
-  }
-
   @Test func `without arguments, the server starts with the defaults`() throws {
     let invocation = try Invocation(arguments: [])
     #expect(invocation.action == .serve)
@@ -70,8 +62,6 @@ import Testing
     ),
     (["purge", "--help"], .help(.purge)), (["purge", "http://h/a", "-h"], .help(.purge)),
     (["healthcheck", "--help"], .help(.healthcheck)),
-    (["top"], .top(view())), (["top", "--once", "--server.port", "1"], .top(view(isOnce: true))),
-    (["top", "--interval=1m"], .top(view(every: .seconds(60)))), (["top", "--help"], .help(.top)),
     (["sign", "/image?url=a"], .sign(order("/image?url=a"))),
     (
       ["sign", "a", "--expires-in=90m", "b", "--key", "k", "--server.port", "1"],
@@ -89,8 +79,6 @@ import Testing
     ["--nope"], ["serve"], ["--config"], ["--server.port"], ["-x"], ["--"],
     ["prefetch"], ["prefetch", "a", "b"], ["prefetch", "-x"], ["prefetch", "a", "--preset"],
     ["purge"], ["purge", "-x"], ["purge", "--tag"], ["purge", "--preset", "x"], ["--all"],
-    ["top", "a"], ["top", "--interval"], ["top", "--interval", "0s"], ["top", "--interval", "2h"],
-    ["top", "--interval", "soon"], ["--once"], ["top", "--json"],
     ["--tag", "x"], ["--preset", "x"], ["healthcheck", "a"], ["a", "prefetch"],
     ["sign"], ["sign", "-x"], ["sign", "a", "--key"], ["sign", "a", "--expires-in", "0s"],
     ["sign", "a", "--expires-in", "5"], ["sign", "a", "--expires-in", "3651d"],

@@ -22,18 +22,6 @@ extension Configuration {
       "server.socket_mode", at: \.server.socketMode,
       purpose: "permissions of unix sockets; who may write may connect"),
     .text(
-      "server.tls_certificate", at: \.server.tlsCertificate,
-      purpose:
-        "PEM file with the certificate and its chain, for HTTPS; read again when it changes; "
-        + "empty: HTTP",
-      allowed: "the path of a file, or nothing"
-    ) { _ in true },
-    .text(
-      "server.tls_key", at: \.server.tlsKey,
-      purpose: "PEM file with its private key, without a password",
-      allowed: "the path of a file, or nothing"
-    ) { _ in true },
-    .text(
       "server.id", at: \.server.id,
       purpose:
         "name in CDN-Loop and Via, by which the server recognizes its own requests; empty: a "

@@ -18,10 +18,6 @@ public struct ServerSettings: Hashable, Sendable {
   public var addresses = [ListenItem.host(ListenAddress.loopback)]
   /// The port of addresses without one, 0–65535; 0 selects a free port.
   public var port = 8_080
-  /// The path of the PEM file with the certificate of the clients' listener, and its chain; empty: plain HTTP.
-  public var tlsCertificate = ""
-  /// The path of the PEM file with its private key, which has no password.
-  public var tlsKey = ""
   /// The permissions of unix sockets, of both listeners. Who may write may connect.
   public var socketMode = 0o660
   /// The address of the operators' listener; `nil` if operators share the listener of clients.
@@ -109,9 +105,6 @@ public struct ServerSettings: Hashable, Sendable {
 
   /// The addresses of clients, each with its port.
   public var clientAddresses: [ListenAddress] { addresses.map { $0.resolved(port: port) } }
-
-  /// Whether the clients' listener speaks HTTPS on IP addresses.
-  public var hasTLS: Bool { !tlsCertificate.isEmpty }
 
   /// The addresses of all listeners.
   public var listenAddresses: [ListenAddress] {

@@ -18,8 +18,6 @@ final class ConnectionRefusal: Sendable {
 
   /// Sends the response, as far as the budget and the empty socket buffer have room. The caller closes the socket.
   func answer(_ accepted: EventLoop.Accepted, by handler: RequestHandler) {
-    // A handshake would be work for the refused client.
-    if handler.tls != nil, accepted.peer != nil { return }
     let now = Clock.coarseMilliseconds()
     let isDue = budget.withLock { budget in
       budget.fill(Self.rule, at: now)

@@ -49,45 +49,7 @@ enum Receiving {
   /// Starts checking what the calling thread receives. The caller is the loop's thread and keeps
   /// `context` alive.
   static func begin(for context: EventLoop.Context) {
-    pictor_watch_receiving(
-      received, context.handler.tls == nil ? nil : UnsafePointer(encryption),
-      Unmanaged.passUnretained(context).toOpaque())
-  }
-
-  /// The calls that TLS replaces, for all event loops. Never freed, and not changed after it is set.
-  private nonisolated(unsafe) static let encryption = {
-    let calls = UnsafeMutablePointer<pictor_encryption>.allocate(capacity: 1)
-    calls.initialize(
-      to: pictor_encryption(
-        receive: { context, descriptor, bytes, size in
-          withSession(context, descriptor) {
-            $0.receive(UnsafeMutableRawBufferPointer(start: bytes, count: size))
-          } ?? unencrypted
-        },
-        send: { context, descriptor, bytes, size in
-          withSession(context, descriptor) {
-            $0.send(UnsafeRawBufferPointer(start: bytes, count: size))
-          } ?? unencrypted
-        },
-        is_encrypted: { context, descriptor in
-          withSession(context, descriptor) { _ in 1 } ?? 0
-        },
-        end: { context, descriptor in withSession(context, descriptor) { $0.end() } }))
-    return calls
-  }()
-
-  /// `PICTOR_UNENCRYPTED`.
-  private static let unencrypted = -2
-
-  /// Calls `body` with the TLS session of a connection of this thread's event loop, if it has one.
-  private static func withSession<Result>(
-    _ context: UnsafeMutableRawPointer?, _ descriptor: CInt, _ body: (TLSSession) -> Result
-  ) -> Result? {
-    guard let context else { return nil }
-    return Unmanaged<EventLoop.Context>.fromOpaque(context)._withUnsafeGuaranteedRef { loop in
-      guard let client = loop.state.clients[descriptor] else { return nil }
-      return client._withUnsafeGuaranteedRef { $0.tls.map(body) }
-    }
+    pictor_watch_receiving(received, Unmanaged.passUnretained(context).toOpaque())
   }
 
   private static let received: pictor_received = { context, descriptor, bytes, count in
@@ -233,14 +195,12 @@ extension RequestHandler {
     var piece = [UInt8](repeating: 0, count: 4_096)
     for _ in 0..<Self.maximumDropped {
       let count = piece.withUnsafeMutableBytes { piece in
-        client.tls?.receive(piece)
-          ?? recvfrom(client.watch.descriptor, piece.baseAddress, piece.count, 0, nil, nil)
+        recvfrom(client.watch.descriptor, piece.baseAddress, piece.count, 0, nil, nil)
       }
       if count == 0 { return 0 }
-      // A broken TLS session reads no more.
-      if count < 0 { return errno == ECONNRESET ? count : pictor_received_nothing() }
+      if count < 0 { return pictor_received_nothing() }
     }
-    pictor_end_receiving(client.watch.descriptor)
+    shutdown(client.watch.descriptor, CInt(SHUT_RD))
     return 0
   }
 }

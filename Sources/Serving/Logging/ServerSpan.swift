@@ -27,7 +27,7 @@ struct ServerSpan {
     let route = client.target?.endpoint?.path.template
     var attributes = [
       SpanAttribute("http.request.method", method),
-      SpanAttribute("url.scheme", client.tls == nil ? "http" : "https"),
+      SpanAttribute("url.scheme", "http"),
       SpanAttribute("url.path", SecretMask.masked(client.target?.path ?? "")),
       SpanAttribute("network.protocol.version", client.isHTTP11 ? "1.1" : "1.0"),
       SpanAttribute("pictor.request_id", client.requestID.description),

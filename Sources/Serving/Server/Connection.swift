@@ -31,8 +31,6 @@ final class Connection {
   var peer: IPAddress?
   /// The received part of the PROXY header; `nil` if the connection has none, or it was read.
   var proxyHeader: [UInt8]?
-  /// The TLS of the connection; `nil` for a plain one.
-  var tls: TLSSession?
   /// The progress of the current request.
   var stage = Stage.received
   /// The parsed request target. One that the loop's memo does not have is parsed at the first use of this property:

@@ -28,7 +28,7 @@ final class Front: Sendable {
   /// Starts the event loops. Nothing is accepted before `start`.
   init(
     for audience: Audience, on listener: Listener, configuration: ServerConfiguration,
-    shared: SharedParts, tls: TLSContext? = nil
+    shared: SharedParts
   ) throws(ServerError) {
     self.listener = listener
     monitor = try ConnectionMonitor(
@@ -37,8 +37,7 @@ final class Front: Sendable {
         limits: configuration.connectionLimits(for: audience), leastPace: configuration.leastPace,
         clients: configuration.countedClients, figures: shared.figures))
     handler = RequestHandler(
-      configuration: configuration, shared: shared, monitor: monitor, audience: audience,
-      tls: tls)
+      configuration: configuration, shared: shared, monitor: monitor, audience: audience)
     loops = try EventLoopGroup(handler: handler, configuration: configuration)
   }
 

@@ -35,8 +35,6 @@ final class RequestHandler: Sendable {
   let trustedProxies: TrustedProxies
   /// Whether their connections begin with a PROXY header.
   let takesProxyHeaders: Bool
-  /// What the TLS sessions of network clients share; `nil` if they have none.
-  let tls: TLSContext?
   /// Distinguishes this server's prepared responses from those of another server in the process.
   let serial: UInt64
   private static let serials = Atomic<UInt64>(0)
@@ -58,9 +56,8 @@ final class RequestHandler: Sendable {
 
   init(
     configuration: ServerConfiguration, shared: SharedParts, monitor: ConnectionMonitor,
-    audience: Audience = .everyone, tls: TLSContext? = nil
+    audience: Audience = .everyone
   ) {
-    self.tls = tls
     self.audience = audience
     services = shared.services
     gate = shared.gate
@@ -132,15 +129,12 @@ final class RequestHandler: Sendable {
       descriptor: descriptor, address: peer, at: now, deadline: now + policy.headerTimeout)
     let client = Connection(loop: loop, watch: watch, peer: peer, policy: policy)
     if expectsProxyHeader(from: peer) { client.proxyHeader = [] }
-    // Peers of unix sockets have no address, and no TLS.
-    if let tls, peer != nil { client.tls = TLSSession(tls, descriptor: descriptor) }
     loop.clients.add(client)
     return client
   }
 
   /// Removes the state of a connection whose socket is about to be closed.
   func closed(_ client: Connection) {
-    client.tls?.end()
     client.loop.clients.remove(client)
     monitor.connections.remove(client.watch)
     connections.add(-1)

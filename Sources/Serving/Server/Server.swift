@@ -74,15 +74,11 @@ public final class Server: Sendable {
     let lifetime = configuration.statsLifetime
     let addresses = (clientListener.addresses + (operatorListener?.addresses ?? []))
       .map(\.description)
-    let tls = try configuration.certificates.map { certificates throws(ServerError) in
-      try TLSContext(certificates)
-    }
     let compute = {
       @Sendable [stats, counted, current] isDraining in
       let limit = current.withLock { $0.maximumActiveRequests }
       var all = stats(counted.figures(limit: limit), isDraining)
       all.addresses = addresses
-      all.tls = tls?.figures
       return all
     }
     let shared = SharedParts(
@@ -92,7 +88,7 @@ public final class Server: Sendable {
       gate: gate, log: log)
     let clients = try Front(
       for: operatorListener == nil ? .everyone : .clients, on: clientListener,
-      configuration: configuration, shared: shared, tls: tls)
+      configuration: configuration, shared: shared)
     var operators: Front?
     do throws(ServerError) {
       if let operatorListener {
@@ -117,15 +113,14 @@ public final class Server: Sendable {
         ])
     }
     if let operators { report("serving operators", operators.listener) }
-    report("serving", clients.listener, handlesTLS: tls != nil)
+    report("serving", clients.listener)
   }
 
-  private func report(_ message: String, _ listener: Listener, handlesTLS: Bool = false) {
+  private func report(_ message: String, _ listener: Listener) {
     log.info(
       message,
       fields: [
         "address": .string(listener.endpoints),
-        "tls": .string(ifPresent: handlesTLS ? "yes" : nil),
         "inherited": .string(ifPresent: listener.isInherited ? "yes" : nil),
       ])
   }
@@ -160,11 +155,6 @@ public final class Server: Sendable {
   /// The request figures so far.
   public var figures: RequestFigures {
     counted.figures(limit: configuration.maximumActiveRequests)
-  }
-
-  /// The certificate and the handshakes so far; `nil` without TLS.
-  public var tlsFigures: TLSFigures? {
-    running.withLock { $0 }?.clients.handler.tls?.figures
   }
 
   /// Makes `/stats` respond with 503 while the server keeps serving, so that load balancers notice
@@ -205,7 +195,6 @@ public final class Server: Sendable {
       next.connectionLimit = running.connectionLimit
       next.workers = running.workers
       next.inherited = running.inherited
-      next.certificates = running.certificates
       next.spans = running.spans
       running = next
       return next

@@ -18,9 +18,6 @@ public struct ServerConfiguration: Sendable {
   public var inherited = InheritedSockets()
   /// The proxies that are trusted to name their clients' addresses.
   public var trustedProxies = TrustedProxies()
-  /// The certificate of the clients' listener; `nil`: it speaks plain HTTP. Operators' listeners and unix sockets always
-  /// do.
-  public var certificates: TLSCertificates?
   /// Which responses have a line in the log at level info (`log.requests`).
   public var loggedRequests: LoggedRequests
   /// The share of successful requests that have a line, 0–1.

@@ -75,13 +75,6 @@ extension MetricFamily {
     .gauge("pictor_log_queue_bytes", "Bytes of lines that wait or are being written.") {
       $0.log.waitingBytes
     },
-    .gauge(
-      "pictor_tls_certificate_expiry_timestamp_seconds",
-      "The end of the certificate's validity, in seconds since 1970."
-    ) { $0.tls?.certificateExpiry },
-    .counters(
-      "pictor_tls_handshakes_total", by: "result", "TLS handshakes, by what became of them."
-    ) { $0.tls?.handshakes.byResult ?? [:] },
     .counters("pictor_trace_spans_total", by: "result", "Recorded spans, by what became of them.") {
       guard let tracing = $0.tracing else { return [:] }
       return [

@@ -190,7 +190,7 @@ import Testing
     #expect(pictor.log.contains("did you mean PICTOR_SERVER_PORT?"))
   }
 
-  @Test(arguments: ["healthcheck", "prefetch", "purge", "explain", "top", "sign"])
+  @Test(arguments: ["healthcheck", "prefetch", "purge", "explain", "sign"])
   func `each command has its own help, and invalid use suggests the nearest option`(
     command: String
   ) throws {

@@ -84,11 +84,8 @@ import Testing
     let prefetch = try run(
       ["prefetch", folder.path + "/list"], for: pictor, environment: secrets)
     let explain = try run(["explain", origin.url("/a.jpg")], for: pictor, environment: secrets)
-    let top = try run(["top", "--once", "--interval", "1s"], for: pictor, environment: secrets)
     // Then
     #expect(explain.status == 0 && explain.output.contains("/a.jpg"), "\(explain.output)")
-    #expect(top.status == 0, "\(top.output)")
-    #expect(top.output.contains("serving for 0:") && top.output.contains("miss "), "\(top.output)")
     #expect(purge.status == 0 && purge.output.contains("purged: 1 in memory"), "\(purge.output)")
     #expect(prefetch.status == 0, "\(prefetch.output)")
     #expect(pictor.log.contains("\"operator\":\"cleaner\""))

@@ -10,13 +10,6 @@ extension HTTPClient {
     try body()
   }
 
-  /// Sends bytes past TLS.
-  public func sendPlain(_ bytes: [UInt8]) throws(HTTPClientError) {
-    guard Glibc.send(socket, bytes, bytes.count, CInt(MSG_NOSIGNAL)) == bytes.count else {
-      throw .closed
-    }
-  }
-
   private func setCork(_ value: CInt) {
     var value = value
     setsockopt(

@@ -48,8 +48,6 @@ public final class HTTPClient {
   let socket: CInt
   private var isOpen = true
   private var buffer: [UInt8] = []
-  /// The session; `nil` without TLS.
-  public private(set) var tls: TLSClient?
 
   /// Connects to the server.
   ///
@@ -113,28 +111,6 @@ public final class HTTPClient {
 
   deinit { close() }
 
-  /// Begins TLS. Everything that follows is encrypted.
-  ///
-  /// - Parameters:
-  ///   - priorities: versions and algorithms, as GnuTLS writes them.
-  ///   - offered: the protocol that is offered (ALPN); empty: none.
-  ///   - earlier: the data of an earlier session, to resume it.
-  public func beginTLS(
-    _ priorities: String = "NORMAL", protocols offered: String = "", resuming earlier: [UInt8] = []
-  ) throws(HTTPClientError) {
-    tls = try TLSClient(
-      on: socket, priorities: priorities, protocols: offered, resuming: earlier)
-  }
-
-  /// Whether TLS resumed an earlier session.
-  public var isResumed: Bool { tls?.isResumed ?? false }
-
-  /// What a later connection needs to resume this session.
-  public var sessionData: [UInt8] { tls?.sessionData ?? [] }
-
-  /// The name in the server's certificate, such as `CN=one`; empty without TLS.
-  public var serverName: String { tls?.serverName ?? "" }
-
   /// Bytes received so far.
   public private(set) var received = 0
 
@@ -183,8 +159,7 @@ public final class HTTPClient {
       let count = bytes.withUnsafeBytes { raw in
         // `sent` is less than `bytes.count`, so the buffer is not empty and has an address.
         raw.baseAddress.map {
-          tls?.send($0 + sent, bytes.count - sent)
-            ?? Glibc.send(socket, $0 + sent, bytes.count - sent, CInt(MSG_NOSIGNAL))
+          Glibc.send(socket, $0 + sent, bytes.count - sent, CInt(MSG_NOSIGNAL))
         } ?? -1
       }
       if count < 0, errno == EINTR { continue }
@@ -291,7 +266,7 @@ public final class HTTPClient {
   /// Reads the available bytes; returns `false` at the end.
   private func fill() throws(HTTPClientError) -> Bool {
     var chunk = [UInt8](repeating: 0, count: 65_536)
-    let count = tls?.receive(&chunk) ?? recv(socket, &chunk, chunk.count, 0)
+    let count = recv(socket, &chunk, chunk.count, 0)
     if count < 0, errno == EINTR { return true }
     if count < 0, errno == EAGAIN { throw .timedOut }
     guard count >= 0 else { throw .closed }
