@@ -66,9 +66,8 @@ public final class ImageManager: ImageProvider {
     let cache = VariantCache(
       memory: memory, sweep: sweep, disk: disk, validity: validity, recompression: recompression,
       fleet: fleet)
-    let store = SourceStore(disk: disk, variants: cache, validity: validity, fleet: fleet)
-    let failures = NegativeCache(
-      policy: failurePolicy, purges: purges, fleet: fleet, now: now)
+    let store = SourceStore(disk: disk, variants: cache, validity: validity)
+    let failures = NegativeCache(policy: failurePolicy, purges: purges, now: now)
     let staleness = Staleness(policy: stalePolicy, now: now)
     let requests = RenderRequests(policy: recompression)
     let lookup = VariantLookup(cache: cache, staleness: staleness, requests: requests)
@@ -77,8 +76,6 @@ public final class ImageManager: ImageProvider {
       staleness: staleness, failures: failures, counters: freshnessCounters)
     let sources = SourceService(
       store: store,
-      shared: SharedSourceStep(
-        shared: fleet?.sources, store: store, staleness: staleness, validity: validity),
       fetcher: SourceFetcher(
         loader: loader, store: store, freshness: freshness, staleness: staleness),
       failures: failures, staleness: staleness, revalidator: revalidator, validity: validity,
@@ -86,18 +83,14 @@ public final class ImageManager: ImageProvider {
     let plainSources = PassThroughSources(
       policy: passing, files: files, processor: processor, store: store, failures: failures,
       freshness: freshness, validity: validity)
-    let sharedStep = SharedStep(
-      lookup: lookup, sources: store, failures: failures, candidates: candidates,
-      avif: avifPolicy)
     let steps: [any MissStep] = [
       // Answers from the tiers.
       MemoryStep(lookup: lookup),
       DiskStep(lookup: lookup, candidates: candidates),
-      sharedStep,
+      SharedStep(lookup: lookup, sources: store, candidates: candidates),
       // Answers that need no source.
       FallbackFormatStep(policy: avifPolicy),
       NegativeCacheStep(failures: failures),
-      LeaseStep(lookup: lookup, shared: sharedStep, failures: failures),
       DerivationStep(
         isEnabled: derives, candidates: candidates, cache: cache, sources: store,
         staleness: staleness, processor: processor, storage: storage, counters: substitutions),
@@ -235,8 +228,8 @@ extension ImageManager: ManagerOperations {
   public func failedURLs() -> [FailedURL] { failures.all() }
 
   /// See `ManagerOperations`.
-  public func removeFailedURLs(_ url: SourceURL?) async throws(ImageError) -> Int {
-    try await invalidation.removeFailures(of: url)
+  public func removeFailedURLs(_ url: SourceURL?) -> Int {
+    failures.removeAll(of: url)
   }
 
   /// See `ManagerOperations`.

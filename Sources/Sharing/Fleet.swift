@@ -16,18 +16,12 @@ public struct FleetConfiguration: Sendable {
   public var filter = CacheKeyFilter()
   /// The bucket for what does not fit into Redis; `nil` without one.
   public var bucket: S3Configuration?
-  /// Text that is the same on machines for which the same sources fail: it stands for their version and limits.
-  public var limits = ""
-  /// When leases end.
-  var leaseTiming: LeaseTiming
 
   /// Creates a configuration.
   public init(address: RedisAddress, settings: FleetSettings, folder: String?) {
     self.address = address
     self.settings = settings
     self.folder = folder
-    leaseTiming = LeaseTiming()
-    leaseTiming.wait = settings.leaseWait
   }
 }
 
@@ -35,12 +29,9 @@ public struct FleetConfiguration: Sendable {
 public final class Fleet: SharedCache {
   let client: RedisClient
   let stream: PurgeStream
-  let leases: FleetLeases?
   /// The bucket; `nil` without one.
   let bucket: S3Bucket?
   private let tier: VariantTier
-  private let sourceTier: SourceTier?
-  private let failures: SharedFailures?
   private let log: Log
   private let work = Lock<[Task<Void, Never>]>([])
 
@@ -48,64 +39,27 @@ public final class Fleet: SharedCache {
   ///
   /// - Parameters:
   ///   - coding: variants as bytes.
-  ///   - sourceCoding: the metadata of sources as bytes.
   ///   - bodies: what entries of the bucket count against while they are received and read.
   /// - Throws: if a thread for connections cannot start.
-  public convenience init(
+  public init(
     _ configuration: FleetConfiguration, coding: any VariantCoding,
-    sourceCoding: any SourceCoding, bodies: ByteBudget = .unlimited, log: Log
-  ) throws(SystemError) {
-    let bucket = try configuration.bucket.map { bucket throws(SystemError) in
-      try S3Bucket(bucket, budget: bodies, log: log)
-    }
-    let sharesSources = configuration.bucket?.settings.sources == true
-    try self.init(
-      configuration, coding: coding, sourceCoding: sourceCoding, bucket: bucket,
-      objects: sharesSources ? bucket : nil, log: log)
-  }
-
-  /// - Parameters:
-  ///   - bucket: has variants.
-  ///   - objects: has the bytes of sources; `nil` if machines do not share sources.
-  init(
-    _ configuration: FleetConfiguration, coding: any VariantCoding,
-    sourceCoding: any SourceCoding, bucket: S3Bucket? = nil, objects: (any SharedStore)?, log: Log
+    bodies: ByteBudget = .unlimited, log: Log
   ) throws(SystemError) {
     let settings = configuration.settings
     var redis = RedisConfiguration(address: configuration.address)
     redis.timeout = settings.timeout
     redis.retryInterval = settings.retryInterval
-    let bucketHasVariants = configuration.bucket?.settings.variants == true
-    let sharesWork =
-      settings.leases && (settings.variantLimit > 0 || bucketHasVariants || objects != nil)
-    redis.readsNotices = sharesWork
     client = try RedisClient(redis, log: log)
-    self.bucket = bucket
+    bucket = try configuration.bucket.map { bucket throws(SystemError) in
+      try S3Bucket(bucket, budget: bodies, log: log)
+    }
     stream = PurgeStream(
       client: client, prefix: settings.keyPrefix, folder: configuration.folder,
       retryInterval: settings.retryInterval, log: log)
-    leases =
-      sharesWork
-      ? FleetLeases(
-        client: client, prefix: settings.keyPrefix, machine: stream.machine,
-        timing: configuration.leaseTiming) : nil
-    failures =
-      settings.failures
-      ? SharedFailures(
-        client: client, stream: stream, filter: configuration.filter, prefix: settings.keyPrefix,
-        limits: configuration.limits) : nil
     tier = VariantTier(
       client: client, stream: stream, coding: coding, filter: configuration.filter,
-      prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases,
-      failures: failures,
-      objects: bucketHasVariants ? bucket.map { BucketVariants(store: $0, coding: coding) } : nil)
-    sourceTier = objects.map { [client, stream, leases, failures] objects in
-      SourceTier(
-        client: client, stream: stream, store: objects, coding: sourceCoding,
-        filter: configuration.filter, prefix: settings.keyPrefix,
-        limit: configuration.bucket?.settings.entryLimit ?? SharedBucketSettings().entryLimit,
-        leases: leases, failures: failures)
-    }
+      prefix: settings.keyPrefix, limit: settings.variantLimit,
+      objects: bucket.map { BucketVariants(store: $0, coding: coding) })
     self.log = log
   }
 
@@ -124,34 +78,12 @@ public final class Fleet: SharedCache {
   public var mark: SharedMark? { stream.mark }
 
   /// See `SharedCache`.
-  public var sharesFailures: Bool { failures != nil }
-
-  /// See `SharedCache`.
-  public func look(
-    for key: CacheKey, generation: Int, withFailure: Bool, takingLease: Bool
-  ) async -> SharedLookup {
-    await tier.look(
-      for: key, generation: generation, withFailure: withFailure, takingLease: takingLease)
+  public func variant(for key: CacheKey, generation: Int) async -> Variant? {
+    await tier.variant(for: key, generation: generation)
   }
-
-  /// See `SharedCache`.
-  public func share(_ failure: SharedFailure, since mark: SharedMark) {
-    failures?.share(failure, since: mark)
-  }
-
-  /// See `SharedCache`.
-  public func removeFailure(of source: CacheKey) { failures?.remove(source) }
 
   /// See `SharedCache`.
   public func store(_ variant: Variant, since mark: SharedMark) { tier.store(variant, since: mark) }
-
-  /// See `SharedCache`.
-  public func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> {
-    await tier.lease(request)
-  }
-
-  /// See `SharedCache`.
-  public var sources: (any SharedSources)? { sourceTier }
 
   /// Whether this machine has applied all purges that the stream had at the last read.
   var isSynchronised: Bool { stream.isSynchronised }
@@ -177,8 +109,6 @@ public final class Fleet: SharedCache {
   public func stop() async {
     let tasks = work.withLock { $0 }
     for task in tasks { task.cancel() }
-    // Others need not wait for leases of a machine that is gone.
-    await leases?.endAll()
     // It waits for the client's thread.
     _ = try? await BlockingThreads(name: "pictor-end", threads: 1).value { [client, bucket] in
       client.stop()
@@ -202,22 +132,7 @@ public final class Fleet: SharedCache {
     figures.stores = tier.counters.stores.value
     figures.dropped = tier.counters.dropped.value
     figures.storesWaiting = tier.waiting
-    figures.sources = sourceTier?.figures
     figures.bucket = bucket?.figures
-    if let failures {
-      figures.failedURLsShared = failures.counters.shared.value
-      figures.failedURLsDropped = failures.counters.dropped.value
-      figures.failedURLsFound = failures.counters.found.value
-      figures.failedURLsRefused = failures.counters.refused.value
-    }
-    if let leases {
-      figures.leasesTaken = leases.counters.taken.value
-      figures.leasesLost = leases.counters.lost.value
-      figures.leasesWaited = leases.counters.waited.value
-      figures.leasesServed = leases.counters.served.value
-      figures.leasesTimedOut = leases.counters.timedOut.value
-      figures.leasesHeld = leases.held
-    }
     figures.purgesPublished = stream.counters.published.value
     figures.purgesApplied = stream.counters.applied.value
     figures.purgesWaiting = stream.waiting

@@ -47,7 +47,6 @@ final class Service: Sendable {
     let fleet = try configurations.fleet.map {
       try Fleet(
         $0, coding: StoredVariantCoding(memory: images, longestLifetime: longest),
-        sourceCoding: StoredSourceCoding(longestLifetime: longest),
         bodies: bodies, log: log)
     }
     let storage = VariantStorage(

@@ -58,7 +58,7 @@ final class TestServices: ManagerOperations, CacheOperations, DownloadOperations
 
   func failedURLs() -> [FailedURL] { failed.withLock { $0 } }
 
-  func removeFailedURLs(_ url: SourceURL?) async throws(ImageError) -> Int {
+  func removeFailedURLs(_ url: SourceURL?) -> Int {
     failed.withLock { failed in
       let count = failed.count
       failed.removeAll { url == nil || $0.url == url?.text }

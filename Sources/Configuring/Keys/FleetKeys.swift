@@ -38,18 +38,6 @@ extension Configuration {
     .size(
       "fleet.variant_limit", at: \.fleet.variantLimit,
       purpose: "bytes of the largest variant that machines share by Redis; 0: none"),
-    .boolean(
-      "fleet.leases", at: \.fleet.leases,
-      purpose:
-        "whether one machine makes a variant, or loads a source, while others wait; needless if a proxy hashes image URLs"
-    ),
-    .duration(
-      "fleet.lease_wait", at: \.fleet.leaseWait,
-      purpose: "longest wait for what another machine makes or loads; then this one does it, too",
-      in: .milliseconds(10)...(.seconds(60))),
-    .boolean(
-      "fleet.failures", at: \.fleet.failures,
-      purpose: "whether machines share failed URLs, so that one asks the origin for all"),
   ]
 
   private static let redisAllowed =

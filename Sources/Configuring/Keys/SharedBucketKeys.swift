@@ -67,12 +67,6 @@ extension Configuration {
       "fleet.s3.timeout", at: \.fleet.bucket.timeout,
       purpose: "longest wait for an entry of the bucket; writes may take ten times as long",
       in: .milliseconds(10)...(.seconds(60))),
-    .boolean(
-      "fleet.s3.variants", at: \.fleet.bucket.variants,
-      purpose: "whether variants are shared by the bucket"),
-    .boolean(
-      "fleet.s3.sources", at: \.fleet.bucket.sources,
-      purpose: "whether sources are shared by the bucket"),
     .size(
       "fleet.s3.entry_limit", at: \.fleet.bucket.entryLimit,
       purpose: "bytes of the largest entry of the bucket", atLeast: 64 << 10),

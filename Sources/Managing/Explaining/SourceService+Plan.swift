@@ -35,10 +35,7 @@ extension SourceService {
       isConditional = Validators(origin) != nil
     }
     let why = isConditional ? "revalidates the source at its origin" : "downloads the source"
-    return (
-      .forwarded(forward, stale: nil),
-      asksFleet(for: request) ? "\(why), unless another machine has it fresh" : why, false
-    )
+    return (.forwarded(forward, stale: nil), why, false)
   }
 }
 

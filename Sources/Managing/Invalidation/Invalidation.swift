@@ -54,18 +54,6 @@ struct Invalidation: Sendable {
   /// - Throws: `internal` if they still cannot.
   func recordPurges() async throws(ImageError) { try await disk.recordPurges() }
 
-  /// Removes the remembered failures of one URL, or all, here and on machines that share them. Returns how many were
-  /// here.
-  ///
-  /// - Throws: as `SharedCache.publish`.
-  func removeFailures(of url: SourceURL?) async throws(ImageError) -> Int {
-    guard let fleet, fleet.sharesFailures else { return failures.removeAll(of: url) }
-    let number = fleet.beginPurge(.failures(url))
-    let count = failures.removeAll(of: url)
-    try await fleet.publish(.failures(url), number: number, isDurable: true)
-    return count
-  }
-
   /// Publishes a purge to all parts of this machine and applies it. The purge takes effect when it is
   /// published, even if a later step fails.
   ///
@@ -81,11 +69,6 @@ struct Invalidation: Sendable {
   ///
   /// - Throws: `internal` if the disk tier cannot make the purge durable. It is in force nevertheless.
   func apply(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
-    if case .failures(let url) = scope {
-      var report = PurgeReport()
-      report.failed = failures.removeAll(of: url)
-      return report
-    }
     let purge = purges.add(scope)
     // Covered after the previous number: by this purge, or by a later one. The list knows the tags of
     // hosts.

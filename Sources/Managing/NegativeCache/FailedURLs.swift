@@ -74,8 +74,6 @@ struct FailedURLs {
 
   private var policy: FailurePolicy
   private var entries: BoundedTable<CacheKey, Entry>
-  /// How often an operator or a purge has removed entries.
-  private(set) var removals = 0
 
   init(policy: FailurePolicy) {
     self.policy = policy
@@ -86,7 +84,6 @@ struct FailedURLs {
   /// limits may have changed as well.
   mutating func apply(_ policy: FailurePolicy) {
     self.policy = policy
-    removals += 1
     _ = entries.removeAll { _, entry in
       switch entry.error.cause {
       case .sourceTooLarge, .tooManyPixels, .tooManyFrames: true
@@ -113,18 +110,18 @@ struct FailedURLs {
   ///
   /// - Parameter originFreshness: the freshness of the origin's error response, which limits the lifetime (RFC
   ///   9111); `nil` if there was none.
-  /// - Returns: the error for the client, and whether it is a new entry.
+  /// - Returns: the error for the client.
   mutating func add(
     _ key: CacheKey, after error: ImageError, originFreshness: Freshness? = nil, now: UnixTime
-  ) -> (error: ImageError, isNew: Bool) {
+  ) -> ImageError {
     let configured = policy.lifetime(of: error)
     let lifetime = originFreshness?.bounding(failure: configured, at: now) ?? configured
-    guard lifetime > 0, policy.limit > 0 else { return (error, false) }
-    if let entry = entries[key], now < entry.until { return (error, false) }
+    guard lifetime > 0, policy.limit > 0 else { return error }
+    if let entry = entries[key], now < entry.until { return error }
     let until = UnixTime(seconds: now.seconds + lifetime)
     let entry = Entry(error: error, until: until, originFreshness: originFreshness)
     entries.setNewest(entry, for: key)
-    return (entry.told(isRepeated: false, now: now), true)
+    return entry.told(isRepeated: false, now: now)
   }
 
   /// Removes an entry and returns whether it existed.
@@ -132,13 +129,11 @@ struct FailedURLs {
 
   /// Removes matching entries and returns their number.
   mutating func removeAll(where isMatch: (CacheKey) -> Bool) -> Int {
-    removals += 1
-    return entries.removeAll { key, _ in isMatch(key) }
+    entries.removeAll { key, _ in isMatch(key) }
   }
 
   /// Removes all entries and returns their number.
   mutating func removeAll() -> Int {
-    removals += 1
     defer { entries.removeAll() }
     return entries.count
   }

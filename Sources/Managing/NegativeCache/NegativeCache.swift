@@ -13,27 +13,16 @@ final class NegativeCache: Sendable {
     case rendering
   }
 
-  /// The moment before a look-up of another machine's failure.
-  struct Moment {
-    fileprivate let generation: Int
-    fileprivate let removals: Int
-  }
-
   private let entries: Lock<FailedURLs>
   private let purges: any PurgeList
-  private let fleet: (any SharedCache)?
   private let now: @Sendable () -> UnixTime
 
   /// Creates an empty negative cache.
   ///
-  /// - Parameters:
-  ///   - policy: how long failures are remembered.
-  ///   - fleet: the other machines, which are told of failures; `nil` for none.
+  /// - Parameter policy: how long failures are remembered.
   init(
-    policy: FailurePolicy, purges: any PurgeList, fleet: (any SharedCache)? = nil,
-    now: @escaping @Sendable () -> UnixTime
+    policy: FailurePolicy, purges: any PurgeList, now: @escaping @Sendable () -> UnixTime
   ) {
-    self.fleet = fleet
     entries = Lock(FailedURLs(policy: policy))
     self.purges = purges
     self.now = now
@@ -65,46 +54,10 @@ final class NegativeCache: Sendable {
   func add(
     _ error: ImageError, of key: CacheKey, since generation: Int, freshness: Freshness?
   ) -> ImageError {
-    // Before the check: a purge that is applied after it has a later position.
-    let mark = Self.mayBeShared(key) ? fleet?.mark : nil
     // Checks and adds in one critical section: a purge clears failures after it is published.
-    let (told, isNew) = entries.withLock { entries in
-      purges.covers(key, generation: generation)
-        ? (error, false) : entries.add(key, after: error, originFreshness: freshness, now: now())
-    }
-    // An error that is passed on, of an entry of before, is not shared again.
-    if isNew, let mark, case .remembered(let cause, let seconds, let clientSeconds, _) = told {
-      fleet?.share(
-        SharedFailure(
-          key: key, error: cause, seconds: seconds, clientSeconds: clientSeconds ?? seconds),
-        since: mark)
-    }
-    return told
-  }
-
-  // MARK: Failures of other machines
-
-  /// Whether machines share the failures of a key: those of sources that are the same for all of them and all clients.
-  private static func mayBeShared(_ key: CacheKey) -> Bool {
-    key.isSource && VariantCache.mayBeShared(key)
-  }
-
-  /// Returns the moment. Read it before a look-up.
-  var moment: Moment {
-    Moment(generation: purges.generation, removals: entries.withLock { $0.removals })
-  }
-
-  /// Adds another machine's failure, no longer than this machine's policy remembers its own, unless failures were
-  /// removed since `moment`.
-  func add(_ failure: SharedFailure, since moment: Moment) {
-    let now = now()
-    let freshness = Freshness(
-      receivedAt: now, lifetime: failure.seconds, clientLifetime: failure.clientSeconds)
     entries.withLock { entries in
-      guard entries.removals == moment.removals,
-        !purges.covers(failure.key, generation: moment.generation)
-      else { return }
-      _ = entries.add(failure.key, after: failure.error, originFreshness: freshness, now: now)
+      purges.covers(key, generation: generation)
+        ? error : entries.add(key, after: error, originFreshness: freshness, now: now())
     }
   }
 
@@ -131,11 +84,8 @@ final class NegativeCache: Sendable {
     }
   }
 
-  /// Removes the failures of a request's source, variant and watermark, also those that other machines may look up.
+  /// Removes the failures of a request's source, variant and watermark.
   func removeFailures(of request: ImageRequest) {
-    for key in [request.key.source, request.transform.watermark?.key] {
-      if let key, Self.mayBeShared(key) { fleet?.removeFailure(of: key) }
-    }
     entries.withLock { entries in
       _ = entries.remove(request.key.source)
       _ = entries.remove(request.key)

@@ -9,7 +9,6 @@ import Telemetry
 final class SourceService: Sendable {
   private let flights = Flights<SourceFlightKey, LoadedSource>()
   private let store: SourceStore
-  private let shared: SharedSourceStep
   private let fetcher: SourceFetcher
   private let failures: NegativeCache
   private let staleness: Staleness
@@ -19,12 +18,11 @@ final class SourceService: Sendable {
   private let clock: ClockMonitor
 
   init(
-    store: SourceStore, shared: SharedSourceStep, fetcher: SourceFetcher, failures: NegativeCache,
+    store: SourceStore, fetcher: SourceFetcher, failures: NegativeCache,
     staleness: Staleness,
     revalidator: Revalidator, validity: EntryValidity, clock: ClockMonitor
   ) {
     self.store = store
-    self.shared = shared
     self.fetcher = fetcher
     self.failures = failures
     self.staleness = staleness
@@ -88,35 +86,16 @@ final class SourceService: Sendable {
     if let refusal = refusal(of: request) { throw refusal }
     if let cached { clock.note(cached.freshness) }
     let responseFreshness = Lock<Freshness?>(nil)
-    var lease: (any WorkLease)?
-    // After the source is shared, which ends it, this does nothing. After a failure is shared, others are told.
-    defer { lease?.end(admitting: nil) }
     do throws(ImageError) {
       if let loaded = try await revalidated(request, for: participant, since: start) {
         return loaded
       }
-      let moment = failures.moment
-      switch await shared.find(request, replacing: cached, since: start, timings: timings) {
-      case .none: break
-      case .failed(let failure):
-        // A source that is here may be revalidated, or served in place of an error.
-        if cached == nil { failures.add(failure, since: moment) }
-        if let failure = failures.failure(of: request, at: .loading) { throw failure }
-      case .held(let held): lease = held
-      case .shared(let loaded): return loaded
-      }
       return try await fetcher.fetch(
         request, for: participant, replacing: cached, since: start, timings: timings,
-        onHead: { [lease, staleness] freshness in
+        onHead: { freshness in
           responseFreshness.withLock { $0 = freshness }
           // Closes the flight before the first byte of a body that must not be shared.
           if !freshness.isStorable { participant.close() }
-          // Other machines take fresh sources only.
-          if let lease,
-            !freshness.isStorable || staleness.use(of: freshness, by: request) != .fresh
-          {
-            lease.end(admitting: nil)
-          }
         })
     } catch {
       // Looking at a file again costs as little as remembering that it was not there.
@@ -147,9 +126,6 @@ final class SourceService: Sendable {
 
   /// Returns the metadata of the source on disk.
   func entry(of key: CacheKey) async -> CacheEntryInfo? { await store.entry(of: key) }
-
-  /// Whether a source that other machines share may answer a request.
-  func asksFleet(for request: ImageRequest) -> Bool { shared.applies(to: request) }
 
   /// Returns how a cached source may satisfy a request. See `Staleness`.
   func use(of freshness: Freshness, by request: ImageRequest) -> EntryUse? {

@@ -13,14 +13,8 @@ struct SourceStore: Sendable {
   private let disk: any DiskCache
   private let variants: VariantCache
   private let validity: EntryValidity
-  private let fleet: (any SharedCache)?
 
-  /// - Parameter fleet: what machines share; `nil` for a machine that is alone.
-  init(
-    disk: any DiskCache, variants: VariantCache, validity: EntryValidity,
-    fleet: (any SharedCache)? = nil
-  ) {
-    self.fleet = fleet
+  init(disk: any DiskCache, variants: VariantCache, validity: EntryValidity) {
     self.disk = disk
     self.variants = variants
     self.validity = validity
@@ -52,10 +46,9 @@ struct SourceStore: Sendable {
   /// - Parameters:
   ///   - old: the cached source, if any.
   ///   - start: the start of the load.
-  ///   - isFromFleet: whether another machine has shared the source.
   func replace(
     _ old: Source?, with source: Source, for request: ImageRequest,
-    since start: EntryValidity.LoadStart, isFromFleet: Bool = false
+    since start: EntryValidity.LoadStart
   ) async -> Bool {
     // A regular miss may find variants that outlived their source. They stay until they expire.
     let isRenewed = old?.version == source.version
@@ -63,8 +56,6 @@ struct SourceStore: Sendable {
       request.source.scheme != .local && !isRenewed
       && (old != nil || !request.options.cache.readsCache)
     let (isCurrent, isStored) = validity.writing(source.key) {
-      // Before the check: a purge that is applied after it has a later position.
-      let mark = isFromFleet ? nil : fleet?.mark
       // A source that was downloaded or uploaded after the purge is current.
       guard !validity.isPurged(source), !validity.isUploaded(source.key, since: start) else {
         return (false, false)
@@ -79,9 +70,6 @@ struct SourceStore: Sendable {
         validity.recordLoad(of: source.key, version: source.version)
       }
       guard isStorable(source, for: request) else { return (true, false) }
-      if let mark, VariantCache.mayBeShared(source.key) {
-        fleet?.sources?.store(source, since: mark)
-      }
       return (true, disk.store(source))
     }
     if isChanged, isCurrent {
@@ -105,15 +93,9 @@ struct SourceStore: Sendable {
     }
   }
 
-  /// Removes a broken source, here and from the shared tier, so that the next request loads it again.
+  /// Removes a broken source, so that the next request loads it again.
   func remove(_ source: Source) async {
-    unshare(source.key, version: source.version)
     await disk.remove(source.key)
-  }
-
-  private func unshare(_ key: CacheKey, version: UInt64) {
-    guard VariantCache.mayBeShared(key) else { return }
-    fleet?.sources?.remove(key, version: version)
   }
 
   /// Invalidates a source that the origin reports as gone, and its variants.
@@ -132,7 +114,6 @@ struct SourceStore: Sendable {
       return true
     }
     guard isInvalidated else { return false }
-    unshare(key, version: version)
     await disk.remove(key)
     await variants.removeVariants(of: key)
     return true

@@ -73,8 +73,6 @@ struct Miss: Sendable {
   var isCollapsed = false
   /// The source of the watermark, once it is loaded.
   var watermark: Source?
-  /// The lease in the fleet, if this machine makes the variant for all.
-  var fleetLease: (any WorkLease)?
   /// The new variant, once there is one.
   var made: NewVariant?
 
@@ -86,13 +84,6 @@ struct Miss: Sendable {
 
   /// Whether a tier has a stale variant.
   var hasEntry: Bool { inMemory != nil || onDisk != nil }
-
-  /// Whether the result will not be shared, so other machines need not wait for it.
-  var isForThisMachine: Bool {
-    if case .passedThrough = made?.making { return true }
-    guard let source = loaded?.source else { return false }
-    return !source.freshness.isStorable || source.origin.isUploaded
-  }
 
   /// The cached variant that can take over the freshness of the loaded source and watermark: it is
   /// intact and was rendered from these versions. Prefers memory: a large variant on disk is a file

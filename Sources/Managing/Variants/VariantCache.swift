@@ -65,32 +65,14 @@ final class VariantCache: Sendable {
   /// Whether there is a shared tier.
   var shares: Bool { fleet != nil }
 
-  /// Whether machines may share what a key names, a variant or a source: not that of local files, which differ, nor
-  /// that of some clients (`Vary`).
+  /// Whether machines may share a variant: not that of local files, which differ, nor that of some clients (`Vary`).
   static func mayBeShared(_ key: CacheKey) -> Bool { key.host != nil && key.variation == nil }
 
-  /// Returns the current variant in the shared tier, fresh or not, and the failure of its source; with `takingLease` also
-  /// the lease of a variant that is absent.
-  func shared(_ key: CacheKey, withFailure: Bool, takingLease: Bool) async -> SharedLookup {
-    guard let fleet else { return SharedLookup() }
+  /// Returns the current variant in the shared tier, fresh or not.
+  func shared(_ key: CacheKey) async -> Variant? {
     // Before the look-up: a purge that is applied meanwhile covers the result.
     let generation = validity.generation
-    var found = await fleet.look(
-      for: key, generation: generation, withFailure: withFailure, takingLease: takingLease)
-    found.variant = found.variant.flatMap { current($0) }
-    return found
-  }
-
-  /// Takes the lease of a variant in the fleet, or waits for it.
-  ///
-  /// - Parameter accepts: whether another machine's variant answers the request.
-  func lease(
-    of key: CacheKey, waits: Bool, accepts: @escaping @Sendable (Variant) async -> Bool
-  ) async -> LeaseOutcome<Variant> {
-    let request = LeaseRequest(
-      key: key, waits: waits, generation: { [validity] in validity.generation },
-      accepts: { [validity] in validity.isCurrent($0) ? await accepts($0) : false })
-    return await fleet?.lease(request) ?? .none
+    return await fleet?.variant(for: key, generation: generation).flatMap { current($0) }
   }
 
   /// Returns a small current variant on disk if it is available without blocking and `accepts`

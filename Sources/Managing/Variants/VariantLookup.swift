@@ -35,44 +35,14 @@ struct VariantLookup: Sendable {
   /// Whether there is a shared tier.
   var shares: Bool { cache.shares }
 
-  /// What the shared tier has for a request, and the lease of what it does not have.
-  struct Shared {
-    var variant: CachedVariant?
-    var failure: SharedFailure?
-    var lease: (any WorkLease)?
-  }
-
-  /// Looks in the shared tier. See `SharedCache.look`.
-  func shared(
-    _ request: ImageRequest, withFailure: Bool, takingLease: Bool
-  ) async -> Shared {
-    let found = await cache.shared(
-      request.key, withFailure: withFailure, takingLease: takingLease)
-    return Shared(
-      variant: found.variant.map { cached($0, tier: .shared, for: request) },
-      failure: found.failure, lease: found.lease)
-  }
-
-  /// Takes the lease of a variant in the fleet, or waits for it. See `VariantCache`.
-  func lease(
-    of request: ImageRequest, waits: Bool,
-    accepts: @escaping @Sendable (CachedVariant) async -> Bool
-  ) async -> LeaseOutcome<Variant> {
-    await cache.lease(of: request.key, waits: waits) {
-      await accepts(cached($0, tier: .shared, for: request))
-    }
+  /// Looks in the shared tier.
+  func shared(_ request: ImageRequest) async -> CachedVariant? {
+    await cache.shared(request.key).map { cached($0, tier: .shared, for: request) }
   }
 
   /// How an entry may answer a request.
   func use(of freshness: Freshness, by request: ImageRequest) -> EntryUse? {
     staleness.use(of: freshness, by: request)
-  }
-
-  /// The answer with another machine's variant that `lease` accepted; `nil` if it is too old by now.
-  func response(
-    withShared variant: Variant, to request: ImageRequest, timings: Timings
-  ) -> VariantResult? {
-    response(with: cached(variant, tier: .shared, for: request), timings: timings)
   }
 
   /// Stores a variant of the shared tier in this machine's tiers, as far as the request allows it.

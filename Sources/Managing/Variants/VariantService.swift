@@ -148,38 +148,17 @@ final class VariantService: Sendable {
   /// Runs the steps until one has the response.
   private func perform(_ miss: Miss) async throws(ImageError) -> VariantResult {
     var miss = miss
-    // Failures too: others shall not wait for the end of the lease.
-    defer { miss.fleetLease?.end(admitting: nil) }
     for step in steps {
       switch try await step.run(&miss) {
-      case .next:
-        if let lease = miss.fleetLease, isForThisMachine(miss) { lease.end(admitting: nil) }
+      case .next: continue
       case .response(let result):
-        endLease(of: miss, with: result.variant)
         revalidate(miss.request, after: result.status)
         return result
       case .fallback(let fallback, let held):
-        miss.fleetLease?.end(admitting: nil)
         return try await perform(fallback, insteadOf: miss, held: held)
       }
     }
     throw .internal(detail: "no step answered a miss")
-  }
-
-  /// Whether other machines will not take the result: they take fresh variants only.
-  private func isForThisMachine(_ miss: Miss) -> Bool {
-    miss.isForThisMachine
-      || miss.loaded.map { lookup.use(of: $0.source.freshness, by: miss.request) != .fresh }
-        ?? false
-  }
-
-  /// Ends the lease of a miss. A variant that waits for a second request is stored if another machine waits for it: that
-  /// is a second request.
-  private func endLease(of miss: Miss, with variant: Variant) {
-    guard let lease = miss.fleetLease else { return }
-    guard variant.isDeferred else { return lease.end(admitting: nil) }
-    let demand = miss.request.options.demand(isRepeated: true)
-    lease.end { [lookup] in lookup.countRequest(demand, for: variant) }
   }
 
   /// Serves the fallback format and schedules the AVIF.

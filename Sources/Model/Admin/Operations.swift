@@ -33,7 +33,7 @@ public protocol ManagerOperations: Sendable {
   /// number of removed entries.
   ///
   /// - Parameter url: the URL that cache keys are made of.
-  func removeFailedURLs(_ url: SourceURL?) async throws(ImageError) -> Int
+  func removeFailedURLs(_ url: SourceURL?) -> Int
   /// Cancels all work that requests wait for (SDWebImageManager's `cancelAll`). Returns the number
   /// of those requests.
   func cancelAll() -> Int

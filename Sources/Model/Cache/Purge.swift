@@ -13,8 +13,6 @@ public enum PurgeScope: Hashable, Sendable {
   case tag(String)
   /// All entries.
   case everything
-  /// The remembered failures of one URL, or all: no entry of a tier. For the machines of a fleet.
-  case failures(SourceURL?)
 
   /// Returns whether the scope contains an entry.
   ///
@@ -28,7 +26,6 @@ public enum PurgeScope: Hashable, Sendable {
     case .tag(let tag):
       (try? SourceURL(parsing: key.url)).map { filter.tags(of: $0).contains(tag) } ?? false
     case .everything: true
-    case .failures: false
     }
   }
 }

@@ -12,12 +12,6 @@ public struct FleetSettings: Hashable, Sendable {
   public var retryInterval = Duration.seconds(1)
   /// The largest variant in Redis, in bytes; 0: none.
   public var variantLimit = 256 << 10
-  /// Whether one machine makes a variant, or loads a source, while the others wait for it.
-  public var leases = true
-  /// The longest wait for what another machine makes or loads, 10 ms to 60 s.
-  public var leaseWait = Duration.seconds(5)
-  /// Whether machines share failed URLs.
-  public var failures = true
   /// The bucket for what does not fit into Redis, `fleet.s3.…`; off without the name of a bucket.
   public var bucket = SharedBucketSettings()
 
@@ -35,10 +29,6 @@ public struct SharedBucketSettings: Hashable, Sendable {
   public var prefix = "pictor/"
   /// The longest wait for an entry. Writes may take ten times as long.
   public var timeout = Duration.milliseconds(250)
-  /// Whether variants are shared by the bucket.
-  public var variants = true
-  /// Whether sources are shared by the bucket.
-  public var sources = true
   /// The largest entry, in bytes.
   public var entryLimit = 16 << 20
   /// A file of certificate authorities for the endpoint; empty: those of the system.

@@ -9,8 +9,7 @@ import Model
 struct PurgeHistory {
   /// The most purges. A full stream fits. Beyond it the history begins anew, and older entries are refused.
   static let limit = 2 * PurgeCommands.length
-  /// The most prefixes, hosts, tags and removals of failures: each look-up compares its key with all of them. Beyond it
-  /// as beyond `limit`.
+  /// The most prefixes, hosts and tags: each look-up compares its key with all of them. Beyond it as beyond `limit`.
   static let scanLimit = 1_000
 
   /// The epoch; empty before the first.
@@ -42,7 +41,7 @@ struct PurgeHistory {
     case .url(let url):
       if urls.count >= Self.limit { forget(before: place) }
       urls[url.text.hashValue] = place
-    case .prefix, .host, .tag, .failures:
+    case .prefix, .host, .tag:
       if others.count >= Self.scanLimit { forget(before: place) }
       others[scope] = place
     }
@@ -53,16 +52,12 @@ struct PurgeHistory {
   mutating func advance(to place: StreamPosition) { position = max(position, place) }
 
   /// Whether an entry with this mark is covered by no purge.
-  ///
-  /// - Parameter isFailure: whether the entry is a failure, not a variant.
-  func allows(
-    _ key: CacheKey, mark: SharedMark, filter: CacheKeyFilter, isFailure: Bool = false
-  ) -> Bool {
+  func allows(_ key: CacheKey, mark: SharedMark, filter: CacheKeyFilter) -> Bool {
     let place = StreamPosition(milliseconds: mark.milliseconds, number: mark.number)
     guard !epoch.isEmpty, mark.epoch == epoch, place >= floor else { return false }
     let hash = key.url.hashValue
     if let last = urls[hash], last > place { return false }
-    var match = KeyMatch(key, filter: filter, isFailure: isFailure)
+    var match = KeyMatch(key, filter: filter)
     return !others.contains { $0.value > place && match.isIn($0.key) }
       && !pending.cover(hash, &match)
   }
@@ -78,21 +73,16 @@ struct PurgeHistory {
 struct KeyMatch {
   private let key: CacheKey
   private let filter: CacheKeyFilter
-  private let isFailure: Bool
   private lazy var tags = (try? SourceURL(parsing: key.url)).map { filter.tags(of: $0) } ?? []
 
-  init(_ key: CacheKey, filter: CacheKeyFilter, isFailure: Bool) {
+  init(_ key: CacheKey, filter: CacheKeyFilter) {
     self.key = key
     self.filter = filter
-    self.isFailure = isFailure
   }
 
   /// Whether a scope contains the key.
   mutating func isIn(_ scope: PurgeScope) -> Bool {
     if case .tag(let tag) = scope { return tags.contains(tag) }
-    if case .failures(let url) = scope {
-      return isFailure && (url.map { $0.text == key.url } ?? true)
-    }
     return scope.matches(key, filter: filter)
   }
 }

@@ -3,8 +3,8 @@
 import FoundationEssentials
 import Model
 
-/// A scope in JSON: `{"kind":"url","value":"https://example.com/a.jpg"}`. Kinds are those of `DELETE /admin/cache`,
-/// `everything`, and `failures`, whose value is a URL or none.
+/// A scope in JSON: `{"kind":"url","value":"https://example.com/a.jpg"}`. Kinds are those of `DELETE /admin/cache`, and
+/// `everything`.
 private struct ScopeText: Codable {
   let kind: String
   var value: String?
@@ -23,7 +23,6 @@ extension PurgeScope {
       case .host(let host): ScopeText(kind: "host", value: host.description)
       case .tag(let tag): ScopeText(kind: "tag", value: tag)
       case .everything: ScopeText(kind: "everything")
-      case .failures(let url): ScopeText(kind: "failures", value: url?.text)
       }
     // Two texts are always encodable. Everything contains each scope.
     guard let data = try? JSONEncoder().encode(text) else { return "{\"kind\":\"everything\"}" }
@@ -54,10 +53,6 @@ extension PurgeScope {
       guard let tag = text.value else { return nil }
       self = .tag(tag)
     case "everything": self = .everything
-    case "failures":
-      let url = url()
-      guard (url == nil) == (text.value == nil) else { return nil }
-      self = .failures(url)
     default: return nil
     }
   }

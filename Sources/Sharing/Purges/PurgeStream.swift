@@ -90,13 +90,8 @@ final class PurgeStream: Sendable {
   }
 
   /// Whether no purge covers a shared entry, and this machine would know.
-  func allows(
-    _ key: CacheKey, mark: SharedMark, filter: CacheKeyFilter, isFailure: Bool = false
-  ) -> Bool {
-    isSynchronised
-      && history.withLock {
-        $0.allows(key, mark: mark, filter: filter, isFailure: isFailure)
-      }
+  func allows(_ key: CacheKey, mark: SharedMark, filter: CacheKeyFilter) -> Bool {
+    isSynchronised && history.withLock { $0.allows(key, mark: mark, filter: filter) }
   }
 
   // MARK: Publishing

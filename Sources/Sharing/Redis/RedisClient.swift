@@ -5,8 +5,7 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// A client of one Redis server: connections on one thread, one for short commands, and one for each kind of read that
-/// waits.
+/// A client of one Redis server: two connections on one thread, for short commands and for the read that waits.
 ///
 /// Each command has a deadline, which counts from when it is sent; a reply that is there when it passes is taken. After a
 /// failure, or several time-outs in a row, the breaker is open: commands fail at once, until the client has connected
@@ -18,8 +17,6 @@ final class RedisClient: Sendable {
     case commands
     /// `XREAD BLOCK`, which delays the commands behind it.
     case stream
-    /// `BLPOP` for notices of leases; there with `RedisConfiguration.readsNotices` only.
-    case notices
   }
 
   let counters = RedisCounters()
@@ -30,9 +27,7 @@ final class RedisClient: Sendable {
   /// Starts the thread.
   init(_ configuration: RedisConfiguration, log: Log) throws(SystemError) {
     self.configuration = configuration
-    let names: [Line] =
-      configuration.readsNotices ? [.commands, .stream, .notices] : [.commands, .stream]
-    lines = names.map {
+    lines = [Line.commands, .stream].map {
       RedisLine(name: "\($0)", isCounted: $0 == .commands, limit: configuration.queueLimit)
     }
     thread = try RedisThread()

@@ -12,8 +12,6 @@ struct RedisConfiguration: Sendable {
   var timeOuts = 3
   /// The pause after a first failure.
   var retryInterval = FleetSettings().retryInterval
-  /// Whether there is a connection for notices of leases.
-  var readsNotices = false
   /// The time for connecting, and again for the greeting. No caller waits for either.
   var patience = Duration.seconds(2)
   /// The most bytes of commands that wait for their replies, on one connection.

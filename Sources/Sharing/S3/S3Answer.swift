@@ -14,8 +14,6 @@ struct S3Answer: Equatable {
     case headTooLong
     /// An error's body is longer than what is read. Its status counts.
     case errorTooLong
-    /// The body of a write cannot be read.
-    case unreadable
   }
 
   /// What the request was.
@@ -49,7 +47,6 @@ struct S3Answer: Equatable {
     switch stop {
     case .tooLarge: return (.failed, .alive, nil)
     case .noRoom: return (.failed, .alive, nil)
-    case .unreadable: return (.failed, .unknown, nil)
     case .noLength: return (.failed, .failed, "a response without Content-Length")
     case .headTooLong: return (.failed, .failed, "too many header fields")
     case .errorTooLong, nil: break

@@ -10,7 +10,17 @@ import Telemetry
 /// - After a failure the breaker is open and requests fail at once (`RequestBreaker`). So a bucket that is away costs callers
 ///   at most one time-out an interval.
 /// - Bodies are received into memory files, which count against a budget.
-final class S3Bucket: SharedStore {
+final class S3Bucket: Sendable {
+  /// What a read found.
+  enum Entry: Sendable {
+    /// The bytes of an entry, whole but not checked: the bucket and all who write to it are untrusted.
+    case found(FileRegion)
+    /// The bucket has no such entry.
+    case absent
+    /// The bucket is away, too slow or refuses, or the entry is too large, or memory has no room.
+    case unavailable
+  }
+
   /// The last second of the year 9999, which RFC 3339 can write.
   private static let lastSecond = 253_402_300_799
 
@@ -29,6 +39,7 @@ final class S3Bucket: SharedStore {
 
   deinit { thread.abandon() }
 
+  /// Whether requests are sent: the breaker is not open. Never blocks.
   var isReady: Bool { thread.queue.withLock { $0.isReady(now: .now) } }
 
   /// Whether requests are sent, and the last ones were answered.
@@ -40,7 +51,8 @@ final class S3Bucket: SharedStore {
   /// The largest entry in bytes.
   var entryLimit: Int { configuration.settings.entryLimit }
 
-  func read(_ name: String) async -> SharedRead {
+  /// Reads an entry.
+  func read(_ name: String) async -> Entry {
     let outcome = await send(.read, name, within: configuration.timeout)
     switch outcome {
     case .found(let region):
@@ -60,22 +72,27 @@ final class S3Bucket: SharedStore {
     }
   }
 
-  func write(_ name: String, head: [UInt8], body: FileRegion?, lifetime: Int) async -> Bool {
-    let body = S3Body(head: head, region: body)
-    guard body.count > 0, body.count <= entryLimit else {
+  /// Writes an entry, in place of an older one.
+  ///
+  /// - Parameters:
+  ///   - name: letters, digits, `:`, `/` and `-`.
+  ///   - lifetime: seconds after which the entry is useless.
+  /// - Returns: whether the bucket has confirmed it.
+  func write(_ name: String, _ bytes: [UInt8], lifetime: Int) async -> Bool {
+    guard !bytes.isEmpty, bytes.count <= entryLimit else {
       counters.dropped.add()
       return false
     }
     let expires = UnixTime(seconds: min(UnixTime.now.seconds + lifetime, Self.lastSecond))
     let outcome = await send(
-      .write(body, expires: expires), name, within: configuration.writeTimeout)
+      .write(bytes, expires: expires), name, within: configuration.writeTimeout)
     guard case .written = outcome else {
       if case .timedOut = outcome { counters.timedOut.add() }
       counters.dropped.add()
       return false
     }
     counters.stores.add()
-    counters.bytes.add(body.count)
+    counters.bytes.add(bytes.count)
     return true
   }
 

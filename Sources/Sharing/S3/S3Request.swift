@@ -1,6 +1,5 @@
 // S3Request: a read or a write of one entry, and how it is named and signed.
 
-import Glibc
 import Model
 import Platform
 import Signing
@@ -10,7 +9,7 @@ struct S3Request: Sendable {
   enum Work: Sendable {
     case read
     /// A write, and when the entry expires.
-    case write(S3Body, expires: UnixTime)
+    case write([UInt8], expires: UnixTime)
   }
 
   /// What became of a request.
@@ -55,7 +54,7 @@ struct S3Request: Sendable {
   /// Returns the header lines of the request, signed now.
   ///
   /// The body is not part of the signature: an entry has a SHA-256 of its own, which each reader compares, TLS protects
-  /// the way, and the hash of a file would mean to read it twice.
+  /// the way.
   func fields(_ configuration: S3Configuration, at time: UnixTime) -> [String] {
     var fields: [HeaderField] = []
     var payload = AWSRequest.Payload.empty
@@ -91,31 +90,14 @@ struct S3Request: Sendable {
   }
 }
 
-/// The bytes of a write, which curl copies piece by piece.
-struct S3Body: Sendable {
-  let head: [UInt8]
-  let region: FileRegion?
-
-  var count: Int { head.count + (region?.count ?? 0) }
-
-  /// Copies bytes from an offset. Returns their number, 0 at the end; `nil` if the file cannot be read.
-  func copy(at offset: Int, to buffer: UnsafeMutableRawBufferPointer) -> Int? {
-    guard offset >= 0 else { return nil }
-    if offset < head.count {
-      return head.withUnsafeBytes { bytes in
-        let piece = UnsafeRawBufferPointer(rebasing: bytes[offset...].prefix(buffer.count))
-        buffer.copyMemory(from: piece)
-        return piece.count
-      }
-    }
-    let position = offset - head.count
-    guard let region, position < region.count else { return 0 }
-    while true {
-      let count = pread(
-        region.descriptor, buffer.baseAddress, min(buffer.count, region.count - position),
-        region.offset + position)
-      if count < 0, errno == EINTR { continue }
-      return count > 0 || buffer.isEmpty ? count : nil
+extension [UInt8] {
+  /// Copies bytes from an offset. Returns their number, 0 at the end.
+  func copy(at offset: Int, to buffer: UnsafeMutableRawBufferPointer) -> Int {
+    guard indices.contains(offset) else { return 0 }
+    return withUnsafeBytes { bytes in
+      let piece = UnsafeRawBufferPointer(rebasing: bytes[offset...].prefix(buffer.count))
+      buffer.copyMemory(from: piece)
+      return piece.count
     }
   }
 }

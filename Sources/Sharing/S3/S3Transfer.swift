@@ -141,11 +141,8 @@ final class S3Transfer {
 
   /// Returns how many bytes of the body are in `space`; `nil` ends the transfer.
   private func give(_ space: UnsafeMutableRawBufferPointer) -> Int? {
-    guard case .write(let body, _) = request.work, let count = body.copy(at: sent, to: space)
-    else {
-      answer.stop = .unreadable
-      return nil
-    }
+    guard case .write(let body, _) = request.work else { return nil }
+    let count = body.copy(at: sent, to: space)
     sent += count
     return count
   }

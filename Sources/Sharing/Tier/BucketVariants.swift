@@ -50,9 +50,7 @@ final class BucketVariants: Sendable {
   ///
   /// - Parameter name: the name of its entry, after the fleet's prefix.
   func variant(for key: CacheKey, name: String, generation: Int) async -> Look {
-    guard store.isReady, case .found(let region) = await store.read(name) else {
-      return .none
-    }
+    guard store.isReady, case .found(let region) = await store.read(name) else { return .none }
     let look = try? await checking.value { [coding] in
       // A sealed file in memory: it neither changes nor waits for a disk.
       guard let bytes = try? ImageBytes(contentsOf: region) else { return Look.none }
@@ -116,11 +114,9 @@ final class BucketVariants: Sendable {
       var isWritten = false
       if let content = coding.encode(variant) {
         let life = VariantTier.lifetime(of: variant.info.freshness, at: .now)
+        let expires = UnixTime(seconds: UnixTime.now.seconds + life)
         isWritten = await store.write(
-          name,
-          head: Self.entry(
-            content, mark, expires: UnixTime(seconds: UnixTime.now.seconds + life)),
-          body: nil, lifetime: life)
+          name, Self.entry(content, mark, expires: expires), lifetime: life)
       }
       await finish(isWritten)
       state.withLock { state in

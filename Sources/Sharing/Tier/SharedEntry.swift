@@ -7,13 +7,16 @@ import Model
 enum SharedEntry {
   /// The versions.
   enum Kind: UInt8 {
-    /// The content is a variant, a failure, or what Redis has of a source.
+    /// The content is a variant.
     case whole = 1
     /// The variant is in the bucket. No content.
     case inBucket = 2
     /// The content is the expiry, in seconds since 1970 as 8 bytes, little-endian, and a variant.
     case dated = 3
   }
+
+  /// The name of a variant's entry, after the fleet's prefix.
+  static func name(of key: CacheKey) -> String { "v:" + digest(Array(key.text.utf8)[...]) }
 
   static func bytes(_ mark: SharedMark, _ content: [UInt8], as kind: Kind = .whole) -> [UInt8] {
     var bytes = [kind.rawValue, UInt8(clamping: mark.epoch.utf8.count)]

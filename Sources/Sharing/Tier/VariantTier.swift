@@ -13,20 +13,15 @@ final class VariantTier: Sendable {
   private let filter: CacheKeyFilter
   private let prefix: String
   private let limit: Int
-  private let leases: FleetLeases?
   private let objects: BucketVariants?
-  private let failures: SharedFailures?
   private let writer: VariantWriter
 
   /// - Parameters:
   ///   - limit: the largest body in Redis, in bytes; 0: none.
-  ///   - leases: the leases that end with a write; `nil` without leases.
-  ///   - failures: the shared failures; `nil` if they are not shared.
   ///   - objects: the variants in a bucket; `nil` without one.
   init(
     client: RedisClient, stream: PurgeStream, coding: any VariantCoding, filter: CacheKeyFilter,
-    prefix: String, limit: Int, leases: FleetLeases? = nil, failures: SharedFailures? = nil,
-    objects: BucketVariants? = nil
+    prefix: String, limit: Int, objects: BucketVariants? = nil
   ) {
     self.client = client
     self.stream = stream
@@ -34,24 +29,17 @@ final class VariantTier: Sendable {
     self.filter = filter
     self.prefix = prefix
     self.limit = limit
-    self.leases = leases
     self.objects = objects
-    self.failures = failures
     writer = VariantWriter(
-      client: client, coding: coding, prefix: prefix, limit: limit, leases: leases,
-      objects: objects, counters: counters)
+      client: client, coding: coding, prefix: prefix, limit: limit, objects: objects,
+      counters: counters)
   }
-
-  /// Whether there is a place for variants.
-  private var isOn: Bool { limit > 0 || objects != nil }
 
   /// Variants that wait to be written.
   var waiting: Int { writer.waiting + (objects?.waiting ?? 0) }
 
   /// Queues a variant for other machines, or drops it.
   func store(_ variant: Variant, since mark: SharedMark) { writer.store(variant, since: mark) }
-
-  // MARK: Reading
 
   /// What a look-up found.
   private enum Look {
@@ -60,54 +48,32 @@ final class VariantTier: Sendable {
     case absent
   }
 
-  /// Returns the variant and the failure of its source that no purge covers. Redis is asked once if there is no failure;
-  /// the bucket, if Redis has neither.
-  ///
-  /// - Parameter takingLease: whether to take the lease if it is free and there is neither variant nor failure.
-  func look(
-    for key: CacheKey, generation: Int, withFailure: Bool, takingLease: Bool
-  ) async -> SharedLookup {
-    let failures = withFailure ? failures : nil
-    let name = LeaseName(.variant, of: key)
-    let keys = [prefix + name.entry] + (failures.map { [$0.name(of: key.source)] } ?? [])
-    let attempt = takingLease && isOn ? leases?.attempt(name, unless: keys) : nil
-    var commands = attempt.map { [$0.command] } ?? []
-    if isOn { commands.append(RedisCommand("GET", prefix + name.entry)) }
-    if let failures { commands.append(failures.look(for: key.source)) }
-    guard !commands.isEmpty, stream.isSynchronised, let replies = try? await client.send(commands),
-      replies.count == commands.count
-    else { return SharedLookup() }
-    var found = SharedLookup()
-    let lease = attempt.flatMap { leases?.held(by: $0, replies[0]) }
-    found.failure = await failures?.failure(of: key.source, in: replies[replies.count - 1])
-    guard isOn else { return found }
+  /// Returns the variant that no purge covers. The bucket is asked if Redis does not have it.
+  func variant(for key: CacheKey, generation: Int) async -> Variant? {
+    guard limit > 0 || objects != nil, stream.isSynchronised else { return nil }
+    let name = SharedEntry.name(of: key)
+    guard let reply = try? await client.send([RedisCommand("GET", prefix + name)]).first else {
+      return nil
+    }
     let look: Look
-    if case .bytes(let bytes) = replies[attempt == nil ? 0 : 1] {
+    if case .bytes(let bytes) = reply {
       look = await read(bytes, as: key, name: name, generation: generation)
-    } else if found.failure == nil {
-      look = await inBucket(key, name: name, generation: generation)
     } else {
-      look = .absent
+      look = await inBucket(key, name: name, generation: generation)
     }
     switch look {
     case .found(let variant):
       counters.hits.add()
-      found.variant = variant
+      return variant
     case .refused: counters.refused.add()
     case .absent: counters.misses.add()
     }
-    // A variant or a failure that came after the lease was taken.
-    if found.variant == nil, found.failure == nil, !Task.isCancelled {
-      found.lease = lease
-    } else {
-      lease?.end(admitting: nil)
-    }
-    return found
+    return nil
   }
 
   /// Reads an entry of Redis, or the one in the bucket that it stands for.
   private func read(
-    _ bytes: [UInt8], as key: CacheKey, name: LeaseName, generation: Int
+    _ bytes: [UInt8], as key: CacheKey, name: String, generation: Int
   ) async -> Look {
     let (mark, variant, isInBucket) = bytes.withUnsafeBytes {
       bytes -> (SharedMark?, Variant?, Bool) in
@@ -129,9 +95,9 @@ final class VariantTier: Sendable {
     return await inBucket(key, name: name, generation: generation)
   }
 
-  private func inBucket(_ key: CacheKey, name: LeaseName, generation: Int) async -> Look {
+  private func inBucket(_ key: CacheKey, name: String, generation: Int) async -> Look {
     guard let objects else { return .absent }
-    switch await objects.variant(for: key, name: name.entry, generation: generation) {
+    switch await objects.variant(for: key, name: name, generation: generation) {
     case .none: return .absent
     case .refused: return .refused
     case .found(let mark, let variant):
@@ -141,31 +107,6 @@ final class VariantTier: Sendable {
       }
       return .found(variant)
     }
-  }
-
-  // MARK: Leases
-
-  /// Takes the lease of a variant, or waits for the machine that has it.
-  func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> {
-    guard let leases, isOn, stream.isSynchronised else { return .none }
-    let name = LeaseName(.variant, of: request.key)
-    let outcome: LeaseOutcome<Variant> = await leases.lease(
-      of: name, from: request.key.source, waits: request.waits,
-      look: RedisCommand("GET", prefix + name.entry),
-      generation: request.generation
-    ) { reply, generation in
-      guard case .bytes(let bytes) = reply,
-        case .found(let variant) = await read(
-          bytes, as: request.key, name: name, generation: generation),
-        await request.accepts(variant)
-      else { return nil }
-      return variant
-    }
-    guard outcome.mayFollowFailure, request.waits, !Task.isCancelled,
-      let failure = await failures?.failure(of: request.key.source)
-    else { return outcome }
-    outcome.endLease()
-    return .failed(failure)
   }
 
   /// Seconds until an entry is useless, at least 1: machines take fresh ones only.

@@ -28,43 +28,6 @@ extension MetricFamily {
     .gauge("pictor_fleet_stores_waiting", "Variants that wait to be written.") {
       $0.fleet?.storesWaiting
     },
-    .counters(
-      "pictor_fleet_source_lookups_total", by: "result",
-      "Look-ups of sources in the shared tier, by result."
-    ) {
-      guard let sources = $0.fleet?.sources else { return [:] }
-      return ["hit": sources.hits, "miss": sources.misses, "refused": sources.refused]
-    },
-    .counters("pictor_fleet_source_stores_total", by: "result", "Sources for the shared tier.") {
-      guard let sources = $0.fleet?.sources else { return [:] }
-      return ["written": sources.stores, "dropped": sources.dropped]
-    },
-    .gauge("pictor_fleet_source_stores_waiting", "Sources that wait to be written.") {
-      $0.fleet?.sources?.waiting
-    },
-    .counters(
-      "pictor_fleet_leases_total", by: "event",
-      "Leases of variants and sources, and waits for other machines, by what became of them."
-    ) {
-      guard let fleet = $0.fleet else { return [:] }
-      return [
-        "taken": fleet.leasesTaken, "lost": fleet.leasesLost, "waited": fleet.leasesWaited,
-        "served": fleet.leasesServed, "timed_out": fleet.leasesTimedOut,
-      ]
-    },
-    .gauge("pictor_fleet_leases_held", "Leases that this machine holds.") {
-      $0.fleet?.leasesHeld
-    },
-    .counters(
-      "pictor_fleet_failed_urls_total", by: "event",
-      "Failed URLs told to other machines, and found from them, by what became of them."
-    ) {
-      guard let fleet = $0.fleet else { return [:] }
-      return [
-        "shared": fleet.failedURLsShared, "dropped": fleet.failedURLsDropped,
-        "found": fleet.failedURLsFound, "refused": fleet.failedURLsRefused,
-      ]
-    },
     .counters("pictor_fleet_connection_failures_total", by: "service", "Connections that failed.") {
       $0.fleet.map { ["redis": $0.failures] } ?? [:]
     },

@@ -26,28 +26,6 @@ public struct FleetFigures: Codable, Hashable, Sendable {
   public var dropped = 0
   /// Variants that wait to be written.
   public var storesWaiting = 0
-  /// The sources that machines share; `nil` without a store for them.
-  public var sources: SharedSourceFigures?
-  /// Leases of variants and sources that this machine took.
-  public var leasesTaken = 0
-  /// Leases that ended, or went to another machine, before the work.
-  public var leasesLost = 0
-  /// Leases that this machine holds.
-  public var leasesHeld = 0
-  /// Waits for what another machine makes or loads.
-  public var leasesWaited = 0
-  /// Waits that ended with it.
-  public var leasesServed = 0
-  /// Waits that ended without, after `fleet.lease_wait`.
-  public var leasesTimedOut = 0
-  /// Failed URLs that this machine told others.
-  public var failedURLsShared = 0
-  /// Failed URLs that it could not tell: Redis was away or full.
-  public var failedURLsDropped = 0
-  /// Failed URLs of other machines that were found.
-  public var failedURLsFound = 0
-  /// Failed URLs that were purged, damaged or of another version.
-  public var failedURLsRefused = 0
   /// Purges of this machine that are in the stream.
   public var purgesPublished = 0
   /// Purges of other machines that were applied here.
@@ -63,17 +41,7 @@ public struct FleetFigures: Codable, Hashable, Sendable {
   public init() {}
 
   enum CodingKeys: String, CodingKey {
-    case commands, unavailable, errors, failures, hits, misses, refused, stores, dropped, sources
-    case leasesTaken = "leases_taken"
-    case leasesLost = "leases_lost"
-    case leasesHeld = "leases_held"
-    case leasesWaited = "leases_waited"
-    case leasesServed = "leases_served"
-    case leasesTimedOut = "leases_timed_out"
-    case failedURLsShared = "failed_urls_shared"
-    case failedURLsDropped = "failed_urls_dropped"
-    case failedURLsFound = "failed_urls_found"
-    case failedURLsRefused = "failed_urls_refused"
+    case commands, unavailable, errors, failures, hits, misses, refused, stores, dropped
     case storesWaiting = "stores_waiting"
     case isConnected = "connected"
     case timedOut = "timed_out"
@@ -83,23 +51,4 @@ public struct FleetFigures: Codable, Hashable, Sendable {
     case positionAgeSeconds = "position_age_seconds"
     case bucket = "s3"
   }
-}
-
-/// Figures of the sources that machines share.
-public struct SharedSourceFigures: Codable, Hashable, Sendable {
-  /// Fresh sources of other machines.
-  public var hits = 0
-  /// Sources that Redis or the store does not have, or that are too old.
-  public var misses = 0
-  /// Entries that are purged, damaged or of another version.
-  public var refused = 0
-  /// Sources written.
-  public var stores = 0
-  /// Sources that were not written: the queue was full, or Redis or the store was away or full.
-  public var dropped = 0
-  /// Sources that wait to be written.
-  public var waiting = 0
-
-  /// Creates figures of zero.
-  public init() {}
 }

@@ -22,7 +22,6 @@ extension Configuration {
     return address.map { address in
       var result = FleetConfiguration(address: address, settings: fleet, folder: folder)
       result.bucket = bucket
-      result.limits = failureLimits
       return result
     }
   }
@@ -48,15 +47,5 @@ extension Configuration {
         throw ConfigurationError(at: "fleet.s3.endpoint", error.message)
       }
     }
-  }
-
-  /// The version, and the values that decide for which sources downloads and decoders fail.
-  private var failureLimits: String {
-    let names: Set = [
-      "hosts", "download.maximum_bytes", "imaging.formats", "imaging.maximum_pixels",
-      "imaging.maximum_frames", "imaging.fail_on",
-    ]
-    let values = Self.keys.filter { names.contains($0.path) }.map { $0.literal(in: self) }
-    return ([pictorVersion] + values).joined(separator: "\n")
   }
 }

@@ -62,46 +62,6 @@ import Testing
       })
   }
 
-  @Test func `a failure is refused, or is one of its source within all bounds`() throws {
-    let source = key.source
-    let failure = SharedFailure(
-      key: source, error: .undecodable(detail: "truncated"), seconds: 600, clientSeconds: 60)
-    let entry = try #require(SharedFailureCoding.encode(failure, since: mark))
-    let content = try #require(SharedEntry.read(entry)).1
-    try check("failures", content: Array(content)) { bytes in
-      guard let (_, found) = SharedFailureCoding.decode(bytes, as: source) else { return false }
-      try hold(found.key == source && (1...30 * 86_400).contains(found.seconds), "\(found)")
-      try hold((0...found.seconds).contains(found.clientSeconds), "\(found)")
-      return true
-    }
-  }
-
-  @Test func `the metadata of a source is refused, or is of its key`() throws {
-    var origin = OriginResponse(status: 200)
-    origin.etag = "\"1\""
-    origin.contentType = "image/jpeg"
-    let source = Source(
-      key: key.source, file: try FileRegion.sealed([1, 2, 3]), origin: origin,
-      freshness: freshness, version: 5)
-    let coding = StoredSourceCoding()
-    let entry = SourceEntry(
-      digest: SharedEntry.digest([1, 2, 3][...]), count: 3, metadata: coding.encode(source))
-    try check("sources", content: entry.bytes) { bytes in
-      guard let (_, content) = SharedEntry.read(bytes), let found = SourceEntry(content) else {
-        return false
-      }
-      try hold(found.count > 0 && found.digest.utf8.count == 64, "\(found)")
-      guard
-        let (_, make) = found.metadata.withUnsafeBytes({
-          coding.decode($0, as: key.source, generation: 7)
-        })
-      else { return false }
-      let made = make(source.file)
-      try hold(made.key == key.source && made.generation == 7, "another key")
-      return true
-    }
-  }
-
   @Test func `a variant is refused, or is of its key`() throws {
     let coding = StoredVariantCoding(memory: .unlimited)
     let body: [UInt8] = [0xff, 0xd8, 0xff, 0xe0] + [UInt8](repeating: 1, count: 60)

@@ -11,32 +11,20 @@ import Testing
 private final class TestFleet: SharedCache {
   private let variants = Lock<[CacheKey: Variant]>([:])
   let mark: SharedMark? = SharedMark(epoch: "e", milliseconds: 1, number: 0)
-  let sources: (any SharedSources)? = nil
 
   var keys: [CacheKey] { variants.withLock { Array($0.keys) } }
 
-  func look(
-    for key: CacheKey, generation: Int, withFailure: Bool, takingLease: Bool
-  ) async -> SharedLookup {
-    let variant = variants.withLock { $0[key] }.map { variant in
+  func variant(for key: CacheKey, generation: Int) async -> Variant? {
+    variants.withLock { $0[key] }.map { variant in
       var info = variant.info
       info.generation = generation
       return Variant(key: key, info: info, body: variant.body)
     }
-    return SharedLookup(variant: variant)
   }
-
-  let sharesFailures = false
-
-  func share(_ failure: SharedFailure, since mark: SharedMark) {}
-
-  func removeFailure(of source: CacheKey) {}
 
   func store(_ variant: Variant, since mark: SharedMark) {
     variants.withLock { $0[variant.key] = variant }
   }
-
-  func lease(_ request: LeaseRequest) async -> LeaseOutcome<Variant> { .none }
 
   func beginPurge(_ scope: PurgeScope) -> Int { 1 }
 

@@ -86,8 +86,7 @@ import Testing
     settings.timeout = .seconds(10)
     let fleet = try Fleet(
       FleetConfiguration(address: address, settings: settings, folder: nil),
-      coding: StoredVariantCoding(memory: .unlimited), sourceCoding: StoredSourceCoding(),
-      log: .silent)
+      coding: StoredVariantCoding(memory: .unlimited), log: .silent)
     fleet.start { _ throws(ImageError) in }
     try await eventually { fleet.isSynchronised && fleet.client.isReady() }
     try await fleet.purge(.tag("a"))
@@ -113,8 +112,7 @@ import Testing
     let address = try #require(RedisAddress(server.address))
     let fleet = try Fleet(
       FleetConfiguration(address: address, settings: settings, folder: folders[0].path),
-      coding: StoredVariantCoding(memory: .unlimited), sourceCoding: StoredSourceCoding(),
-      log: .silent)
+      coding: StoredVariantCoding(memory: .unlimited), log: .silent)
     fleet.start { _ throws(ImageError) in }
     try await eventually { fleet.isSynchronised }
     try await eventually("the policy is known") { try server.calls(of: "config|get") >= 2 }

@@ -26,8 +26,7 @@ final class PurgingMachine: Sendable {
     let address = try #require(RedisAddress(server.address))
     fleet = try Fleet(
       FleetConfiguration(address: address, settings: settings, folder: folder?.path),
-      coding: StoredVariantCoding(memory: .unlimited), sourceCoding: StoredSourceCoding(),
-      log: .silent)
+      coding: StoredVariantCoding(memory: .unlimited), log: .silent)
     @Sendable func checkDisk() throws(ImageError) {
       if isFull.withLock({ $0 }) { throw .internal(detail: "a full disk") }
     }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Sharing
 
-extension SharedRead {
+extension S3Bucket.Entry {
   /// The bytes of the entry, or what there is instead.
   fileprivate var text: String {
     switch self {
@@ -46,17 +46,16 @@ extension SharedRead {
 
   /// A write of a text.
   private func write(_ store: S3Bucket, _ name: String, _ text: String) async -> Bool {
-    await store.write(name, head: Array(text.utf8), body: nil, lifetime: 60)
+    await store.write(name, Array(text.utf8), lifetime: 60)
   }
 
   // MARK: Work
 
   @Test func `an entry is written, signed, with its expiry, and read`() async throws {
     let store = try store()
-    let file = try FileRegion.sealed(Array("and body".utf8))
     #expect(await store.read("v:0123").text == "absent")
     let before = UnixTime.now.seconds
-    #expect(await store.write("v:0123", head: Array("head ".utf8), body: file, lifetime: 3_600))
+    #expect(await store.write("v:0123", Array("head and body".utf8), lifetime: 3_600))
     #expect(await store.read("v:0123").text == "head and body")
     #expect(server.signatureProblems == [])
     let put = try #require(
@@ -113,23 +112,22 @@ extension SharedRead {
     for write in writes { #expect(await write.value) }
   }
 
-  @Test func `a body of megabytes is written from its file and read into memory that counts`()
+  @Test func `a body of megabytes is written and read into memory that counts`()
     async throws
   {
     let budget = ByteBudget(limit: 2 << 20)
     let store = try store(budget: budget) { $0.entryLimit = 8 << 20 }
     let bytes = (0..<(1 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31) }
-    let file = try FileRegion.sealed(bytes)
-    #expect(await store.write("s:0123", head: [1, 2, 3], body: file, lifetime: 60))
-    guard case .found(let region) = await store.read("s:0123") else {
+    #expect(await store.write("v:0123", bytes, lifetime: 60))
+    guard case .found(let region) = await store.read("v:0123") else {
       Issue.record("not found")
       return
     }
-    #expect(region.bytes == [1, 2, 3] + bytes)
+    #expect(region.bytes == bytes)
     #expect(budget.used == region.count)
     // Without room an entry is not received, and the store is not to blame.
-    let other = await store.read("s:0123")
-    let third = await store.read("s:0123").text
+    let other = await store.read("v:0123")
+    let third = await store.read("v:0123").text
     #expect(third == "unavailable" || other.text == "unavailable")
     #expect(store.isReady && store.figures.failures == 0)
     withExtendedLifetime((region, other)) {}
@@ -139,12 +137,10 @@ extension SharedRead {
 
   @Test func `entries beyond the limit are neither written nor received`() async throws {
     let store = try store { $0.entryLimit = 100 }
-    #expect(
-      await !store.write("v:0123", head: [UInt8](repeating: 1, count: 101), body: nil, lifetime: 1))
-    #expect(await !store.write("v:0123", head: [], body: nil, lifetime: 1))
+    #expect(await !store.write("v:0123", [UInt8](repeating: 1, count: 101), lifetime: 1))
+    #expect(await !store.write("v:0123", [], lifetime: 1))
     #expect(server.requests == 0)
-    #expect(
-      await store.write("v:0123", head: [UInt8](repeating: 1, count: 100), body: nil, lifetime: 1))
+    #expect(await store.write("v:0123", [UInt8](repeating: 1, count: 100), lifetime: 1))
     server.set("pictor/v/01/23", to: [UInt8](repeating: 1, count: 101))
     #expect(await store.read("v:0123").text == "unavailable")
     // It is one entry's fault.

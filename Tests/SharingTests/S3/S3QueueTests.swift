@@ -41,9 +41,9 @@ import Testing
   }
 
   private func write(_ count: Int, deadline: Duration = .seconds(1)) -> S3Request {
-    let body = S3Body(head: [UInt8](repeating: 0, count: count), region: nil)
-    return S3Request(
-      work: .write(body, expires: UnixTime(seconds: 0)), path: "w", deadline: start + deadline
+    S3Request(
+      work: .write([UInt8](repeating: 0, count: count), expires: UnixTime(seconds: 0)), path: "w",
+      deadline: start + deadline
     ) { _ in }
   }
 

@@ -34,7 +34,7 @@ import Testing
 
   /// Whether an entry is written and read again.
   private func works(_ store: S3Bucket) async -> Bool {
-    guard await store.write("v:0123", head: Array("head".utf8), body: nil, lifetime: 60),
+    guard await store.write("v:0123", Array("head".utf8), lifetime: 60),
       case .found(let region) = await store.read("v:0123")
     else { return false }
     return region.bytes == Array("head".utf8)

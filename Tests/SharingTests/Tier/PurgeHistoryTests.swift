@@ -86,28 +86,6 @@ import Testing
     }
   }
 
-  @Test func `the removal of failures covers failures alone`() throws {
-    let other = try SourceURL(parsing: "https://example.com/b.jpg")
-    func allows(_ history: PurgeHistory, isFailure: Bool) -> Bool {
-      history.allows(
-        key, mark: SharedMark(epoch: "e", milliseconds: 1, number: 0), filter: CacheKeyFilter(),
-        isFailure: isFailure)
-    }
-    for (scope, covers) in [
-      (PurgeScope.failures(url), true), (.failures(nil), true), (.failures(other), false),
-    ] {
-      var history = history()
-      history.pending.add(scope, number: 1)
-      for _ in 0..<2 {
-        #expect(allows(history, isFailure: false), "\(scope)")
-        #expect(allows(history, isFailure: true) == !covers, "\(scope)")
-        history.add(scope, at: at(10), own: 1)
-      }
-      #expect(PurgeScope(json: scope.json) == scope)
-    }
-    #expect(PurgeScope(json: #"{"kind":"failures","value":"no URL"}"#) == nil)
-  }
-
   @Test func `an acknowledged purge is missing until it is read`() {
     var pending = PendingPurges()
     for number in 1...3 { pending.add(.tag("\(number)"), number: number) }

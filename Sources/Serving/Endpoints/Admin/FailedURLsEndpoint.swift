@@ -21,8 +21,6 @@ struct FailedURLsEndpoint: Endpoint {
     let url = try query["url"].map { text throws(ImageError) in
       filter.keyURL(of: try SourceURL(parsing: text))
     }
-    return .jsonLater { () async throws(ImageError) in
-      ["removed": try await manager.removeFailedURLs(url)]
-    }
+    return .jsonLater { ["removed": manager.removeFailedURLs(url)] }
   }
 }
