@@ -23,15 +23,12 @@ WHOLE_SHARE = {HAProxy: 13, BareNginx: 6}
 
 def ways() -> dict[str, tuple[list, object, bool]]:
     """Options of the machines, the proxy in front, and whether there is Redis, by name."""
-    without = ["--fleet.leases", "false"]
     return {
         "round robin, nothing shared": ([], None, False),
-        "round robin, Redis": (without, None, True),
-        "round robin, Redis and leases": ([], None, True),
+        "round robin, Redis": ([], None, True),
         "nginx hashes, nothing shared": ([], BareNginx, False),
-        "nginx hashes, Redis": (without, BareNginx, True),
-        # Bounded loads pass requests of a miss on to another machine, so here leases are of use.
-        "HAProxy hashes with bounded loads, Redis and leases": ([], HAProxy, True),
+        "nginx hashes, Redis": ([], BareNginx, True),
+        "HAProxy hashes with bounded loads, Redis": ([], HAProxy, True),
     }
 
 
@@ -102,7 +99,7 @@ def work(bench: Bench) -> Claim:
         loads[name], most_failed = first, max(most_failed, failed)
         show = lambda pair: f"{pair[0]:.2f}, {pair[1]:.2f}"
         rows.append([name, f"{first[0]:.2f}", f"{first[1]:.2f}", *map(show, gone.values()), f"{share:.0%}", f"{failed}"])
-    once = {name: max(pair) for name, pair in loads.items() if "hashes" in name or "leases" in name}
+    once = {name: max(pair) for name, pair in loads.items() if "nginx hashes" in name}
     return Claim(
         name="fleet", title="Three machines: downloads and renders",
         how=f"{CLIENTS} clients ask for the same {IMAGES} images at once, each in an order of its own, through three machines. Then "
@@ -123,7 +120,7 @@ def latencies(bench: Bench) -> Claim:
     take = lambda name, seconds: figures.setdefault(name, []).append(seconds * 1e3)
     bucket = bench.nginx("bucket", BUCKET, "")
     in_bucket = ["--fleet.key_prefix", "bucket:", "--fleet.variant_limit", "0", "--fleet.s3.bucket", "shared",
-                 "--fleet.s3.endpoint", f"http://127.0.0.1:{BUCKET}", "--fleet.s3.sources", "false"]
+                 "--fleet.s3.endpoint", f"http://127.0.0.1:{BUCKET}"]
     # The third has no memory tier, the fourth no fleet, the others share by the bucket.
     own = ([], [], ["--memory.limit", "0"], ["alone"], in_bucket, in_bucket)
     with Fleet(bench, "latencies", [], count=6, own=own) as fleet:

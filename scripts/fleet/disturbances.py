@@ -1,6 +1,5 @@
 """What disturbs the fleet of the model: ends and pauses of machines, of Redis and of S3."""
 
-import http.client
 import signal
 import time
 
@@ -14,26 +13,6 @@ class Disturbances:
         if machine.is_up and others:
             self.note(f"SIGKILL of {machine.name}")
             machine.end(signal.SIGKILL)
-
-    def kill_holder(self, chance):
-        """Changes images, and kills a machine while it holds a lease, if one is seen with one."""
-        for _ in range(3):
-            self.purge(chance)
-        end = time.monotonic() + 0.2
-        while time.monotonic() < end:
-            for machine in self.machines:
-                others = [other for other in self.machines if other.is_up and other is not machine]
-                if not machine.is_up or machine.is_stopped or not others:
-                    continue
-                try:
-                    held = machine.fleet()["leases_held"]
-                except (OSError, http.client.HTTPException):
-                    continue
-                if held:
-                    self.note(f"SIGKILL of {machine.name}, which holds {held} leases")
-                    machine.end(signal.SIGKILL)
-                    self.counts["machines killed with a lease"] += 1
-                    return
 
     def stop_machine(self, chance):
         machine = chance.choice(self.machines)

@@ -16,7 +16,7 @@ IMAGES, WIDTHS, CLIENTS = 10, (16, 24, 32), 4
 DEADLINE, CATCH_UP = 15, 20
 SETTINGS = ["--server.shutdown_delay", "0s", "--fleet.retry_interval", "100ms", "--log.level", "info",
             "--imaging.workers", "1", "--server.workers", "1",
-            # Variants of the two larger widths go to S3, as all sources do.
+            # Variants of the two larger widths go to S3.
             "--fleet.variant_limit", "80", "--fleet.s3.timeout", "1s"]
 
 
@@ -41,8 +41,6 @@ class Model(Disturbances):
         self.floors = [[1] * IMAGES for _ in self.machines]
         self.purging = [threading.Lock() for _ in range(IMAGES)]
         self.counts, self.faults, self.trace = Counter(), [], []
-        #: Sources that a machine has taken from others in its present term.
-        self.source_hits = {}
         self.is_over, self.rests, self.is_redis_up = False, threading.Event(), True
         #: Purges since the last copy of Redis' data: (machine, its term, image).
         self.since_copy, self.has_copy, self.excused = [], False, set()
@@ -177,7 +175,7 @@ class Model(Disturbances):
             raise faults[0]
 
     ACTIONS = {
-        "purge": 34, "disturb_purge": 8, "kill_machine": 6, "kill_holder": 3, "stop_machine": 2, "start_machine": 10,
+        "purge": 34, "disturb_purge": 8, "kill_machine": 6, "stop_machine": 2, "start_machine": 10,
         "freeze_machine": 5, "thaw_machines": 8, "kill_redis": 5, "start_redis": 8, "wipe_redis": 2, "copy_redis": 4,
         "truncate_redis": 4, "freeze_redis": 4, "kill_store": 2, "start_store": 4, "freeze_store": 3,
     }
@@ -257,10 +255,6 @@ class Model(Disturbances):
                         self.check(machine, image, width)
                     except OSError as error:
                         raise Wrong(f"{machine.name} fails image {image} at the end: {error!r}") from error
-        for machine in self.machines:
-            hits, before = machine.fleet()["sources"]["hits"], self.source_hits.get((machine, machine.term), 0)
-            self.counts["sources taken from other machines"] += hits - before
-            self.source_hits[machine, machine.term] = hits
         # What the known limit may have lost is purged once more, so that it is right in the next run.
         lost = {image for machine, term, image in self.excused if machine.term != term}
         if lost:

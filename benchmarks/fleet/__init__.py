@@ -1,1 +1,0 @@
-"""A fleet on paper: the simulation of its caches, what it needs, and docs/scaling.md."""
