@@ -70,7 +70,7 @@ let package = Package(
     .target(
       name: "Sandboxing", dependencies: ["Model", "Platform", "CSandbox", "CLinux"],
       swiftSettings: isSanitized ? [.define("SANITIZED")] : optimized),
-    .target(name: "FastJPEG", dependencies: ["Model", "Platform"], swiftSettings: always),
+    .target(name: "FastJPEG", dependencies: ["Model"], swiftSettings: always),
     .target(
       name: "ImagingPipeline",
       dependencies: [
@@ -202,7 +202,7 @@ let package = Package(
         "ImagingPool", "ImagingWire", "TestSupport", "CAttacks", "pictor-imager", "attacker",
       ]),
     .testTarget(
-      name: "FastJPEGTests", dependencies: ["Model", "Platform", "FastJPEG", "TestSupport"],
+      name: "FastJPEGTests", dependencies: ["Model", "FastJPEG", "TestSupport"],
       swiftSettings: optimized),
     .testTarget(
       name: "ImagingPipelineTests",
@@ -229,10 +229,9 @@ let package = Package(
 // `make test-sanitized`: the thread sanitizer has a build of its own, without targets that have no thread, task or lock.
 // Of the pipeline's tests it has those with threads, and IntegrationTests start sanitized workers.
 if isSanitized {
-  let singleThreaded = ["ModelTests", "SigningTests", "ConfiguringTests", "FuzzTests"]
+  let singleThreaded = ["ModelTests", "SigningTests", "ConfiguringTests", "FastJPEGTests", "FuzzTests"]
   let threaded = [
     "ImagingPipelineTests": ["Support", "Pipeline/ThreadsTests.swift"],
-    "FastJPEGTests": ["JPEGDecoders.swift", "JPEGPartsTests.swift"],
   ]
   for target in package.targets { target.sources = threaded[target.name] ?? target.sources }
   package.targets.removeAll {

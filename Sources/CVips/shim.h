@@ -286,6 +286,12 @@ static inline int pictor_vips_avifsave(
       "bitdepth", 8, "Q", quality, "effort", effort, "strip", strip, NULL);
 }
 
+static inline int pictor_vips_jxlsave(
+    VipsImage *in, void **bytes, size_t *count, int quality, int effort, gboolean strip) {
+  return vips_jxlsave_buffer(
+      in, bytes, count, "Q", quality, "effort", effort, "strip", strip, NULL);
+}
+
 static inline int pictor_vips_tiffsave(VipsImage *in, void **bytes, size_t *count,
     VipsForeignTiffCompression compression, VipsForeignTiffPredictor predictor, gboolean strip) {
   return vips_tiffsave_buffer(in, bytes, count, "compression", compression, "predictor",

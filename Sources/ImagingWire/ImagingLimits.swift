@@ -56,7 +56,6 @@ public struct ImagingLimits: Hashable, Sendable {
     var limits = self
     limits.efforts.webp = EncoderEfforts.webpRange.upperBound
     limits.efforts.avif = max(efforts.avif, EncoderEfforts.popularAVIF)
-    limits.efforts.jxl = max(efforts.jxl, EncoderEfforts.popularJXL)
     return limits
   }
 }

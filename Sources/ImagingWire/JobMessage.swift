@@ -95,7 +95,7 @@ extension WireWriter {
     put(limits.failOn)
     put(Int64(limits.maximumResultPixels))
     let efforts = limits.efforts
-    for effort in [efforts.png, efforts.gif, efforts.webp, efforts.avif, efforts.jxl] {
+    for effort in [efforts.png, efforts.gif, efforts.webp, efforts.avif] {
       put(UInt8(clamping: effort))
     }
     put(limits.maximumSeconds)
@@ -137,7 +137,6 @@ extension WireReader {
     efforts.gif = try small("gif", in: EncoderEfforts.gifRange)
     efforts.webp = try small("webp", in: EncoderEfforts.webpRange)
     efforts.avif = try small("avif", in: EncoderEfforts.avifRange)
-    efforts.jxl = try small("jxl", in: EncoderEfforts.jxlRange)
     return efforts
   }
 

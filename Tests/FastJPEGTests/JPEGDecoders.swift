@@ -1,26 +1,10 @@
 // JPEGDecoders: runs the scaled decoder and libjpeg on the same bytes.
 
 import Model
-import Platform
 import TestSupport
 import Testing
 
 @testable import FastJPEG
-
-/// The order in which the parts of a JPEG are read.
-enum Order {
-  /// The last one first: each part finds all others read.
-  case last
-  /// At the same time. Small parts are read before another thread has started.
-  case threads
-
-  func run(_ count: Int, _ part: (Int) -> Void) {
-    switch self {
-    case .last: for index in (0..<count).reversed() { part(index) }
-    case .threads: Parallel.run(count, part)
-    }
-  }
-}
 
 enum JPEGDecoders {
   /// The maximum pixels of a full image that these functions decode: a damaged header may state any
@@ -32,7 +16,7 @@ enum JPEGDecoders {
     try reduced(bytes, toEighths: 8 / shrink)
   }
 
-  /// Decodes with the scaled decoder; `nil` if it leaves the JPEG to libjpeg. Several threads must find the same.
+  /// Decodes with the scaled decoder; `nil` if it leaves the JPEG to libjpeg.
   static func reduced(_ bytes: [UInt8], toEighths eighths: Int) throws -> Pixels? {
     try GuardedBytes(bytes).withBytes { buffer in
       guard let decoder = ScaledJPEGDecoder(buffer, eighths: eighths),
@@ -45,16 +29,6 @@ enum JPEGDecoders {
       let isWhole = try decoder.run(buffer) { y, row in
         pixels.values.replaceSubrange(
           y * count..<(y + 1) * count, with: UnsafeBufferPointer(start: row, count: count))
-      }
-      for (threads, order) in [(2, Order.last), (3, .last), (4, .last), (4, .threads)] {
-        var others = [UInt8](repeating: 0, count: pixels.values.count)
-        let isAlsoWhole = others.withUnsafeMutableBufferPointer { all in
-          all.baseAddress.map {
-            decoder.run(buffer, threads: threads, leastPart: 5, into: $0, by: order.run)
-          }
-        }
-        #expect(
-          isAlsoWhole == isWhole && (!isWhole || others == pixels.values), "\(threads) \(order)")
       }
       return isWhole ? pixels : nil
     }

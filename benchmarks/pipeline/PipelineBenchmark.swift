@@ -70,7 +70,6 @@ private struct Job {
       switch options.format {
       case .webp: limits.efforts.webp = effort
       case .avif: limits.efforts.avif = effort
-      case .jxl: limits.efforts.jxl = effort
       case .gif: limits.efforts.gif = effort
       case .png: limits.efforts.png = effort
       default:

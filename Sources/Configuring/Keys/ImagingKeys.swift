@@ -77,7 +77,7 @@ extension Configuration {
       .integer(
         "imaging.recompress_after", at: \.imaging.recompressAfter,
         purpose:
-          "hits in memory after which a JPEG, PNG, WebP, AVIF or JPEG XL is encoded with more effort, once, "
+          "hits in memory after which a JPEG, PNG, WebP or AVIF is encoded with more effort, once, "
           + "while workers are idle; 0: never",
         in: 0...1_000_000),
       .boolean(
@@ -129,8 +129,5 @@ extension Configuration {
       "imaging.avif_effort", at: \.imaging.efforts.avif,
       purpose: "libaom's effort, 9 minus its speed; from 4 on an image takes seconds",
       in: EncoderEfforts.avifRange),
-    .integer(
-      "imaging.jxl_effort", at: \.imaging.efforts.jxl,
-      purpose: "libjxl's effort; higher: slower, fewer bytes", in: EncoderEfforts.jxlRange),
   ]
 }

@@ -9,8 +9,6 @@ struct JPEGComponentDecoder: ~Copyable {
   private let blocks: (across: Int, down: Int)
   private let dc: JPEGHuffmanTable
   private let ac: JPEGHuffmanTable
-  /// The highest mean, without its sign.
-  private let highest: Int
   /// The pixels that a block is reduced to.
   private let across: Int
   private let down: Int
@@ -32,15 +30,11 @@ struct JPEGComponentDecoder: ~Copyable {
   private let found: UnsafeMutablePointer<UInt32>
 
   /// Valid differences and sums have 11 bits and a sign (T.81, F.1.2); one more bit tolerates encoders that round up.
-  static let highestMean = 1 << 12
+  private static let highestMean = 1 << 12
 
   private static let quickCount = 1 << JPEGHuffmanTable.quickBits
 
-  /// - Parameter highestMean: The highest mean, without its sign.
-  init(
-    _ component: JPEGFrame.Component, basis: JPEGBasis, highestMean: Int = Self.highestMean
-  ) {
-    highest = highestMean
+  init(_ component: JPEGFrame.Component, basis: JPEGBasis) {
     blocks = component.blocks
     dc = component.dc
     ac = component.ac
@@ -90,41 +84,6 @@ struct JPEGComponentDecoder: ~Copyable {
     return true
   }
 
-  /// Reads this component's blocks of one unit, without computing pixels.
-  ///
-  /// - Returns: Whether the codes are valid.
-  mutating func readUnit(_ bits: inout JPEGBits, into units: inout JPEGUnitList) -> Bool {
-    for _ in 0..<blocks.across * blocks.down {
-      let count = readBlock(&bits, to: units.coefficients)
-      guard count >= 0 else { return false }
-      units.append(mean: mean, coefficients: count)
-    }
-    return true
-  }
-
-  /// Computes the pixels of this component's blocks of one unit that was read.
-  ///
-  /// - Parameters:
-  ///   - words: The component's first word; moved past its last one.
-  ///   - base: What the means are relative to.
-  /// - Returns: Whether the means are valid.
-  mutating func paintUnit(
-    _ words: inout UnsafePointer<UInt32>, relativeTo base: Int,
-    to target: UnsafeMutablePointer<Float>, stride: Int
-  ) -> Bool {
-    for row in 0..<blocks.down {
-      for column in 0..<blocks.across {
-        let block = JPEGUnitList.block(words[0])
-        mean = base &+ block.mean
-        guard abs(mean) <= highest else { return false }
-        let corner = target + row * down * stride + column * across
-        addUp(words + 1, block.coefficients, to: corner, stride: stride)
-        words += 1 + block.coefficients
-      }
-    }
-    return true
-  }
-
   /// Computes the pixels of a block from its mean and its other coefficients.
   @inline(__always)
   private func addUp(
@@ -143,7 +102,8 @@ struct JPEGComponentDecoder: ~Copyable {
   private mutating func readMean(_ bits: inout JPEGBits) -> Bool {
     bits.refill()
     let difference = Self.next(&bits, quick: quick, table: dc)
-    guard difference.advance >= 0, abs(mean &+ difference.number) <= highest else { return false }
+    guard difference.advance >= 0, abs(mean &+ difference.number) <= Self.highestMean
+    else { return false }
     mean &+= difference.number
     return true
   }

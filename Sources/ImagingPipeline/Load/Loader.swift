@@ -197,7 +197,9 @@ struct Loader {
     {
       let image = try Image(
         blank: decoder.size, bands: decoder.bands, profile: header.profile)
-      let isWhole = try run(decoder, into: image)
+      let isWhole = try decoder.run(source) { y, bytes throws(ImageError) in
+        try image.write(bytes, row: y)
+      }
       // The decoder succeeds only for a JPEG that is complete up to its end marker and undamaged.
       if isWhole { return image }
     } else if isScaled, let decoder = ScaledProgressiveDecoder(source, eighths: eighths),
@@ -211,20 +213,6 @@ struct Loader {
     let shrink = 8 / Self.eighths(ofLibjpegFor: eighths)
     let failOn = try Self.decoderFailOn(source, header: header)
     return try Self.open(source, as: .jpeg, pages: .first, shrink: shrink, failOn: failOn)
-  }
-
-  /// Decodes into an image; on several threads if there is memory for the coefficients.
-  private func run(
-    _ decoder: borrowing ScaledJPEGDecoder, into image: borrowing Image
-  ) throws(ImageError) -> Bool {
-    if threads > 1, let pixels = image.pixels,
-      MemoryLeft.jobHasPlenty(for: decoder.bytesOfParts(source, threads: threads))
-    {
-      return decoder.run(source, threads: threads, into: pixels)
-    }
-    return try decoder.run(source) { y, bytes throws(ImageError) in
-      try image.write(bytes, row: y)
-    }
   }
 
   /// Returns the damage that makes the pixel decoder fail, after Pictor's own check has accepted

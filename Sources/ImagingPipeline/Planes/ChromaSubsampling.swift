@@ -23,9 +23,7 @@ struct ChromaSubsampling {
   }
 
   /// Black is 0 and white 255, as in JFIF.
-  static let fullRange = Self(levelsOfLuma: 255, levelsOfColour: 255, black: 0)
-  /// Black is 16 and white 235, as in WebP (libwebp's `VP8RGBToY`; BT.601-7, 2.5.3).
-  static let limitedRange = Self(levelsOfLuma: 219, levelsOfColour: 224, black: 16)
+  static let fullRange = Self()
 
   /// The fraction bits of a weight.
   private static let bits: Int32 = 15
@@ -34,17 +32,13 @@ struct ChromaSubsampling {
 
   /// The weights of each plane.
   private let luma, cb, cr: Weights
-  /// Y of black.
-  private let black: Int32
 
-  private init(levelsOfLuma: Double, levelsOfColour: Double, black: Int32) {
+  private init() {
     // BT.601's shares of luma.
     let (r, g, b) = (0.299, 0.587, 0.114)
-    let (y, c) = (levelsOfLuma / 255, levelsOfColour / 255)
-    luma = Weights(red: r * y, green: g * y, blue: b * y)
-    cb = Weights(red: -r / (1 - b) / 2 * c, green: -g / (1 - b) / 2 * c, blue: c / 2)
-    cr = Weights(red: c / 2, green: -g / (1 - r) / 2 * c, blue: -b / (1 - r) / 2 * c)
-    self.black = black
+    luma = Weights(red: r, green: g, blue: b)
+    cb = Weights(red: -r / (1 - b) / 2, green: -g / (1 - b) / 2, blue: 0.5)
+    cr = Weights(red: 0.5, green: -g / (1 - r) / 2, blue: -b / (1 - r) / 2)
   }
 
   /// Converts an image. A column or row without a neighbour counts twice.
@@ -178,8 +172,7 @@ struct ChromaSubsampling {
     let sums = SIMD8(
       lowHalf: luma.sums(block.redBlue.lowHalf, block.green.lowHalf),
       highHalf: luma.sums(block.redBlue.highHalf, block.green.highHalf))
-    let black = (black &<< Self.bits) &+ (1 &<< (Self.bits - 1))
-    return SIMD8(truncatingIfNeeded: (sums &+ black) &>> Self.bits)
+    SIMD8(truncatingIfNeeded: (sums &+ (1 &<< (Self.bits - 1))) &>> Self.bits)
   }
 
   @inline(__always)

@@ -48,8 +48,6 @@ public struct RecompressionPolicy: Sendable {
     case .webp: return efforts.webp < EncoderEfforts.webpRange.upperBound
     case .avif:
       return efforts.popularAVIFReduction != nil && image.size.pixels <= Self.maximumSlowPixels
-    case .jxl:
-      return efforts.jxl < EncoderEfforts.popularJXL && image.size.pixels <= Self.maximumSlowPixels
     default: return false
     }
   }

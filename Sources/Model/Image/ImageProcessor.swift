@@ -38,7 +38,7 @@ public struct ImageJob: Sendable {
   /// Whether the file is a variant, which becomes smaller without a change of its pixels. Of the transform, only the
   /// format counts.
   public let isRecompression: Bool
-  /// Whether encoders that gain from it get more effort than the configured one: WebP, AVIF and JPEG XL.
+  /// Whether encoders that gain from it get more effort than the configured one: WebP and AVIF.
   public let hasMoreEffort: Bool
   /// Whether the job runs only while workers are idle. It gives way to other jobs with `ImageError.cancelled`.
   public let isBackground: Bool

@@ -58,8 +58,6 @@ public struct EncoderEfforts: Hashable, Sendable {
   public var webp = 3
   /// 9 minus libaom's speed. Below quality 90, colour has half the resolution.
   public var avif = 1
-  /// libjxl's effort.
-  public var jxl = 4
 
   /// The range of `png`.
   public static let pngRange = 1...9
@@ -69,14 +67,9 @@ public struct EncoderEfforts: Hashable, Sendable {
   public static let webpRange = 0...6
   /// The range of `avif`.
   public static let avifRange = 0...9
-  /// The range of `jxl`.
-  public static let jxlRange = 3...9
 
   /// The effort of an AVIF that is encoded again because it is popular. The next one takes four times as long.
   public static let popularAVIF = 3
-  /// The same of a JPEG XL. A higher one makes no fewer bytes of photographs
-  /// (docs/decisions/045-first-answers-as-jpeg-xl.md).
-  public static let popularJXL = 5
 
   /// How much lower the quality of an AVIF is with `popularAVIF`, for the same likeness as with this effort; `nil` if
   /// this effort is as high (docs/decisions/026-encoder-defaults.md).

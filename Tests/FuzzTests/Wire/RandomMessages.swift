@@ -40,7 +40,6 @@ extension SeededGenerator {
     limits.efforts.gif = edge(EncoderEfforts.gifRange)
     limits.efforts.webp = edge(EncoderEfforts.webpRange)
     limits.efforts.avif = edge(EncoderEfforts.avifRange)
-    limits.efforts.jxl = edge(EncoderEfforts.jxlRange)
     return JobMessage(
       id: next(), transform: transform(), density: edge(1...3), limits: limits,
       offset: edge(0...Int.max / 2), count: edge(0...Int.max / 2), overlay: maybe { $0.overlay() },

@@ -5,8 +5,6 @@ import Model
 import TestSupport
 import Testing
 
-@testable import FastJPEG
-
 @Suite(.onOwnThreads) struct ThreadsTests {
   private static let scene = Pixels.textured(width: 1_501, height: 1_003)
 
@@ -26,7 +24,6 @@ import Testing
       try kind == "grid"
       ? HEIFGrid { $0.tile = PixelSize(width: 512, height: 512) }.file(of: Self.scene)
       : TestImages.encode(Self.scene, as: kind)
-    if kind == ".jpg[Q=95]" { #expect(source.count > 4 * ScaledJPEGDecoder.leastPart) }
     let changes: [(inout Transform) -> Void] = [
       { $0.width = 160 }, { $0.width = 500 }, { $0.width = 1_400 },
       {

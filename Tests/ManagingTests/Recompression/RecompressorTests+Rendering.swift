@@ -1,4 +1,4 @@
-// RecompressorTests+Rendering: popular WebPs, AVIFs and JPEG XLs are rendered again from their sources.
+// RecompressorTests+Rendering: popular WebPs and AVIFs are rendered again from their sources.
 
 import Model
 import TestSupport
@@ -10,13 +10,13 @@ extension RecompressorTests {
   /// A source that is a JPEG by its first bytes.
   private func serveJPEG() { loader.body.withLock { $0 = [0xff, 0xd8, 0xff, 0xe0] } }
 
-  @Test(arguments: [ImageFormat.webp, .jxl], [false, true])
-  func `a popular WebP or JPEG XL is rendered again from its stored source with more effort`(
-    format: ImageFormat, restarts: Bool
+  @Test(arguments: [false, true])
+  func `a popular WebP is rendered again from its stored source with more effort`(
+    restarts: Bool
   ) async throws {
-    open(format: format)
+    open(format: .webp)
     processor.result.withLock { result in
-      result = { TestProcessor.image(bytes: $0.hasMoreEffort ? 4_000 : 5_000, format: format) }
+      result = { TestProcessor.image(bytes: $0.hasMoreEffort ? 4_000 : 5_000, format: .webp) }
     }
     serveJPEG()
     let request = try request(scale: 0.5)
@@ -33,12 +33,11 @@ extension RecompressorTests {
   }
 
   @Test(
-    arguments: [ImageFormat.webp, .jxl],
-    ["the source is gone", "the source has the format", "watermark", "bytes", "effort"])
-  func `a WebP or JPEG XL stays as it is without a source that tells more`(
-    format: ImageFormat, reason: String
-  ) async throws {
-    open(format: format)
+    arguments: [
+      "the source is gone", "the source has the format", "watermark", "bytes", "effort",
+    ])
+  func `a WebP stays as it is without a source that tells more`(reason: String) async throws {
+    open(format: .webp)
     serveJPEG()
     var transform = Transform()
     if reason == "bytes" { transform.output.maxBytes = 9_000 }
@@ -46,13 +45,11 @@ extension RecompressorTests {
       transform.watermark = Watermark(source: try SourceURL(parsing: "http://marks/logo.png"))
     }
     if reason == "the source has the format" {
-      let beginning = format == .jxl ? [0xff, 0x0a] : Array("RIFF\0\0\0\0WEBPVP8 ".utf8)
-      loader.body.withLock { $0 = beginning }
+      loader.body.withLock { $0 = Array("RIFF\0\0\0\0WEBPVP8 ".utf8) }
     }
     let manager = manager {
       guard reason == "effort" else { return }
       $0.efforts.webp = 6
-      $0.efforts.jxl = 5
     }
     let request = ImageRequest(
       source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
@@ -65,7 +62,7 @@ extension RecompressorTests {
   }
 
   @Test(
-    arguments: [ImageFormat.webp, .avif, .jxl],
+    arguments: [ImageFormat.webp, .avif],
     ["unchanged", "other bytes", "gone", "no disk answers"])
   func `a popular image of a local file is rendered again while the file is the same`(
     format: ImageFormat, file: String
@@ -168,15 +165,5 @@ extension RecompressorTests {
     try await eventually { manager.recompressionFigures.waiting == 0 }
     #expect(recompressions.isEmpty)
     #expect(manager.cachedVariant(for: request.key)?.body.count == 5_000)
-  }
-
-  @Test(arguments: [(2_000, 1), (2_001, 0)])
-  func `a JPEG XL of more than four megapixels stays as it is`(width: Int, count: Int) async throws
-  {
-    let size = PixelSize(width: width, height: 2_000)
-    open(format: .jxl, size: size, first: size)
-    serveJPEG()
-    try await ask(try request())
-    #expect(recompressions.count == count)
   }
 }
