@@ -6,8 +6,7 @@ import Model
 import Platform
 import Synchronization
 
-/// How one JPEG XL is encoded; the bytes are those of libvips's jxlsave at the same distance
-/// (docs/decisions/044-webp-and-jxl-encoders.md).
+/// How one JPEG XL is encoded; the bytes are those of libvips's jxlsave at the same distance.
 struct JXLEncoder {
   /// 1–100.
   let quality: Int
@@ -22,8 +21,8 @@ struct JXLEncoder {
   /// time for a fifth more processor time.
   private static let pixelsOfThread = 65_536
 
-  /// What a step of quality adds to the distance. libvips adds 0.09. With Pictor's sharper resize that makes 2 % more bytes
-  /// than imgproxy (docs/decisions/045-first-answers-as-jpeg-xl.md).
+  /// What a step of quality adds to the distance. libvips adds 0.09. With Pictor's sharper resize
+  /// that makes 2 % more bytes than imgproxy.
   private static let distanceOfStep = 0.094
 
   /// The distance from the source in units of what is just visible (jxl/encode.h): linear from quality 100 to 30, and

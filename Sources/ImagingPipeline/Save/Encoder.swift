@@ -4,8 +4,8 @@ import CVips
 import Model
 
 extension Output {
-  /// How much of the error of a colour a palette passes on to the next pixels, from 0 to 1. See
-  /// docs/decisions/026-encoder-defaults.md.
+  /// How much of the error of a colour a palette passes on to the next pixels, from 0 to 1.
+  /// Photographs at 300 pixels have 5 % fewer bytes than with 1, and SSIM 0.975 instead of 0.962.
   static let dither = 0.35
 
   /// Encodes an image in sRGB or grey; everything not yet computed is computed now.
@@ -28,7 +28,7 @@ extension Output {
             image, bytes, count, CInt(efforts.gif), Self.dither, interlace, strip)
         case .avif:
           pictor_vips_avifsave(image, bytes, count, CInt(quality), CInt(efforts.avif), strip)
-        // TIFF. Deflate would take several times as long for few bytes (docs/decisions/006-measurements-behind-constants.md).
+        // TIFF. Deflate takes 5.6 times as long for 9 % fewer bytes (a photograph of 1200×800).
         default:
           pictor_vips_tiffsave(
             image, bytes, count, VIPS_FOREIGN_TIFF_COMPRESSION_LZW,

@@ -3,7 +3,7 @@
 import CWebP
 import Model
 
-/// How one lossy WebP is encoded (docs/decisions/044-webp-and-jxl-encoders.md).
+/// How one lossy WebP is encoded.
 struct WebPEncoder {
   /// 1–100, by libwebp's scale.
   let quality: Int
