@@ -50,11 +50,11 @@ public struct FormatQualities: Hashable, Sendable {
 /// Effort changes bytes but hardly what is seen, so it is not part of cache keys. Defaults are
 /// chosen on curves of bytes over likeness (docs/decisions/026-encoder-defaults.md).
 public struct EncoderEfforts: Hashable, Sendable {
-  /// zlib's level.
+  /// zlib's level. 9 saves 2 % of a photograph, in 8 times the time.
   public var png = 4
-  /// libimagequant's effort.
+  /// libimagequant's effort. 7, libvips's default, takes twice the time for 1 to 2 % fewer bytes.
   public var gif = 4
-  /// libwebp's effort.
+  /// libwebp's effort. From 3 on it weighs choices by their cost: SSIM 0.955 instead of 0.950.
   public var webp = 3
   /// 9 minus libaom's speed. Below quality 90, colour has half the resolution.
   public var avif = 1
