@@ -12,11 +12,12 @@ struct EventLoops: Sendable {
 
 /// While event loops are busy, workers leave them cores of their own.
 ///
-/// A thread that becomes runnable waits until the scheduler takes its core from a worker, some milliseconds at worst,
-/// whatever the niceness (docs/decisions/022). A core without workers has no such wait. The reserve is one and a half
-/// times what the loops use, rounded up, and at most half of the cores.
+/// A thread that becomes runnable waits until the scheduler takes its core from a worker, some
+/// milliseconds at worst, whatever the niceness. A core without workers has no such wait. The
+/// reserve is one and a half times what the loops use, rounded up, and at most half of the cores.
 ///
-/// While jobs run on all other cores, the loops keep to the reserved ones, unless the loops need more (docs/decisions/046).
+/// While jobs run on all other cores, the loops keep to the reserved ones, unless the loops need
+/// more (docs/decisions/022-cores-for-event-loops.md).
 final class CoreReserve: Sendable {
   /// What the workers have.
   struct Share: Equatable {

@@ -15,8 +15,8 @@ public struct ImagerPoolConfiguration: Sendable {
   public var workers: Int
   /// Maximum time from the start of a worker until it is ready.
   public var startDeadline = Duration.seconds(10)
-  /// How long a worker may continue a cancelled job. Starting another worker costs more than most
-  /// jobs, mainly for linking libvips.
+  /// How long a worker may continue a cancelled job. Starting another one costs about 30 ms of
+  /// processor time, more than most jobs, mainly for linking libvips.
   public var cancelGrace = Duration.milliseconds(250)
   /// The processor time from which on a job counts as expensive although its estimate did not say so. Twice the bound of
   /// the estimate (`JobCost`), because estimates are rough.

@@ -50,8 +50,8 @@ public final class MemoryTier: MemoryCache {
   /// eviction, and the response that `Serving` prepares.
   ///
   /// The value covers serving by one thread. The response prepared by each further event loop is
-  /// not counted. It was measured, once as the memory of a server and then as the difference that
-  /// smaller entries made: see docs/decisions/006-measurements-behind-constants.md.
+  /// not counted. Measured as resident memory of a server with 100,000 variants, 1,536 bytes each;
+  /// entries have become smaller since.
   public static let entryOverhead = 1_248
 
   private static let shardCount = 16

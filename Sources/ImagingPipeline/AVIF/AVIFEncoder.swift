@@ -3,7 +3,7 @@
 import CAom
 import Model
 
-/// How one AVIF is encoded (docs/decisions/043-avif-encoder.md).
+/// How one AVIF is encoded (docs/decisions/013-own-pixels.md).
 struct AVIFEncoder {
   /// 1–100, by libheif's scale.
   let quality: Int

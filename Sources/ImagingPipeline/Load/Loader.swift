@@ -29,8 +29,8 @@ struct Loader {
   /// The most threads that decode.
   let threads: Int
 
-  /// The minimum factor left for the resize after a JPEG was shrunk while decoding. A larger one costs more time and
-  /// gains quality only for lossless outputs (docs/decisions/029-vectors-and-decoded-sizes.md).
+  /// The minimum factor left for the resize after a JPEG was shrunk while decoding. A larger one
+  /// gains likeness only for lossless outputs: 3000×2000 to 300 takes 13 ms at 1.25, 19 at 2.5.
   private static let leastJPEGRest = 1.0
   /// The minimum factor by which a WebP is shrunk while it is decoded, and then to its final size. Above it libwebp leaves
   /// out its loop filter (`bypass_filtering`); below it, its averages look softer than a resize, and save little.

@@ -7,8 +7,8 @@ import Model
 
 /// The pixels of a PNG.
 ///
-/// libdeflate takes less than half of zlib's time, but needs the whole stream and room for all of its rows. The pixels are
-/// those of libvips (`PNGPixelsTests`). See docs/decisions/038-png-in-one-call.md.
+/// libdeflate takes less than half of zlib's time, but needs the whole stream and room for all of
+/// its rows. The pixels are those of libvips (`PNGPixelsTests`).
 enum PNGPixels {
   /// The maximum bytes of the pixels, and of the source. libvips decodes larger PNGs in strips.
   static let maximumBytes = 24 << 20

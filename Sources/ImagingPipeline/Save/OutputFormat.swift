@@ -46,7 +46,7 @@ extension ImageFormat {
     return (!isSlow || size.pixels <= Self.maximumSlowPixels) && isEncodable
   }
 
-  /// The maximum pixels of an AVIF or JPEG XL without an explicit request. Larger ones take far
-  /// more time and memory than WebP.
+  /// The maximum pixels of an AVIF or JPEG XL without an explicit request. 16 megapixels of AVIF
+  /// take 2.3 s of processor time and 329 MB; 4 of WebP take 0.23 s and 20 MB.
   private static let maximumSlowPixels = 4_000_000
 }

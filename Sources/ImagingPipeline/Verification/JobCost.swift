@@ -19,7 +19,7 @@ public struct JobCost: Hashable, Sendable {
 
   /// Jobs with a higher estimate are expensive: others may overtake them.
   private static let maximumQuickSeconds = 1.0
-  /// How often more time than estimated a vector may take (docs/decisions/006-measurements-behind-constants.md).
+  /// How often more time than estimated a vector may take.
   private static let doubtOfVectors = 10.0
   /// How much lower the memory of decoding may be than its estimate.
   private static let leastShareOfDecoding = 0.85
@@ -35,7 +35,7 @@ public struct JobCost: Hashable, Sendable {
       || bytes > limits.maximumQuickBytes
   }
 
-  /// Estimates the recompression of a JPEG or PNG (docs/decisions/024-effort-follows-popularity.md).
+  /// Estimates the recompression of a JPEG or PNG.
   init(recompressing size: PixelSize, as format: ImageFormat) {
     let pixels = Double(size.pixels)
     isOfSource = false

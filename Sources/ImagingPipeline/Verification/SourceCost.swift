@@ -14,7 +14,8 @@ struct SourceCost {
   /// The maximum number of pixels in all scans of a JPEG together: 2 s of processor time (docs/performance.md,
   /// "Limits of processor time"). Encoders write 3 to 12 scans.
   private static let maximumScannedPixels = 7_000_000_000
-  /// The maximum number of a JPEG's segments. libjpeg walks through the list of all that it keeps for each new one.
+  /// The maximum number of a JPEG's segments. libjpeg walks through the list of all that it keeps
+  /// for each new one: 10,000 take 0.25 s, 50,000 take 7.1 s.
   static let maximumSegments = 5_000
   /// The maximum number of chunks, blocks or boxes of other formats. Libraries take up to a microsecond for each.
   static let maximumParts = 100_000

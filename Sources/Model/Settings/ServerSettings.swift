@@ -55,8 +55,9 @@ public struct ServerSettings: Hashable, Sendable {
   public var requestTimeout = Duration.seconds(30)
   /// Time to read a response of any length, if the client keeps `minimumRate`; 1 s to 1 d.
   public var answerTimeout = Duration.seconds(120)
-  /// Minimum rate at which a client reads a response, in bytes per second, half of it in each window of 30 s; 0 for none.
-  /// The time for the whole response is the longer one of `answerTimeout`, and 30 s with its length divided by this rate.
+  /// Minimum rate at which a client reads a response, in bytes per second, on average; 0 for none.
+  /// The time for the whole response is the longer one of `answerTimeout`, and 30 s with its length
+  /// divided by this rate.
   public var minimumRate = 64 << 10
   /// How long the server keeps serving after SIGTERM, at most 1 h, while `/stats` says 503.
   public var shutdownDelay = Duration.seconds(5)

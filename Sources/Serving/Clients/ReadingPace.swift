@@ -6,7 +6,7 @@ import Glibc
 ///
 /// Received bytes are paid in, and time is charged at the minimum rate. A client whose account is overdrawn reads too
 /// slowly. The account carries over, so a client below the rate is found however its bytes are spread, and one above it
-/// may receive them in steps (docs/decisions/028-reading-pace.md).
+/// may receive them in steps (docs/decisions/027-shares-of-a-client.md).
 struct ReadingPace: Hashable {
   /// How fast clients have to read.
   struct Rule: Hashable, Sendable {

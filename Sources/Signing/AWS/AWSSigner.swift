@@ -5,7 +5,8 @@ import Model
 /// Signs requests to one region and service (AWS Signature Version 4 with `Authorization`). It has no clock and no
 /// state: the caller tells the time at which a request is sent. S3 accepts 15 minutes of difference.
 ///
-/// curl's `CURLOPT_AWS_SIGV4` is not used: docs/decisions/031-s3.md.
+/// curl's `CURLOPT_AWS_SIGV4` takes the time from the clock, so no test could compare it with AWS's
+/// published signatures.
 public struct AWSSigner: Hashable, Sendable {
   /// The keys.
   public let credentials: AWSCredentials

@@ -49,8 +49,7 @@ import Testing
 
   // MARK: Measured kinds
 
-  /// A kind of job with the nanoseconds that a pixel takes, measured in a release build
-  /// (docs/decisions/006-measurements-behind-constants.md).
+  /// A kind of job with the nanoseconds that a pixel takes, measured in a release build.
   struct Kind: Sendable, CustomTestStringConvertible {
     let suffix: String
     let nanoseconds: ClosedRange<Double>
