@@ -61,9 +61,6 @@ public struct TierFigures: Codable, Hashable, Sendable {
   public var deferred = 0
   /// Variants removed because their source has too many; always 0 in memory.
   public var displaced = 0
-  /// Sources evicted because their host has more than its share, counted in `evictions` too; always 0 in
-  /// memory.
-  public var hostEvictions = 0
   /// Files of entries that are kept open; always 0 in memory.
   public var openFiles = 0
   /// The duration of look-ups that found an entry; absent in memory.
@@ -83,7 +80,6 @@ public struct TierFigures: Codable, Hashable, Sendable {
     case purged, failures, deferred, displaced, variants, sources
     case hitRatio = "hit_ratio"
     case purgesPending = "purges_pending"
-    case hostEvictions = "host_evictions"
     case openFiles = "open_files"
     case latency, pressure
   }

@@ -116,10 +116,8 @@ import Testing
     #expect(Configuration().disk.admission == .auto && Configuration().disk.variantsPerSource == 64)
     let disk = try apply("{ disk: { admission: 'second_request', variants_per_source: 0 } }").disk
     #expect(disk.admission == .secondRequest && disk.variantsPerSource == 0)
-    #expect(Configuration().disk.hostShare == 1)
-    #expect(try apply("{ disk: { host_share: 0.25 } }").disk.hostShare == 0.25)
     for wrong in [
-      "host_share: 0", "host_share: 1.1", "admission: 'never'", "variants_per_source: -1",
+      "admission: 'never'", "variants_per_source: -1",
       "variants_per_source: 1001",
     ] {
       #expect(throws: ConfigurationError.self, "\(wrong)") {

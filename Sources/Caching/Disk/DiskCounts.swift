@@ -36,7 +36,6 @@ final class DiskCounts: Sendable {
     figures.failures = failures.value
     figures.deferred = deferred.value
     figures.displaced = displaced.value
-    figures.hostEvictions = hostEvictions.value
     figures.latency = latency.figures
     return figures
   }

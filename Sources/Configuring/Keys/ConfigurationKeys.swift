@@ -100,11 +100,6 @@ extension Configuration {
     .number(
       "disk.source_share", at: \.disk.sourceShare,
       purpose: "share of both limits for sources; variants have the rest", in: 0.01...0.99),
-    .number(
-      "disk.host_share", at: \.disk.hostShare,
-      purpose:
-        "share of the sources' bytes that one host may take; its oldest give way; 1: all of them",
-      in: 0.01...1),
     .choice(
       "disk.admission", \.disk.admission,
       "when free-form variants are written: always at once, at the second_request, or auto: at once "

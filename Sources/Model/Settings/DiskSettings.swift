@@ -41,8 +41,6 @@ public struct DiskSettings: Hashable, Sendable {
   public var countLimit = 1_000_000
   /// The sources' share of both limits, 0.01 to 0.99. Variants have the rest.
   public var sourceShare = 0.5
-  /// The maximum share of one host in the bytes of the sources' share, 0.01 to 1. 1 is no limit.
-  public var hostShare = 1.0
   /// When a free-form variant is written.
   public var admission = Admission.auto
   /// Maximum number of free-form variants of one source, 0–1,000; beyond it the one stored first is

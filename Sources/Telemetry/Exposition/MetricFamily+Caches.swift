@@ -56,10 +56,6 @@ extension MetricFamily {
       "pictor_disk_displaced_variants_total",
       "Variants removed because their source has too many."
     ) { $0.disk.displaced },
-    .counter(
-      "pictor_disk_host_evictions_total",
-      "Sources evicted because their host has more than its share."
-    ) { $0.disk.hostEvictions },
     .histogram(
       "pictor_disk_lookup_duration_seconds", "Time of look-ups on disk that found an entry."
     ) { $0.disk.latency },

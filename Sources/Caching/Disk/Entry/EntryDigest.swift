@@ -22,8 +22,8 @@ enum EntryKind: UInt8, CaseIterable, Sendable {
 ///   the same folder and the same shard of the index.
 /// - The upper half of `low` holds 32 bits of the source's digest. All entries of one source of the
 ///   URL share these bits (see `CacheKey.varied`).
-/// - The lower half of `low` holds 31 bits and one that marks a source. For a variant they are of the
-///   whole key's digest, for a source of its host's: the sources of one host share them.
+/// - The lower half of `low` holds 31 bits of the digest, for a variant that of the whole key, and one
+///   that marks a source.
 ///
 /// Clients choose keys, so they can search for collisions, but the damage is small:
 ///
@@ -56,8 +56,7 @@ struct EntryDigest: Hashable, Sendable {
       // Uses the second word, because the first one equals `high` for most sources.
       let source = words.second & Self.sourceMask
       guard sourceEnd < bytes.endIndex else {
-        let rest = key.host.map(Self.bits) ?? words.second
-        return (high, source | rest & ~Self.sourceMask | Self.kindBit)
+        return (high, words.second | Self.kindBit)
       }
       let whole = Self.words(after: bytes[sourceEnd...], checksum, isLast: true)
       return (high, source | whole.second & ~Self.sourceMask & ~Self.kindBit)
@@ -69,19 +68,6 @@ struct EntryDigest: Hashable, Sendable {
   /// The bit of `low` that is set in the names of sources only. The index has one table for both
   /// kinds.
   private static let kindBit: UInt64 = 1
-
-  /// The number of a source's host, below `HostUse.places`.
-  var host: Int { Int(low >> 1) & (HostUse.places - 1) }
-
-  /// Returns a word of the digest of a host.
-  private static func bits(of host: String) -> UInt64 {
-    var host = host
-    return host.withUTF8 { bytes in
-      guard let checksum = g_checksum_new(G_CHECKSUM_SHA256) else { return 0 }
-      defer { g_checksum_free(checksum) }
-      return words(after: bytes[...], checksum, isLast: true).second
-    }
-  }
 
   /// Returns the first two words of the digest after these bytes. If `isLast`, the checksum ends.
   private static func words(

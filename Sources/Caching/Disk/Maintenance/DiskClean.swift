@@ -62,13 +62,12 @@ extension EntryRecord {
 }
 
 extension DiskStore {
-  /// Cleans in two phases. The first removes expired entries of both kinds. The second evicts the
-  /// least recently used sources of each host whose share is nearly full, and then the least recently
-  /// used entries of each nearly full share of a kind, until the share is at its target. No lock is held longer than one file or one shard of the index needs.
+  /// Cleans in two phases. The first removes expired entries of both kinds. The second evicts the least recently used entries
+  /// of each nearly full share of a kind, until the share is at its target. No lock is held longer than one file or one shard
+  /// of the index needs.
   func clean(_ configuration: DiskTierConfiguration, until isStopped: () -> Bool) -> CleanReport {
     var report = CleanReport()
     report.expired = removeOld(configuration, until: isStopped)
-    report.evicted = makeRoomOfHosts(until: isStopped)
     for kind in EntryKind.allCases {
       report.evicted += makeRoom(kind, fraction: fractionLeft, until: isStopped)
     }
@@ -135,8 +134,7 @@ extension DiskStore {
     let share = space[kind]
     let isShort = share.takeShortage()
     guard isShort || share.isNearlyFull else { return 0 }
-    let excess = share.use - share.limit * fraction
-    return evict([0: excess], until: isStopped) { _, record in record.kind == kind ? 0 : nil }
+    return evict(kind, freeing: share.use - share.limit * fraction, until: isStopped)
   }
 
   /// Evicts the least recently used entry of a share of so few files that it is not cleaned before it is full.
@@ -145,59 +143,33 @@ extension DiskStore {
   func makeRoomForOne(_ kind: EntryKind) -> Bool {
     let share = space[kind]
     guard share.isOfFewFiles, share.use.files >= share.limit.files else { return false }
-    let goal = [0: DiskUse(bytes: 0, files: 1)]
-    let evicted = evict(goal, until: { false }) { _, record in record.kind == kind ? 0 : nil }
+    let evicted = evict(kind, freeing: DiskUse(bytes: 0, files: 1), until: { false })
     // Otherwise the next clean would make room for the same file once more.
     if evicted > 0 { _ = share.takeShortage() }
     return evicted > 0
   }
 
-  /// The second phase for sources of hosts that have more than their share. Returns the number of
-  /// evicted sources.
-  private func makeRoomOfHosts(until isStopped: () -> Bool) -> Int {
-    let excess = space.takeHostExcess(leaving: fractionLeft)
-    guard !excess.isEmpty else { return 0 }
-    let evicted = evict(excess.mapValues { DiskUse(bytes: $0, files: 0) }, until: isStopped) {
-      digest, record in record.kind == .source ? digest.host : nil
-    }
-    counts.hostEvictions.add(evicted)
-    return evicted
-  }
-
-  /// Evicts the least recently used entries of groups.
-  ///
-  /// - Parameters:
-  ///   - goals: what to free, by group.
-  ///   - group: Returns the group of an entry, if it has one.
-  /// - Returns: the number of evicted entries.
-  private func evict(
-    _ goals: [Int: DiskUse], until isStopped: () -> Bool,
-    group: (EntryDigest, EntryRecord) -> Int?
-  ) -> Int {
-    var entries: [Int: [(access: UnixTime, bytes: Int)]] = [:]
-    forEachRecord(until: isStopped) { digest, record in
-      if !record.isTombstone, let group = group(digest, record), goals[group] != nil {
-        entries[group, default: []].append((record.times.access, record.bytes))
+  /// Evicts the least recently used entries of a kind. Returns their number.
+  private func evict(_ kind: EntryKind, freeing goal: DiskUse, until isStopped: () -> Bool) -> Int {
+    var entries: [(access: UnixTime, bytes: Int)] = []
+    forEachRecord(until: isStopped) { _, record in
+      if !record.isTombstone, record.kind == kind {
+        entries.append((record.times.access, record.bytes))
       }
     }
-    var plans: [Int: CleanPlan] = [:]
-    for (group, entries) in entries {
-      if let goal = goals[group] { plans[group] = CleanPlan(freeing: goal, of: entries) }
-    }
-    guard !plans.isEmpty else { return 0 }
+    guard !entries.isEmpty else { return 0 }
+    var plan = CleanPlan(freeing: goal, of: entries)
     var evicted = 0
     forEachRecord(until: isStopped) { digest, record in
       let access = record.times.access
-      guard !record.isTombstone, let group = group(digest, record),
-        plans[group]?.takes(access) == true
-      else { return }
+      guard !record.isTombstone, record.kind == kind, plan.takes(access) else { return }
       // An entry used since the plan was made stays.
       guard
         removeFile(
           digest, kind: record.kind,
           where: { $0?.times.access == access && $0?.isTombstone == false })
       else { return }
-      plans[group]?.note(access, bytes: record.bytes)
+      plan.note(access, bytes: record.bytes)
       evicted += 1
       counts.evictions.add()
     }

@@ -60,7 +60,6 @@ extension DiskStore {
         shard.table.withLock { $0.records[digest] = $0.found(record) }
         folders[position].entries += 1
         space[kind].add(bytes: record.bytes, files: 1)
-        space.addToHost(record.bytes, for: digest, kind: kind)
       }
       if folders[position].entries == 0, rmdir(path) == 0 {
         space[kind].add(bytes: -folders[position].bytes)

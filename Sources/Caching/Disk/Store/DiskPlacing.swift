@@ -24,18 +24,15 @@ extension DiskStore {
     let kind = EntryKind(of: ticket.key)
     let digest = ticket.digest
     let share = space[kind]
-    switch space.reserve(reserved, for: digest, kind: kind) {
+    switch share.reserve(reserved) {
     case .made: break
     case .noRoom: return .noRoom
     case .tooLarge: return .tooLarge
     }
     var taken = DiskUse(bytes: 0, files: 0)
-    // Bytes of the file alone, without folders.
-    var takenByFile = 0
     defer {
       share.add(bytes: taken.bytes - reserved, files: taken.files - 1)
-      space.addToHost(takenByFile - reserved, for: digest, kind: kind)
-      if space.isNearlyFull(for: digest, kind: kind) { onShortage.withLock { $0 }?() }
+      if share.isNearlyFull { onShortage.withLock { $0 }?() }
     }
     // After ENOSPC, check free space (one statvfs) before each write instead of writing partial
     // bodies. A file may need two new folders.
@@ -74,8 +71,7 @@ extension DiskStore {
         // After the rename, which sets the change time.
         verified: FileStamp(of: descriptor)?.fingerprint ?? 0)
       shard.table.withLock { $0.records[digest] = record }
-      takenByFile = record.bytes - (old?.bytes ?? 0)
-      bytes += takenByFile
+      bytes += record.bytes - (old?.bytes ?? 0)
       if old == nil { folders[position].entries += 1 }
       let size = DiskFolder.blocks(of: folder.folder(kind, number: digest.folder)) * 512
       bytes += size - folders[position].bytes
@@ -130,7 +126,6 @@ extension DiskStore {
       if let record {
         shard.table.withLock { $0.records[digest] = nil }
         space[kind].add(bytes: -record.bytes, files: -1)
-        space.addToHost(-record.bytes, for: digest, kind: kind)
         removeFolderIfEmpty(
           &folders[IndexShard.position(kind, folder: digest.folder)], kind: kind, digest: digest)
       }

@@ -1,4 +1,4 @@
-// DiskSpace: the disk space used and reserved by each kind of entry, and by the sources of each host.
+// DiskSpace: the disk space used and reserved by each kind of entry.
 
 import Platform
 import Synchronization
@@ -88,9 +88,6 @@ final class DiskSpace: Sendable {
   private let base: Int
   private let variants: DiskShare
   private let sources: DiskShare
-  /// The sources of each host; `nil` if a host may take the whole share.
-  let hosts: Lock<HostUse>?
-  private let hostLimit: Int
 
   /// Divides the limits between the kinds.
   ///
@@ -109,45 +106,18 @@ final class DiskSpace: Sendable {
       limit: DiskUse(
         bytes: all.bytes - ofSources.bytes,
         files: count > 0 ? all.files - ofSources.files : .max))
-    hostLimit = Int(Double(ofSources.bytes) * min(max(configuration.hostShare, 0), 1))
-    hosts = configuration.hostShare < 1 ? Lock(HostUse(limit: hostLimit)) : nil
   }
 
   /// The share of a kind.
   subscript(kind: EntryKind) -> DiskShare { kind == .source ? sources : variants }
 
-  /// The maximum number of bytes of one entry's body: a sixteenth of the tier and a quarter of its share, so that a few large ones do not
-  /// push out all others. A source takes a quarter of its host's share at most.
+  /// The maximum number of bytes of one entry's body: a sixteenth of the tier and a quarter of its
+  /// share, so that a few large ones do not push out all others.
   func maximumBytes(of kind: EntryKind) -> Int {
-    min(limit / Self.largestPart, (kind == .source ? hostLimit : self[kind].limit.bytes) / 4)
+    min(limit / Self.largestPart, self[kind].limit.bytes / 4)
   }
 
   private static let largestPart = 16
-
-  /// Reserves room for one file of this size.
-  func reserve(_ amount: Int, for digest: EntryDigest, kind: EntryKind) -> DiskShare.Promise {
-    guard kind == .source, let hosts else { return self[kind].reserve(amount) }
-    guard hosts.withLock({ $0.reserve(amount, of: digest.host) }) else { return .noRoom }
-    let promise = sources.reserve(amount)
-    if promise != .made { addToHost(-amount, for: digest, kind: kind) }
-    return promise
-  }
-
-  /// Adds the bytes of a file to those of its host; negative amounts release some.
-  func addToHost(_ amount: Int, for digest: EntryDigest, kind: EntryKind) {
-    if kind == .source { hosts?.withLock { $0.add(amount, of: digest.host) } }
-  }
-
-  /// Whether a clean is due, before writes of such entries must be refused.
-  func isNearlyFull(for digest: EntryDigest, kind: EntryKind) -> Bool {
-    self[kind].isNearlyFull
-      || kind == .source && hosts?.withLock { $0.isNearlyFull(digest.host) } ?? false
-  }
-
-  /// Returns the bytes to free, by `EntryDigest.host`. See `HostUse.takeExcess`.
-  func takeHostExcess(leaving fraction: Double) -> [Int: Int] {
-    hosts?.withLock { $0.takeExcess(leaving: fraction) } ?? [:]
-  }
 
   /// Bytes taken or promised in all.
   var bytes: Int { base + variants.use.bytes + sources.use.bytes }
