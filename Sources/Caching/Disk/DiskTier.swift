@@ -174,9 +174,6 @@ public final class DiskTier: DiskCache {
     case .prefix, .host, .tag:
       _ = try await parts.sweeper.perform(.writeDown).written()
       return nil
-    case .failures:
-      purges.finish(purge)
-      return 0
     }
   }
 

@@ -66,8 +66,6 @@ struct PurgeJournal: Equatable {
     case .host(let host): "host " + host.description
     case .tag(let tag): "tag " + escaped(tag)
     case .everything: "everything"
-    // Never unfinished: the disk tier has no failures.
-    case .failures: "failures"
     }
   }
 

@@ -30,7 +30,6 @@ struct PurgeNumbers {
       case .host(let host): byHost[host.description] ?? 0
       case .tag(let tag): byTag[tag] ?? 0
       case .everything: everything
-      case .failures: 0
       }
     }
     set {
@@ -41,7 +40,6 @@ struct PurgeNumbers {
       case .host(let host): byHost[host.description] = number
       case .tag(let tag): byTag[tag] = number
       case .everything: everything = newValue
-      case .failures: break
       }
     }
   }
