@@ -4,8 +4,9 @@
 import PackageDescription
 
 /// A C library of Debian's: a module map and a `shim.h` of one-call inline functions.
-func library(_ name: String, pkgConfig: String, package: String) -> Target {
-  .systemLibrary(name: name, pkgConfig: pkgConfig, providers: [.apt([package])])
+func library(_ name: String, pkgConfig: String? = nil, package: String) -> Target {
+  .systemLibrary(
+    name: name, path: "Sources/C/" + name, pkgConfig: pkgConfig, providers: [.apt([package])])
 }
 
 /// The thread sanitizer's build. It is not optimized: inlined parts of the standard library's arrays would be
@@ -103,18 +104,19 @@ let package = Package(
     // What a hit costs in libmicrohttpd alone; started with the same shim as Serving.
     .executableTarget(
       name: "benchmark-floor", dependencies: ["CMicrohttpd"], path: "benchmarks/floor",
-      cSettings: [.headerSearchPath("../../Sources/CMicrohttpd")]),
+      cSettings: [.headerSearchPath("../../Sources/C/CMicrohttpd")]),
 
     // No library but definitions: the program's recv(2).
-    .target(name: "CReceiving"),
+    .target(name: "CReceiving", path: "Sources/C/CReceiving"),
     // Nor here: the worker's own malloc.
-    .target(name: "CZeroing"),
+    .target(name: "CZeroing", path: "Sources/C/CZeroing"),
     // The files of the page at `/`, as bytes.
     .target(
-      name: "CPage", exclude: ["files"], cSettings: [.unsafeFlags(["-std=c2x"])]),
-    .systemLibrary(name: "CLinux"),
+      name: "CPage", path: "Sources/C/CPage", exclude: ["files"],
+      cSettings: [.unsafeFlags(["-std=c2x"])]),
+    .systemLibrary(name: "CLinux", path: "Sources/C/CLinux"),
     // No library either: vector instructions.
-    .systemLibrary(name: "CVectors"),
+    .systemLibrary(name: "CVectors", path: "Sources/C/CVectors"),
     library("CMicrohttpd", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
     library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
     library("CVips", pkgConfig: "vips", package: "libvips-dev"),
@@ -128,8 +130,8 @@ let package = Package(
     library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
     library("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
     // Without pkg-config, whose flags for hiredis SwiftPM does not know, and whose flags for libjxl it warns of.
-    .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
-    .systemLibrary(name: "CJXL", providers: [.apt(["libjxl-dev"])]),
+    library("CHiredis", package: "libhiredis-dev"),
+    library("CJXL", package: "libjxl-dev"),
     library("CDeflate", pkgConfig: "libdeflate", package: "libdeflate-dev"),
     // What decodes content codings, which libdeflate cannot do piece by piece.
     library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
