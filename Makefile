@@ -51,7 +51,7 @@ fuzz: export ASAN_OPTIONS := detect_leaks=0
 fuzz: addressed := $(if $(ADDRESS),--sanitize=address --scratch-path .build-asan)
 fuzz: set-up ## parsers with random inputs, SECONDS=60 a test; ONLY=Icon: some; SEED=1: the first input; ADDRESS=1: sanitized
 	swift build --build-tests $(addressed)
-	scripts/run-tests $(addressed) --filter 'Fuzz.*$(ONLY)|$(ONLY).*Fuzz'
+	scripts/run-tests $(addressed) --filter 'Fuzz.*$(ONLY)|$(ONLY).*Fuzz|CacheModel.*$(ONLY)'
 
 lint: ## formatting, house rules and documents
 	scripts/lint
