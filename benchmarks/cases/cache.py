@@ -21,15 +21,13 @@ def measure(bench: Bench, *arguments):
 
 def ratios(bench: Bench) -> Claim:
     measured = measure(bench, "ratios", REQUESTS, OBJECTS)
-    ratio = lambda value: "–" if value is None else f"{value:.3f}"
-    kinds = ("tier", "lru", "sieve", "s3fifo", "optimum")
+    found = {(it["trace"], it["share"]): it for it in measured}
+    traces, shares = (list(dict.fromkeys(key)) for key in zip(*found))
     return Claim(
         name="ratios", title="What the memory tier finds",
-        how=f"Hits ÷ requests of {REQUESTS:,} requests for {OBJECTS:,} objects, made by seed; caches by the share of the "
-            "objects, or of their bytes, that they have room for. The memory tier is the server's own; the others are "
-            "written for the comparison, without shards. The optimum knows the future; for objects of different sizes it is not computed.",
-        columns=["requests", "cache", "memory tier", "LRU", "SIEVE", "S3-FIFO", "optimum"],
-        rows=[[it["trace"], f"{it['share']:.1%}", *(ratio(it.get(kind)) for kind in kinds)] for it in measured],
+        how=f"Hits ÷ requests of {REQUESTS:,} requests for {OBJECTS:,} objects, where the cache has room for a share of them.",
+        columns=["requests", *(f"{share:.1%}: {name}" for share in shares for name in ("memory tier", "LRU"))],
+        rows=[[trace, *(f"{found[trace, share][kind]:.3f}" for share in shares for kind in ("tier", "lru"))] for trace in traces],
         marks=[
             Mark("memory tier, of LRU's, the least of all rows", min(it["tier"] / it["lru"] for it in measured), 0.95),
             Mark("memory tier, of LRU's, the least where the cache has room for 1 %",
@@ -47,16 +45,11 @@ def entries(bench: Bench) -> Claim:
     small, large = measured[1], measured[-1]
     return Claim(
         name="entries", title="The disk tier by the number of its entries",
-        how="Variants of 1,000 bytes, 4 KiB on disk with header and metadata, all of it in the kernel's caches. Look-ups of "
-            "up to 20,000 different ones, one after the other: at once, as the server's own threads do it; by way of the "
-            "tier's threads; and of what is not there. Stores are from the first to the last written, of a thousand at a "
-            "time (with few entries most of them make a folder first). Start is from opening the folder to the first image, and until the index is complete. Memory is "
-            "what malloc has handed out by then, about 0.3 MB of it at any number. Filling is all stores that led to the number.",
-        columns=["entries", "hit µs", "by threads µs", "miss µs", "store µs", "first answer ms", "index complete ms",
-                 "index bytes an entry", "filling s"],
-        rows=[[f"{it['entries']:,}", f"{it['hit']:.1f}", f"{it['waitedHit']:.1f}", f"{it['miss']:.2f}", f"{it['filled']['store']:.1f}",
-               f"{it['firstAnswer']:.1f}", f"{it['indexed']:,.0f}", f"{it['indexBytes']:.0f}", f"{it['filled']['seconds']:.1f}"]
-              for it in measured],
+        how="Variants of 1,000 bytes in the kernel's caches; look-ups one after the other, stores a thousand at a time; after "
+            "a start, the time to the first image and to the complete index.",
+        columns=["entries", "hit µs", "miss µs", "store µs", "first image ms", "index complete ms", "index bytes an entry"],
+        rows=[[f"{it['entries']:,}", f"{it['hit']:.1f}", f"{it['miss']:.2f}", f"{it['filled']['store']:.1f}",
+               f"{it['firstAnswer']:.1f}", f"{it['indexed']:,.0f}", f"{it['indexBytes']:.0f}"] for it in measured],
         marks=[
             Mark(f"{what}, {large['entries']:,} entries, of {small['entries']:,}", of(large) / of(small), 2, at_most=True)
             for what, of in (("hit", lambda it: it["hit"]), ("miss", lambda it: it["miss"]),

@@ -44,10 +44,8 @@ def run(bench: Bench) -> Claim:
     origin.stop()
     return Claim(
         name="coalescing", title=f"{CLIENTS:,} clients, one image",
-        how=f"{CLIENTS:,} open connections ask for the same image at 300 px at once; milliseconds from the first request "
-            "to the first and the last whole answer, the client's own time included: medians of all rounds, with the least "
-            "and the most. The last column is a bare libmicrohttpd, in turn with Pictor, which holds as many requests back "
-            "until all have come, then answers them with the same bytes.",
+        how=f"{CLIENTS:,} connections ask for one image at 300 px at once: milliseconds to the first and the last whole "
+            "answer, medians (least–most). Bare libmicrohttpd sends the same bytes to as many.",
         columns=["source", "rounds", "first ms", "last ms", "first to last ms", "bare libmicrohttpd's ms"],
         rows=rows,
         marks=[

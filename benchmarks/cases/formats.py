@@ -1,7 +1,6 @@
 """What each format costs, in and out: processor time and the most memory, of the whole server."""
 
 import threading
-from pathlib import Path
 
 from kit import http, images
 from kit.processes import Failure, Process
@@ -37,14 +36,8 @@ class Watch(threading.Thread):
         return self.peak
 
 
-def high_water(server: Process) -> int:
-    """The sum of what each process had at its most (VmHWM, proc(5)); pages they share count once for each."""
-    lines = [line for pid in server.tree() for line in Path(f"/proc/{pid}/status").read_text().splitlines()]
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM:"))
-
-
 def measure(bench: Bench, source: str, **parameters):
-    """One image after the other on a fresh server: (bytes, CPU seconds an image, peak Pss, sum of VmHWM)."""
+    """One image after the other on a fresh server: (bytes, CPU seconds an image, peak Pss)."""
     server = bench.pictor()
     watch = Watch(server)
     size = 0
@@ -58,14 +51,14 @@ def measure(bench: Bench, source: str, **parameters):
         if number < 0:
             before, size = server.cpu(), len(body)
     cpu = (server.cpu() - before) / bench.rounds
-    peak, sum_of_peaks = watch.stop(), high_water(server)
+    peak = watch.stop()
     server.stop()
-    return size, cpu, peak, sum_of_peaks
+    return size, cpu, peak
 
 
 def row(source: str, result: str, measured) -> list[str]:
-    size, cpu, peak, sum_of_peaks = measured
-    return [source, result, f"{size:,}", f"{cpu * 1e3:.0f}", f"{peak / 1e6:.0f}", f"{sum_of_peaks / 1e6:.0f}"]
+    size, cpu, peak = measured
+    return [source, result, f"{size:,}", f"{cpu * 1e3:.0f}", f"{peak / 1e6:.0f}"]
 
 
 def run(bench: Bench) -> Claim:
@@ -78,11 +71,7 @@ def run(bench: Bench) -> Claim:
         rows.append(row("3000x2000.jpg", f"{format_}, 800×533", measured))
     return Claim(
         name="formats", title="What each format costs",
-        how=f"A fresh server at its defaults, one image after the other, {bench.rounds} of each kind after one that is not "
-            "counted; sums over the server and its workers. Processor time is told in ticks of 10 ms, here divided by the "
-            "number of images. The peak is of resident pages with those that they share counted once (Pss), looked at "
-            "about every 4 ms; VmHWM misses nothing, and counts shared pages for each process.",
-        columns=["source", "result", "bytes", "CPU ms", "peak MB", "sum of VmHWM MB"], rows=rows,
-        marks=[Mark(f"{LARGE} to 300 px: peak MB", made[LARGE][2] / 1e6, MOST_MEMORY, at_most=True)],
-        bars={"CPU ms an image, 3000×2000 to 300×200":
-              {source.removeprefix("3000x2000."): it[1] * 1e3 for source, it in made.items() if source != LARGE}})
+        how="A fresh server, one image after the other; CPU is told in ticks of 10 ms, the peak is the Pss of the server and "
+            "its workers.",
+        columns=["source", "result", "bytes", "CPU ms", "peak MB"], rows=rows,
+        marks=[Mark(f"{LARGE} to 300 px: peak MB", made[LARGE][2] / 1e6, MOST_MEMORY, at_most=True)])

@@ -46,13 +46,11 @@ def run(bench: Bench) -> Claim:
     origin.stop()
     return Claim(
         name="memory", title=f"Memory over {MISSES:,} misses",
-        how=f"Distinct misses in a row ({SOURCE} to 300 px), with a memory tier of {MEMORY_LIMIT}, so that what it keeps by "
-            "design hides nothing; sums over the server and its workers: of resident pages (RSS), and of the same with those "
-            "that they share counted once (Pss).",
+        how=f"Distinct misses ({SOURCE} to 300 px) with a memory tier of {MEMORY_LIMIT}; the server and its workers; Pss "
+            "counts shared pages once.",
         columns=["", "misses so far", "RSS MiB", "Pss MiB"],
         rows=[[name, f"{count:,}", f"{rss / 2**20:.1f}", f"{pss / 2**20:.1f}"] for name, count, rss, pss in points],
         marks=[
             Mark(f"RSS after {done:,}, of that after {beginning:,}", last / first, 1.1, at_most=True),
             Mark("RSS a minute later, of idle", rest / idle, 1.3, at_most=True),
-        ],
-        bars={"RSS MiB": {f"{count:,} misses, {name}": rss / 2**20 for name, count, rss, _ in points}}, unit="")
+        ])

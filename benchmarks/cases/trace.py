@@ -20,8 +20,7 @@ from kit.servers import IMGPROXY, LOCAL_ORIGIN, ORIGIN, PICTOR, THUMBOR, Bench
 from .misses import frames_of, lanczos
 
 IMAGES, SKEW, SEED = 10_000, 0.9, 16
-#: Requests of the trace, in the order of its columns; the marks are of the last.
-REQUESTS = (200_000, 1_000_000)
+REQUESTS = 1_000_000
 #: What a browser sends, and the format that it gets.
 BROWSERS = {"AVIF and WebP": "image/avif,image/webp,*/*", "WebP": "image/webp,*/*", "neither": "*/*"}
 FORMATS = {"AVIF and WebP": "avif", "WebP": "webp", "neither": "jpeg"}
@@ -182,51 +181,37 @@ def run(bench: Bench) -> Claim:
     origin = bench.nginx("origin", ORIGIN, "/trace0.jpg")
     servers = start(bench)
     parts = strata(bench.renders)
-    counts = [counts_of(requests) for requests in REQUESTS]
+    counts = counts_of(REQUESTS)
     chosen = [round(number * (len(made) - 1) / (SAMPLE - 1)) for number in range(SAMPLE)]
     samples: list[Sample] = []
-    rows, marks, bars = [], [], {}
+    rows, marks = [], []
     for browser, accept in BROWSERS.items():
         answers = {"Pictor": drive(made, accept)}
         for name, port in (("imgproxy", IMGPROXY), ("thumbor", THUMBOR)):
             if name in servers:
                 answers[name] = [(body,) * 3 for body in ask(port, [path_of(name, *one) for one in made], accept)]
-        answers["Pictor, not recompressed"] = [(first, second, second) for first, second, _ in answers["Pictor"]]
         if not samples:
             for number in chosen:
                 last = encoders.pixels_of(answers["Pictor"][number][2])
                 samples.append(Sample((bench.images / made[number][0]).read_bytes(), (last.shape[1], last.shape[0])))
         last_of = lambda name: [answers[name][number][2] for number in chosen]
-        totals, equal = {}, {}
-        for name in ("Pictor", "Pictor, not recompressed", "imgproxy", "thumbor"):
+        equal = {}
+        for name in ("Pictor", "imgproxy", "thumbor"):
             if name not in answers:
                 continue
             sent = sizes(answers[name])
-            totals[name] = [sum(one.total(count[part]) for one, part in zip(sent, parts)) for count in counts]
+            total = sum(one.total(counts[part]) for one, part in zip(sent, parts))
             factor = correction(samples, FORMATS[browser], last_of("Pictor"), last_of(name))
-            equal[name] = [total * factor for total in totals[name]]
-            rows.append([
-                browser, name, *(f"{mean(getattr(one, field) for one in sent):,.0f}" for field in ("first", "next", "popular")),
-                f"{mean(sample.ssim(body) for sample, body in zip(samples, last_of(name))):.4f}",
-                *(f"{total / requests:,.0f}" for total, requests in zip(totals[name], REQUESTS)),
-                *(f"{total / requests:,.0f}" for total, requests in zip(equal[name], REQUESTS))])
-        peers = [name for name in equal if not name.startswith("Pictor")]
-        marks += [Mark(f"{browser}: bytes at equal SSIM, of {name}'s", totals["Pictor"][-1] / equal[name][-1], LEAST_GAIN,
-                       at_most=True) for name in peers]
-        bars[browser] = {name: total[-1] / REQUESTS[-1] for name, total in equal.items()}
+            equal[name] = total * factor
+            rows.append([browser, name, f"{mean(sample.ssim(body) for sample, body in zip(samples, last_of(name))):.4f}",
+                         f"{total / REQUESTS:,.0f}", f"{equal[name] / REQUESTS:,.0f}"])
+        marks += [Mark(f"{browser}: bytes at equal SSIM, of {name}'s", equal["Pictor"] / equal[name], LEAST_GAIN, at_most=True)
+                  for name in equal if name != "Pictor"]
     for server in [*servers.values(), origin]:
         server.stop()
-    few, many = (f"{requests:,}" for requests in REQUESTS)
     return Claim(
         name="trace", title="Bytes of a trace, beside imgproxy and thumbor",
-        how=f"A Zipf trace ({SKEW}) of {IMAGES:,} images, windows of {len(images.VARIED)} photographs by seed at 300 or 800 px. "
-            f"{bench.renders:,} of them are rendered by each server: "
-            + ("all. " if bench.renders >= IMAGES else "the most popular half of these, and one for each part of the rest. ")
-            + "Peers keep nothing and send the same each time, so bytes are those of one rendering times the requests. Pictor's "
-            "are those of its first answer, of the next, and of the variant that it really has after "
-            f"{POPULAR} hits, when it is idle. Formats by `Accept` are on in all; otherwise defaults, with thumbor at Pictor's "
-            f"qualities for JPEG and WebP. SSIM is of {SAMPLE} images; “at equal SSIM” moves a server's bytes to the likeness of "
-            "Pictor's, along the curve of Pictor's encoder for each of them. Bytes are the mean of a request.",
-        columns=["browser takes", "server", "first answer", "next", "popular", "SSIM", f"{few} requests", f"{many} requests",
-                 f"at equal SSIM, {few}", f"at equal SSIM, {many}"],
-        rows=rows, marks=marks, bars=bars, unit=f"bytes a request at equal SSIM, {many} requests")
+        how=f"{REQUESTS:,} requests for {IMAGES:,} images (Zipf {SKEW}), {bench.renders:,} of them rendered. Servers choose the "
+            "format by `Accept`; Pictor recompresses popular images. Bytes are the mean of a request; at equal SSIM "
+            "along the curve of Pictor's encoder.",
+        columns=["browser takes", "server", "SSIM", "bytes", "bytes at equal SSIM"], rows=rows, marks=marks)

@@ -13,7 +13,6 @@ COLOURS = ["#c8553d", "#6f8f9f", "#a9b8bf", "#d6c9a8", "#7b6d8d"]
 
 def draw(claim, path: Path) -> None:
     """Draws a claim's bars; groups have axes of their own, since they may be orders of magnitude apart."""
-    path.parent.mkdir(exist_ok=True)
     names = list(dict.fromkeys(bar for bars in claim.bars.values() for bar in bars))
     heights = [len(bars) for bars in claim.bars.values()]
     figure, axes = plot.subplots(
@@ -35,7 +34,6 @@ def draw(claim, path: Path) -> None:
 
 def draw_curves(claim, path: Path) -> None:
     """Draws a claim's curves, a panel a group; bytes are on a logarithmic scale."""
-    path.parent.mkdir(exist_ok=True)
     across = 2
     down = -(-len(claim.curves) // across)
     figure, axes = plot.subplots(down, across, figsize=(7.6, 3 * down), squeeze=False, gridspec_kw={"hspace": 0.4, "wspace": 0.25})

@@ -180,19 +180,15 @@ class Curve:
     """Bytes over likeness, for one image and one setting."""
 
     def __init__(self, points: list[Point], measure_: str):
-        pairs = sorted((scale(getattr(point, measure_)), point.bytes, point.quality) for point in points)
+        pairs = sorted((scale(getattr(point, measure_)), point.bytes) for point in points)
         self.likeness = numpy.array([pair[0] for pair in pairs])
         self.bytes = numpy.log([pair[1] for pair in pairs])
-        self.qualities = numpy.array([pair[2] for pair in pairs], dtype=float)
 
     def holds(self, likeness: float) -> bool:
         return self.likeness[0] <= likeness <= self.likeness[-1]
 
     def bytes_at(self, likeness: float) -> float:
         return float(numpy.exp(numpy.interp(likeness, self.likeness, self.bytes)))
-
-    def quality_at(self, likeness: float) -> float:
-        return float(numpy.interp(likeness, self.likeness, self.qualities))
 
     def over(self, other: "Curve") -> float | None:
         """The logarithm of its bytes over the other's, mean over the likenesses that both reach (Bjøntegaard)."""

@@ -1,19 +1,18 @@
-"""The report: claims with their marks, tables and images, as text, as JSON, and in docs/performance.md."""
+"""The report: claims with their marks, tables and charts, printed and in docs/performance.md."""
 
-import json
 import os
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 
 from . import charts, overview
 from .load import version as wrk_version
 from .processes import output_of
-from .servers import BENCHMARKS, ROOT
+from .servers import ROOT
 
 PAGE = ROOT / "docs" / "performance.md"
-IMAGES = ROOT / "docs" / "performance"
+CHARTS = ROOT / "docs" / "performance"
 
 
 @dataclass
@@ -39,9 +38,8 @@ class Mark:
     def _meets(self, value: float) -> bool:
         return value <= self.bound if self.at_most else value >= self.bound
 
-    def row(self) -> list[str]:
-        sign = "≤" if self.at_most else "≥"
-        return [self.what, f"{sign} {self.bound:g}", self.text, "yes" if self.is_met else "**no**"]
+    def __str__(self) -> str:
+        return f"{self.what}: {self.text} ({'≤' if self.at_most else '≥'} {self.bound:g})"
 
 
 @dataclass
@@ -54,17 +52,27 @@ class Claim:
     columns: list[str]
     rows: list[list[str]]
     marks: list[Mark] = field(default_factory=list)
-    #: Bars of the image, by group, then by bar; `unit` stands below them.
+    #: Bars of the chart, by group, then by bar; `unit` stands below them.
     bars: dict[str, dict[str, float]] = field(default_factory=dict)
     unit: str = ""
-    #: Curves of the image, in place of bars: points by panel, then by curve.
+    #: Curves of the chart, in place of bars: points by panel, then by curve.
     curves: dict[str, dict[str, list[tuple[float, float]]]] = field(default_factory=dict)
 
-    def markdown(self) -> str:
-        parts = [self.how, "", table(self.columns, self.rows)]
-        if self.marks:
-            parts += ["", table(["mark", "bound", "measured", "met"], [mark.row() for mark in self.marks])]
-        return "\n".join(parts)
+    def markdown(self, run: str) -> str:
+        """How it was measured and in which run, the table, and the marks that are missed."""
+        missed = "; ".join(f"{mark}" for mark in self.marks if not mark.is_met)
+        shown = beside(self.columns, self.rows) if "server" in self.columns else (self.columns, self.rows)
+        return f"{self.how} {run}\n\n{table(*shown)}\n" + (f"\nMissed: {missed}.\n" if missed else "")
+
+
+def beside(columns: list[str], rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+    """One row a kind in place of one for each kind and server: the servers' figures beside each other."""
+    servers = list(dict.fromkeys(row[1] for row in rows))
+    found = {(row[0], row[1]): row[2:] for row in rows}
+    empty = ["–"] * len(columns[2:])
+    wide = [[kind, *map(" / ".join, zip(*(found.get((kind, server), empty) for server in servers)))]
+            for kind in dict.fromkeys(row[0] for row in rows)]
+    return [f"{columns[0]}: {' / '.join(servers)}", *columns[2:]], wide
 
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
@@ -72,61 +80,40 @@ def table(columns: list[str], rows: list[list[str]]) -> str:
     return "\n".join([line(columns), line(["---"] * len(columns)), *map(line, rows)])
 
 
-def machine() -> str:
-    """What the run ran on, in one line."""
+def run_of(bench) -> str:
+    """When, of which tree, for how long, and on what."""
+    revision = output_of("git", "-C", ROOT, "rev-parse", "--short", "HEAD").strip()
+    changed = " with changes" if output_of("git", "-C", ROOT, "status", "--porcelain", "Sources").strip() else ""
     processor = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
+    return (f"{datetime.now(timezone.utc):%F} {revision}{changed}: {bench.rounds} rounds of {bench.seconds:g} s, "
+            f"{os.cpu_count()} cores, {processor}.")
+
+
+def software() -> str:
     debian = re.search(r'PRETTY_NAME="(.*)"', Path("/etc/os-release").read_text())[1]
     library = lambda name: f"{name} {output_of('pkg-config', '--modversion', name).strip()}"
     nginx = output_of("dpkg-query", "-W", "-f", "${Version}", "nginx-light")
     swift = re.search(r"Swift version [\d.]+", output_of("swift", "--version"))[0]
-    return (f"{os.cpu_count()} cores, {processor}, {debian}, Linux {os.uname().release}; {swift}, {library('vips')}, "
-            f"{library('libmicrohttpd')}, {library('libcurl')}; nginx {nginx}, {wrk_version()}")
+    return (f"{debian}, Linux {os.uname().release}; {swift}, {library('vips')}, {library('libmicrohttpd')}, "
+            f"{library('libcurl')}; nginx {nginx}, {wrk_version()}")
 
 
-def heading(bench) -> str:
-    revision = output_of("git", "-C", ROOT, "rev-parse", "--short", "HEAD").strip()
-    changed = " with changes" if output_of("git", "-C", ROOT, "status", "--porcelain", "Sources").strip() else ""
-    date = datetime.now(timezone.utc).strftime("%F")
-    return (f"{date}, {revision}{changed}: `make bench` ({bench.rounds} rounds of {bench.seconds:g} s). {machine()}.\n"
-            "Absolute figures drift from run to run; ratios are of one run.")
+def show(bench, claim: Claim) -> None:
+    """Prints it with all its marks, as soon as it is measured."""
+    print(f"\n== {claim.title}\n{claim.markdown(run_of(bench))}", *claim.marks, sep="\n", flush=True)
 
 
-def show(claim: Claim) -> None:
-    """Prints it, as soon as it is measured."""
-    print(f"\n== {claim.title}\n{claim.markdown()}", flush=True)
+def write(bench, claim: Claim) -> None:
+    """Writes a claim where docs/performance.md has room for it: its block, its rows of the first table, its chart."""
+    chart = CHARTS / f"{claim.name}.svg"
+    if chart.exists():
+        (charts.draw_curves if claim.curves else charts.draw)(claim, chart)
+    run = run_of(bench)
+    page = fill(PAGE.read_text(), claim.name, lambda _: claim.markdown(run))
+    PAGE.write_text(fill(page, "overview", lambda before: overview.merged(before, claim, run.split(":")[0])))
 
 
-def write(bench, claims: list[Claim]) -> None:
-    """Writes what was measured over what was measured earlier: benchmarks/results/latest.json, the images, and the
-    tables of docs/performance.md. Each claim says which run it is of."""
-    results = BENCHMARKS / "results"
-    results.mkdir(exist_ok=True)
-    store = results / "latest.json"
-    kept = json.loads(store.read_text()) if store.exists() else {}
-    head = heading(bench)
-    kept |= {claim.name: {"run": head, **asdict(claim)} for claim in claims}
-    store.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-    blocks = {}
-    for claim in claims:
-        if claim.bars:
-            charts.draw(claim, IMAGES / f"{claim.name}.svg")
-        if claim.curves:
-            charts.draw_curves(claim, IMAGES / f"{claim.name}.svg")
-    for name, entry in kept.items():
-        image = f"![{entry['title']}](performance/{name}.svg)\n\n" if entry["bars"] or entry.get("curves") else ""
-        rebuilt = Claim(**{key: value for key, value in entry.items() if key not in ("run", "marks")},
-                        marks=[Mark(**mark) for mark in entry["marks"]])
-        blocks[name] = f"{image}{rebuilt.markdown()}\n\n{entry['run']}"
-    fill_page(blocks | {"overview": table(*overview.table(kept))})
-    print(f"\nbench: written to {store.relative_to(ROOT)} and {PAGE.relative_to(ROOT)}")
-
-
-def fill_page(blocks: dict[str, str]) -> None:
-    """Puts texts between the page's `<!-- bench NAME -->` and `<!-- end -->`."""
-    page = PAGE.read_text()
-    for name, text in blocks.items():
-        pattern = rf"(<!-- bench {name} -->\n).*?(<!-- end -->)"
-        page, count = re.subn(pattern, lambda found: f"{found[1]}{text}\n{found[2]}", page, flags=re.S)
-        if count != 1:
-            raise SystemExit(f"bench: docs/performance.md has {count} places for {name}")
-    PAGE.write_text(page)
+def fill(page: str, name: str, text) -> str:
+    """The page with another text between `<!-- bench NAME -->` and `<!-- end -->`, if it has such a block."""
+    pattern = rf"(<!-- bench {name} -->\n)(.*?)(?=<!-- end -->)"
+    return re.sub(pattern, lambda found: found[1] + text(found[2]), page, flags=re.S)
