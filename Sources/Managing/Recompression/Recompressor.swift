@@ -5,7 +5,7 @@ import Platform
 import Telemetry
 
 /// Recompresses popular variants while imaging workers are idle, one at a time, and replaces them in
-/// both tiers. See docs/internals/recompression.md.
+/// both tiers. See docs/decisions/026-encoder-defaults.md.
 final class Recompressor: Sendable {
   private let policy: RecompressionPolicy
   private let queue = Lock(RecompressionQueue())
