@@ -128,7 +128,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   }
 
   /// Returns what would happen to a load of `url` now. The transfer thread answers, between two
-  /// transfers.
+  /// transfers, when the name is looked up as for a load.
   public func outlook(for url: SourceURL) async -> LoadOutlook? {
     var refused = LoadOutlook()
     do throws(ImageError) {
@@ -136,7 +136,9 @@ public final class Downloader: ImageLoader, DownloadOperations {
       let target = try DownloadTarget.of(
         url, hosts: configuration.hosts, rules: configuration.hostRules)
       let outlook = await Reply.of { reply in
-        guard mailbox.post(.inspect(target, reply)) else { return reply.give(nil) }
+        guard mailbox.post(.inspect(mailbox.makeID(), target, reply)) else {
+          return reply.give(nil)
+        }
       }
       if let outlook = outlook ?? nil { return outlook }
       refused.error = .draining
