@@ -47,16 +47,19 @@ public final class ImagerPool: ImageProcessor {
     loops.withLock { $0 = EventLoops(time: loopTime, confine: confineLoops) }
   }
 
-  /// Stops the workers at once if `shutDown` was not called.
-  /// Applies the limits of pixels and frames to jobs that begin from now on.
+  /// Applies other limits of decoding, times and efforts to jobs that begin from now on. The number of workers and their
+  /// memory stay.
   public func apply(_ wanted: ImagerPoolConfiguration) {
-    core.load()?.limits.withLock { limits in
-      limits.maximumPixels = wanted.limits.maximumPixels
-      limits.maximumResultPixels = wanted.limits.maximumResultPixels
-      limits.maximumFrames = wanted.limits.maximumFrames
+    guard let core = core.load() else { return }
+    core.current.withLock { running in
+      let memory = (running.limits.maximumBytes, running.limits.maximumQuickBytes)
+      running.settings = wanted.settings
+      running.limits = wanted.limits
+      (running.limits.maximumBytes, running.limits.maximumQuickBytes) = memory
     }
   }
 
+  /// Stops the workers at once if `shutDown` was not called.
   deinit { core.load()?.stop(at: .now) }
 
   /// Starts the workers and waits until the first one is ready, for at most `startDeadline` plus

@@ -83,7 +83,7 @@ public final class Fleet: SharedCache {
     self.bucket = bucket
     stream = PurgeStream(
       client: client, prefix: settings.keyPrefix, folder: configuration.folder,
-      retryInterval: settings.retryInterval, log: log)
+      retryInterval: settings.retryInterval, filter: configuration.filter, log: log)
     leases =
       sharesWork
       ? FleetLeases(
@@ -92,22 +92,24 @@ public final class Fleet: SharedCache {
     failures =
       settings.failures
       ? SharedFailures(
-        client: client, stream: stream, filter: configuration.filter, prefix: settings.keyPrefix,
-        limits: configuration.limits) : nil
+        client: client, stream: stream, prefix: settings.keyPrefix, limits: configuration.limits)
+      : nil
     tier = VariantTier(
-      client: client, stream: stream, coding: coding, filter: configuration.filter,
-      prefix: settings.keyPrefix, limit: settings.variantLimit, leases: leases,
-      failures: failures,
+      client: client, stream: stream, coding: coding, prefix: settings.keyPrefix,
+      limit: settings.variantLimit, leases: leases, failures: failures,
       objects: bucketHasVariants ? bucket.map { BucketVariants(store: $0, coding: coding) } : nil)
     sourceTier = objects.map { [client, stream, leases, failures] objects in
       SourceTier(
         client: client, stream: stream, store: objects, coding: sourceCoding,
-        filter: configuration.filter, prefix: settings.keyPrefix,
+        prefix: settings.keyPrefix,
         limit: configuration.bucket?.settings.entryLimit ?? SharedBucketSettings().entryLimit,
         leases: leases, failures: failures)
     }
     self.log = log
   }
+
+  /// Replaces the rules with the tags of hosts.
+  public func apply(_ filter: CacheKeyFilter) { stream.apply(filter) }
 
   /// Publishes a purge that this machine has applied. Waits for Redis no longer than its time-out; if Redis is away,
   /// the purge waits on disk and is delivered later.

@@ -89,7 +89,9 @@ struct FailedURLs {
     removals += 1
     _ = entries.removeAll { _, entry in
       switch entry.error.cause {
-      case .sourceTooLarge, .tooManyPixels, .tooManyFrames: true
+      case .sourceTooLarge, .tooManyPixels, .tooManyFrames, .tooCostly, .unsupportedFormat,
+        .undecodable:
+        true
       default: false
       }
     }

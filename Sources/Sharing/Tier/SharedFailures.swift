@@ -12,18 +12,15 @@ final class SharedFailures: Sendable {
   let counters = SharedFailureCounters()
   private let client: RedisClient
   private let stream: PurgeStream
-  private let filter: CacheKeyFilter
   private let prefix: String
   private let limits: String
 
   /// - Parameter limits: text that is the same on machines for which the same sources fail.
   init(
-    client: RedisClient, stream: PurgeStream, filter: CacheKeyFilter, prefix: String,
-    limits: String
+    client: RedisClient, stream: PurgeStream, prefix: String, limits: String
   ) {
     self.client = client
     self.stream = stream
-    self.filter = filter
     self.prefix = prefix + "f:"
     self.limits = limits
   }
@@ -53,7 +50,7 @@ final class SharedFailures: Sendable {
     // Checked last: a purge that arrives meanwhile counts. An entry without a TTL, or with a longer one than it says,
     // was not written by Pictor.
     guard milliseconds > 0, milliseconds <= failure.seconds * 1_000,
-      stream.allows(source, mark: mark, filter: filter, isFailure: true)
+      stream.allows(source, mark: mark, isFailure: true)
     else {
       counters.refused.add()
       return nil

@@ -40,7 +40,6 @@ final class SourceTier: SharedSources {
   private let stream: PurgeStream
   private let store: any SharedStore
   private let coding: any SourceCoding
-  private let filter: CacheKeyFilter
   private let prefix: String
   private let limit: Int
   private let leases: FleetLeases?
@@ -58,14 +57,12 @@ final class SourceTier: SharedSources {
   ///   - failures: the shared failures; `nil` if they are not shared.
   init(
     client: RedisClient, stream: PurgeStream, store: any SharedStore, coding: any SourceCoding,
-    filter: CacheKeyFilter, prefix: String, limit: Int, leases: FleetLeases?,
-    failures: SharedFailures? = nil
+    prefix: String, limit: Int, leases: FleetLeases?, failures: SharedFailures? = nil
   ) {
     self.client = client
     self.stream = stream
     self.store = store
     self.coding = coding
-    self.filter = filter
     self.prefix = prefix
     self.limit = limit
     self.leases = leases
@@ -142,7 +139,7 @@ final class SourceTier: SharedSources {
   }
 
   private func isAllowed(_ key: CacheKey, _ mark: SharedMark) -> Bool {
-    stream.allows(key, mark: mark, filter: filter)
+    stream.allows(key, mark: mark)
   }
 
   private func file(of entry: SourceEntry) async -> FileRegion? {
