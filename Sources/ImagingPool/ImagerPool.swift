@@ -57,6 +57,7 @@ public final class ImagerPool: ImageProcessor {
       running.limits = wanted.limits
       (running.limits.maximumBytes, running.limits.maximumQuickBytes) = memory
     }
+    core.board.withLock { $0.limit = max(wanted.queueLimit, 0) }
   }
 
   /// Stops the workers at once if `shutDown` was not called.
@@ -137,8 +138,8 @@ public final class ImagerPool: ImageProcessor {
   /// The figures for `/stats`.
   public var figures: ImagingFigures {
     var figures = ImagingFigures()
-    figures.limit = max(configuration.queueLimit, 0)
     guard let core = core.load() else { return figures }
+    figures.limit = max(core.configuration.queueLimit, 0)
     let (waiting, running, slots) = core.read { ($0.waitingCount, $0.runningCount, $0.slots) }
     figures.waiting = waiting
     figures.running = running

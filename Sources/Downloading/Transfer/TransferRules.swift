@@ -156,7 +156,7 @@ extension TransferLoop {
     }
     breaker.set(
       threshold: configuration.breakerThreshold, openTime: configuration.breakerOpenTime)
-    apply(queue.set(configuration.queueLimits))
+    apply(queue.set(configuration.queueLimits, order: configuration.order))
   }
 }
 

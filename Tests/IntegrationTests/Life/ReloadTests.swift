@@ -130,6 +130,12 @@ import Testing
       pictor.log.contains("198.51.100.7 - - [")
     }
     #expect(pictor.log.split(separator: "\n").count { $0.contains("198.51.100.7") } == 1)
+    // Formats, and the folder of local files
+    #expect(try client.get("/image?url=local:///a.jpg&w=30").status == 403)
+    try Data(try TestImages.jpeg(width: 60, height: 40)).write(
+      to: URL(fileURLWithPath: folder.path + "/a.jpg"))
+    try reload(pictor, "{ sources: { local_root: '\(folder.path)' } }")
+    #expect(try client.get("/image?url=local:///a.jpg&w=30").status == 200)
     try reload(pictor, "{ imaging: { formats: ['png'] } }")
     #expect(try client.get(image(2, "t=1")).status == 415)
     try reload(pictor, "{ imaging: { formats: ['png', 'jpeg'] } }")
