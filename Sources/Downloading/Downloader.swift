@@ -34,11 +34,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   ) throws(ImageError) {
     let bodies = bodies ?? ByteBudget(limit: configuration.maximumBytesInFlight)
     current = Lock(configuration)
-    let unverified = configuration.hostRules.filter(\.allowsInvalidCertificates)
-    if !unverified.isEmpty {
-      let hosts = unverified.map(\.host.description).joined(separator: ", ")
-      log.warning("certificates are not verified", fields: ["hosts": .string(hosts)])
-    }
+    configuration.warnOfUnverifiedHosts(log)
     let rules = try TransferRules(configuration, own: own)
     let multi = try MultiHandle(idleConnectionLimit: configuration.idleConnectionLimit)
     let mailbox = Mailbox(waking: multi)
@@ -128,7 +124,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   }
 
   /// Returns what would happen to a load of `url` now. The transfer thread answers, between two
-  /// transfers.
+  /// transfers, when the name is looked up as for a load.
   public func outlook(for url: SourceURL) async -> LoadOutlook? {
     var refused = LoadOutlook()
     do throws(ImageError) {
@@ -136,7 +132,9 @@ public final class Downloader: ImageLoader, DownloadOperations {
       let target = try DownloadTarget.of(
         url, hosts: configuration.hosts, rules: configuration.hostRules)
       let outlook = await Reply.of { reply in
-        guard mailbox.post(.inspect(target, reply)) else { return reply.give(nil) }
+        guard mailbox.post(.inspect(mailbox.makeID(), target, reply)) else {
+          return reply.give(nil)
+        }
       }
       if let outlook = outlook ?? nil { return outlook }
       refused.error = .draining
@@ -146,13 +144,15 @@ public final class Downloader: ImageLoader, DownloadOperations {
     return refused
   }
 
-  /// Applies the keys `download.…` to loads that start from now on. Host rules, the proxy and what is shared stay as
-  /// they are.
+  /// Applies the keys `download.…`, host rules and the proxy to loads that start from now on. What is shared stays.
   public func apply(_ wanted: DownloaderConfiguration) {
     let next = current.withLock { running in
       running.settings = wanted.settings
       running.allowedNetworks = wanted.allowedNetworks
       running.hosts = wanted.hosts
+      running.hostRules = wanted.hostRules
+      running.proxy = wanted.proxy
+      running.traced = wanted.traced
       return running
     }
     mailbox.post(.apply(next))

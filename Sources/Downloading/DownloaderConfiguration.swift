@@ -94,6 +94,14 @@ public struct DownloaderConfiguration: Sendable {
       waiting: settings.queueLimit, timeout: settings.queueTimeout)
   }
 
+  /// Logs a warning for hosts whose certificates are not verified.
+  func warnOfUnverifiedHosts(_ log: Log) {
+    let unverified = hostRules.filter(\.allowsInvalidCertificates)
+    guard !unverified.isEmpty else { return }
+    let hosts = unverified.map(\.host.description).joined(separator: ", ")
+    log.warning("certificates are not verified", fields: ["hosts": .string(hosts)])
+  }
+
   /// Returns the trace that the origin of a hop is told, if it may know one. A pattern has to cover each
   /// way of reading the path, as on the allow list.
   func tells(_ trace: TraceContext?, to target: DownloadTarget) -> TraceContext? {

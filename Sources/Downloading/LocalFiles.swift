@@ -11,7 +11,7 @@ import Platform
 /// may be a link. Files are opened on separate threads, because a network file system may not
 /// respond.
 public struct LocalFiles: ImageLoader {
-  private let root: String?
+  private var root: String?
   private var maximumBytes: Int
   private var lifetime: Int
   private let threads: BlockingThreads
@@ -33,8 +33,9 @@ public struct LocalFiles: ImageLoader {
     self.threads = threads
   }
 
-  /// Takes over the limits of another loader. The folder and the threads stay.
-  mutating func take(limitsOf other: LocalFiles) {
+  /// Takes over the folder and the limits of another loader. The threads stay.
+  mutating func take(settingsOf other: LocalFiles) {
+    root = other.root
     maximumBytes = other.maximumBytes
     lifetime = other.lifetime
   }

@@ -14,8 +14,8 @@ public struct SourceLoader: ImageLoader {
     self.local = Lock(local)
   }
 
-  /// Applies the limit of bytes and the lifetime of local files to loads that start from now on.
-  public func apply(_ wanted: LocalFiles) { local.withLock { $0.take(limitsOf: wanted) } }
+  /// Applies the folder, the limit of bytes and the lifetime of local files to loads that start from now on.
+  public func apply(_ wanted: LocalFiles) { local.withLock { $0.take(settingsOf: wanted) } }
 
   /// See `Downloader.load` and `LocalFiles.load`.
   public func load(_ request: LoadRequest) async throws(ImageError) -> LoadResult {

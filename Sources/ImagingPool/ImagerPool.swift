@@ -47,16 +47,20 @@ public final class ImagerPool: ImageProcessor {
     loops.withLock { $0 = EventLoops(time: loopTime, confine: confineLoops) }
   }
 
-  /// Stops the workers at once if `shutDown` was not called.
-  /// Applies the limits of pixels and frames to jobs that begin from now on.
+  /// Applies other limits of decoding, times and efforts to jobs that begin from now on. The number of workers and their
+  /// memory stay.
   public func apply(_ wanted: ImagerPoolConfiguration) {
-    core.load()?.limits.withLock { limits in
-      limits.maximumPixels = wanted.limits.maximumPixels
-      limits.maximumResultPixels = wanted.limits.maximumResultPixels
-      limits.maximumFrames = wanted.limits.maximumFrames
+    guard let core = core.load() else { return }
+    core.current.withLock { running in
+      let memory = (running.limits.maximumBytes, running.limits.maximumQuickBytes)
+      running.settings = wanted.settings
+      running.limits = wanted.limits
+      (running.limits.maximumBytes, running.limits.maximumQuickBytes) = memory
     }
+    core.board.withLock { $0.limit = max(wanted.queueLimit, 0) }
   }
 
+  /// Stops the workers at once if `shutDown` was not called.
   deinit { core.load()?.stop(at: .now) }
 
   /// Starts the workers and waits until the first one is ready, for at most `startDeadline` plus
@@ -134,8 +138,8 @@ public final class ImagerPool: ImageProcessor {
   /// The figures for `/stats`.
   public var figures: ImagingFigures {
     var figures = ImagingFigures()
-    figures.limit = max(configuration.queueLimit, 0)
     guard let core = core.load() else { return figures }
+    figures.limit = max(core.configuration.queueLimit, 0)
     let (waiting, running, slots) = core.read { ($0.waitingCount, $0.runningCount, $0.slots) }
     figures.waiting = waiting
     figures.running = running

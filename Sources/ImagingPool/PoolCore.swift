@@ -19,8 +19,8 @@ struct PendingJob: Sendable {
 /// The scheduler under its lock, the wake signals of the slots, and the counters. Callers are
 /// resumed outside the lock.
 final class PoolCore: Sendable {
-  let configuration: ImagerPoolConfiguration
-  let limits: Lock<ImagingLimits>
+  let current: Lock<ImagerPoolConfiguration>
+  var configuration: ImagerPoolConfiguration { current.withLock { $0 } }
   let storage: VariantStorage
   let log: Log
   let succeeded = Counter()
@@ -48,8 +48,7 @@ final class PoolCore: Sendable {
   ) throws(SystemError) {
     self.storage = storage
     self.reserve = reserve
-    self.configuration = configuration
-    limits = Lock(configuration.limits)
+    current = Lock(configuration)
     self.log = log
     let count = max(configuration.workers, 1)
     board = Lock(

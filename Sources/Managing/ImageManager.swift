@@ -16,6 +16,9 @@ public final class ImageManager: ImageProvider {
   private let passThrough: PassThrough
   private let failures: NegativeCache
   private let passing: PassingPolicy
+  private let avifPolicy: AVIFPolicy
+  private let recompression: RecompressionPolicy
+  private let derives: Lock<Bool>
   private let staleness: Staleness
   private let invalidation: Invalidation
   private let uploads: Uploads
@@ -57,6 +60,7 @@ public final class ImageManager: ImageProvider {
     log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {
+    let derives = Lock(derives)
     let files = FileReader(threads: files, storage: storage, log: log)
     let freshness = FreshnessEvaluator(policy: freshnessPolicy, now: now)
     let freshnessCounters = FreshnessCounters()
@@ -129,6 +133,9 @@ public final class ImageManager: ImageProvider {
       variants: variants)
     self.failures = failures
     self.passing = passing
+    self.avifPolicy = avifPolicy
+    self.recompression = recompression
+    self.derives = derives
     self.staleness = staleness
     self.invalidation = invalidation
     uploads = Uploads(
@@ -147,14 +154,18 @@ public final class ImageManager: ImageProvider {
     self.now = now
   }
 
-  /// Applies other times of failures and of the back-off to failures from now on, and the limit of pixels. The number of
-  /// remembered failures stays.
+  /// Applies other times of failures and of the back-off to failures from now on, and the settings of images. The number
+  /// of remembered failures stays.
   public func apply(
-    _ failurePolicy: FailurePolicy, _ stalePolicy: StalePolicy, _ passingPolicy: PassingPolicy
+    _ failurePolicy: FailurePolicy, _ stalePolicy: StalePolicy, _ imaging: ImagingSettings
   ) {
     failures.apply(failurePolicy)
     staleness.apply(stalePolicy)
-    passing.maximumPixels = passingPolicy.maximumPixels
+    passing.apply(imaging)
+    avifPolicy.apply(imaging)
+    recompression.apply(imaging)
+    derives.withLock { $0 = imaging.derives }
+    uploads.formats.withLock { $0 = Set(imaging.formats) }
   }
 
   // MARK: Responses

@@ -55,13 +55,16 @@ public final class Fleet: SharedCache {
     }
     stream = PurgeStream(
       client: client, prefix: settings.keyPrefix, folder: configuration.folder,
-      retryInterval: settings.retryInterval, log: log)
+      retryInterval: settings.retryInterval, filter: configuration.filter, log: log)
     tier = VariantTier(
-      client: client, stream: stream, coding: coding, filter: configuration.filter,
-      prefix: settings.keyPrefix, limit: settings.variantLimit,
+      client: client, stream: stream, coding: coding, prefix: settings.keyPrefix,
+      limit: settings.variantLimit,
       objects: bucket.map { BucketVariants(store: $0, coding: coding) })
     self.log = log
   }
+
+  /// Replaces the rules with the tags of hosts.
+  public func apply(_ filter: CacheKeyFilter) { stream.apply(filter) }
 
   /// Publishes a purge that this machine has applied. Waits for Redis no longer than its time-out; if Redis is away,
   /// the purge waits on disk and is delivered later.

@@ -13,6 +13,7 @@ import Synchronization
 public final class LogQueue: Sendable {
   private struct State {
     var format: Log.Format
+    var accessFormat = AccessSettings().format
     var lines: [[UInt8]] = []
     /// Bytes of `lines`.
     var bytes = 0
@@ -74,6 +75,12 @@ public final class LogQueue: Sendable {
   public var format: Log.Format {
     get { state.withLock { $0.format } }
     set { state.withLock { $0.format = newValue } }
+  }
+
+  /// The format of lines of requests, in the log or in a file of their own.
+  public var accessFormat: AccessFormat {
+    get { state.withLock { $0.accessFormat } }
+    set { state.withLock { $0.accessFormat = newValue } }
   }
 
   /// The lowest level that logs of the queue write.

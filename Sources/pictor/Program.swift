@@ -133,7 +133,7 @@ enum Program {
     // Stopped last, so that messages of stopping parts are written. The time limit keeps a blocked
     // log reader from keeping the process alive.
     defer { queue.stop(within: .seconds(5)) }
-    let access: AccessLog?
+    let access: AccessLog
     do throws(SystemError) {
       let plain = Log(level: logging.level, queue: queue)
       access = try AccessLog(logging, main: queue, log: plain)
@@ -141,7 +141,7 @@ enum Program {
       reportError(["log.access_path: '\(logging.access.path)' cannot be opened: \(error)"])
       return 1
     }
-    defer { access?.stop(within: .seconds(5)) }
+    defer { access.stop(within: .seconds(5)) }
     let log = Log(level: logging.level, queue: queue, access: access)
     for door in configurations.openDoors { log.warning(door) }
     if let warning = configurations.scarceJobMemory { log.warning(warning) }
@@ -168,11 +168,9 @@ enum Program {
       let manager = ServiceManager()
       manager.report(.serving)
       manager.watch(log: log) { [weak service] in service?.responds(within: $0) ?? true }
-      // Connections to an inherited socket wait for the next server, so no load balancer has to notice the stop.
-      let isInherited = !configurations.server.inherited.clients.isEmpty
       run(
         service, until: stopSignals, reloading: reloading,
-        delay: isInherited ? .zero : configurations.shutdownDelay,
+        isInherited: !configurations.server.inherited.clients.isEmpty,
         manager: manager, log: log, queue: queue)
     } catch {
       log.flush(within: .seconds(5))
@@ -185,7 +183,7 @@ enum Program {
   /// Handles signals until one requests a stop and the shutdown delay for load balancers has
   /// passed.
   private static func run(
-    _ service: Service, until signals: StopSignals, reloading: Reloading, delay: Duration,
+    _ service: Service, until signals: StopSignals, reloading: Reloading, isInherited: Bool,
     manager: ServiceManager, log: Log, queue: LogQueue
   ) {
     var reloading = reloading
@@ -202,7 +200,9 @@ enum Program {
       case .stop(let name, let isFromTerminal):
         log.info("stopping", fields: ["signal": .string(name)])
         manager.report(.stopping)
-        if !isFromTerminal, delay > .zero {
+        let delay = reloading.shutdownDelay
+        // Connections to an inherited socket wait for the next server, so no load balancer has to notice the stop.
+        if !isFromTerminal, !isInherited, delay > .zero {
           service.announceStop()
           if signals.stopsAgain(within: delay) {
             log.info("stopping without further delay", fields: [:])

@@ -28,6 +28,9 @@ struct Reloading {
     self.prepare = prepare
   }
 
+  /// How long requests are served after a stop was requested.
+  var shutdownDelay: Duration { parts.shutdownDelay }
+
   /// Reads the configuration and applies the live keys. An invalid configuration changes nothing, also if its mistake
   /// is in a key that needs a restart.
   mutating func reload(_ service: Service, log: Log, queue: LogQueue) {
@@ -53,6 +56,8 @@ struct Reloading {
     for (key, isSame) in [
       ("admin.tokens", found.server.operators == parts.server.operators),
       ("signing.keys", found.server.signing == parts.server.signing),
+      ("hosts", found.downloader.hostRules == parts.downloader.hostRules),
+      ("download.proxy", found.downloader.proxy == parts.downloader.proxy),
     ] where !isSame && !applied.contains(key) {
       applied.append(key)
     }
@@ -61,6 +66,7 @@ struct Reloading {
     if !applied.isEmpty {
       queue.format = next.log.format
       queue.level = next.log.level
+      queue.accessFormat = next.log.access.format
       service.apply(found)
     }
     log.info(

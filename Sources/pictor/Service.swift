@@ -25,6 +25,7 @@ final class Service: Sendable {
   private let prefetcher: Prefetcher
   private let server: Server
   private let freshness: FreshnessRules
+  private let purges: Purges
   private let sources: SourceLoader
   private let exporter: SpanExporter?
   private let fleet: Fleet?
@@ -98,6 +99,7 @@ final class Service: Sendable {
         try server?.confineLoops(to: cores)
       })
     self.freshness = freshness
+    self.purges = purges
     self.sources = sources
     self.exporter = exporter
     self.fleet = fleet
@@ -140,8 +142,11 @@ final class Service: Sendable {
   /// Applies the keys that are read for each request and load. What the others decided stays.
   func apply(_ configurations: PartConfigurations) {
     freshness.apply(configurations.freshness)
+    purges.apply(configurations.server.keyFilter)
+    fleet?.apply(configurations.server.keyFilter)
     imagers.apply(configurations.imagers)
-    manager.apply(configurations.failures, configurations.stale, configurations.passing)
+    manager.apply(configurations.failures, configurations.stale, configurations.imagers.settings)
+    prefetcher.apply(configurations.prefetcher)
     sources.apply(configurations.local)
     downloader.apply(configurations.downloader)
     server.apply(configurations.server)

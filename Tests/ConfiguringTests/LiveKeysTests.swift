@@ -13,6 +13,7 @@ import Testing
         {
           server: { port: 9000, allow: ["refresh"], cors_origin: ["https://a.example"],
             size_steps: [100, 200], requests_per_second: 7, trusted_proxies: ["10.0.0.0/8"] },
+          hosts: [{ host: "*.example.com", headers: { "X-Key": "env:KEY" }, drop_parameters: ["t"] }],
           presets: { thumb: "w=1&background=\\"x\\"" }, fallbacks: { gone: "local:///g.svg" },
           admin: { tokens: ["0123456789abcdef", { name: "a", token: "env:T", scopes: ["read"] }] },
           signing: { mode: "options", keys: ["a:file:/key", "b:0123456789abcdef0123456789abcdef"] },
@@ -28,6 +29,7 @@ import Testing
       #expect(key.literal(in: reloaded) == expected, "\(key.path)")
     }
     #expect(reloaded.presets == wanted.presets && reloaded.signing == wanted.signing)
-    #expect(Configuration.keys.count(where: \.isLive) == 70)
+    #expect(reloaded.hosts == wanted.hosts && !wanted.hosts.isEmpty)
+    #expect(Configuration.keys.count(where: \.isLive) == 100)
   }
 }

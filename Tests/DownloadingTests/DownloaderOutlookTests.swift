@@ -24,7 +24,46 @@ import Testing
       await #expect(throws: found) { try await downloader.load(try SourceURL(parsing: url)) }
     }
     #expect(try await error("http://127.0.0.1/a.jpg", by: downloader) == nil)
-    #expect(try await error("http://example.com/a.jpg", by: downloader) == nil)
+  }
+
+  @Test func `a name is looked up, and judged as for a load`() async throws {
+    let resolver = TestResolver()
+    resolver.set("images.example", ["127.0.0.1"])
+    resolver.set("metadata.example", ["169.254.169.254"])
+    resolver.set("mixed.example", ["169.254.169.254", "127.0.0.1"])
+    let downloader = try makeDownloader { $0.lookUp = resolver.lookUp }
+    defer { downloader.shutDown() }
+    for name in ["images.example", "mixed.example"] {
+      #expect(try await error("http://\(name)/a.jpg", by: downloader) == nil, "\(name)")
+    }
+    for name in ["metadata.example", "no.example", "not*a.name.example"] {
+      let url = "http://\(name)/a.jpg"
+      let found = try #require(try await error(url, by: downloader), "\(name)")
+      await #expect(throws: found) { try await downloader.load(try SourceURL(parsing: url)) }
+    }
+  }
+
+  @Test func `a resolver that does not answer delays an outlook until the deadline, or the end`()
+    async throws
+  {
+    let resolver = TestResolver()
+    resolver.hold()
+    defer { resolver.release() }
+    let downloader = try makeDownloader {
+      $0.lookUp = resolver.lookUp
+      $0.connectTimeout = .milliseconds(20)
+    }
+    let late = try await error("http://slow.example/a.jpg", by: downloader)
+    #expect(late?.code == "source_timeout")
+    downloader.shutDown()
+    let patient = try makeDownloader {
+      $0.lookUp = resolver.lookUp
+      $0.connectTimeout = .seconds(60)
+    }
+    async let outlook = error("http://slow.example/a.jpg", by: patient)
+    try await eventually("the name is looked up") { resolver.names.count == 2 }
+    patient.shutDown()
+    #expect(try await outlook == .draining)
   }
 
   @Test func `this server and localhost names are refused, and names behind a proxy unknown`()

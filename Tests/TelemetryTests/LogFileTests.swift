@@ -39,7 +39,7 @@ import Testing
     let path = folder.path + "/access.log"
     let main = try LogQueue(format: .text, descriptor: open("/dev/null", O_WRONLY))
     let plain = Log(level: .info, queue: main)
-    let access = try #require(try AccessLog(settings(path), main: main, log: plain))
+    let access = try AccessLog(settings(path), main: main, log: plain)
     let log = Log(level: .info, queue: main, access: access)
     // When
     for number in 0..<2_000 {
@@ -70,8 +70,7 @@ import Testing
     let reading = ends[0]
     let main = try LogQueue(format: .text, descriptor: ends[1])
     let plain = Log(level: .info, queue: main)
-    let access = try #require(
-      try AccessLog(settings(inner + "/a", .combined), main: main, log: plain))
+    let access = try AccessLog(settings(inner + "/a", .combined), main: main, log: plain)
     let log = Log(level: .info, queue: main, access: access)
     #expect(rename(inner, folder.path + "/moved") == 0)
     log.reopen()

@@ -13,10 +13,8 @@ public final class FreshnessRules: FreshnessPolicy {
     current = Lock(configuration)
   }
 
-  /// Applies the keys `freshness.…` to responses that arrive from now on. The rules of hosts stay.
-  public func apply(_ wanted: FreshnessConfiguration) {
-    current.withLock { $0.settings = wanted.settings }
-  }
+  /// Applies other settings to responses that arrive from now on.
+  public func apply(_ wanted: FreshnessConfiguration) { current.withLock { $0 = wanted } }
 
   /// See `FreshnessPolicy`.
   ///

@@ -11,6 +11,8 @@ import Synchronization
 /// only the last is kept.
 public final class Purges: PurgeList {
   private struct State {
+    /// The rules that assign tags.
+    var filter: CacheKeyFilter
     var generation = 0
     /// Purges that the disk tier has not carried out, by number.
     var unfinished: [Int: Purge] = [:]
@@ -27,8 +29,7 @@ public final class Purges: PurgeList {
   /// Maximum number of finished purges kept for loads in progress.
   static let limit = 65_536
 
-  private let filter: CacheKeyFilter
-  private let state = Lock(State())
+  private let state: Lock<State>
   /// The number of the last purge; 0 for none. A newer entry needs no look-up, and most entries are
   /// newer.
   private let newest = Atomic<Int>(0)
@@ -36,7 +37,12 @@ public final class Purges: PurgeList {
   /// Creates an empty list.
   ///
   /// - Parameter filter: holds the rules that assign tags.
-  public init(filter: CacheKeyFilter = CacheKeyFilter()) { self.filter = filter }
+  public init(filter: CacheKeyFilter = CacheKeyFilter()) {
+    state = Lock(State(filter: filter))
+  }
+
+  /// Replaces the rules that assign tags.
+  public func apply(_ filter: CacheKeyFilter) { state.withLock { $0.filter = filter } }
 
   /// See `PurgeList`.
   public var generation: Int { state.withLock { $0.generation } }
@@ -47,7 +53,7 @@ public final class Purges: PurgeList {
     let (last, hasTags) = state.withLock { ($0.numbers.last(of: key), $0.numbers.hasTags) }
     guard last <= generation else { return true }
     guard hasTags, let url = try? SourceURL(parsing: key.url) else { return false }
-    let tags = filter.tags(of: url)
+    let tags = state.withLock { $0.filter }.tags(of: url)
     return state.withLock { $0.numbers.last(ofTags: tags) } > generation
   }
 

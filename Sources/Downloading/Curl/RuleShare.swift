@@ -10,8 +10,7 @@ import Model
 /// with one proxy would share its connections, with the user that opened them. Only the transfer
 /// thread uses a share, so curl needs no locks.
 final class RuleShare: @unchecked Sendable {
-  // Sound as Sendable: created before the transfer thread starts, and used on that thread only from
-  // then on.
+  // Sound as Sendable: created before the transfer thread starts or on it, and used on that thread only from then on.
 
   /// curl's share handle. It outlives the easy handles that use it, because their transfers retain
   /// the share.

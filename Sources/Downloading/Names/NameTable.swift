@@ -116,12 +116,6 @@ struct NameTable {
     lookUp.started.map { $0 + limits.deadline <= now } ?? false
   }
 
-  /// Returns the addresses that a name had at its last look-up; empty without one.
-  func remembered(_ name: String) -> [IPAddress] {
-    guard case .success(let addresses)? = memory[name]?.answer else { return [] }
-    return addresses
-  }
-
   /// Looks a name up for a load, which waits for no other name.
   mutating func lookUp(
     _ name: String, for id: ID, until deadline: ContinuousClock.Instant,

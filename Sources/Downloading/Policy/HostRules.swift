@@ -12,10 +12,15 @@ struct HostRules: Sendable {
 
   private let entries: [Entry]
 
-  init(_ rules: [HostRule]) throws(ImageError) {
+  /// - Parameter known: earlier rules. One that has not changed keeps what it shares.
+  init(_ rules: [HostRule], keeping known: HostRules? = nil) throws(ImageError) {
     var entries: [Entry] = []
     for rule in rules {
-      entries.append(Entry(rule: rule, share: try RuleShare(keepsCookies: rule.keepsCookies)))
+      if let same = known?.entries.first(where: { $0.rule == rule }) {
+        entries.append(same)
+      } else {
+        entries.append(Entry(rule: rule, share: try RuleShare(keepsCookies: rule.keepsCookies)))
+      }
     }
     self.entries = entries
   }
@@ -32,7 +37,10 @@ struct HostRules: Sendable {
 
   /// Returns the rule for the requests to a target.
   subscript(target: DownloadTarget) -> Entry? {
-    if let object = target.object { self[bucket: object.host] } else { self[target.host] }
+    guard let object = target.object else { return self[target.host] }
+    guard let entry = self[bucket: object.host] else { return nil }
+    // A load that waited may have the endpoint of an earlier rule, which must not see the secrets of this one.
+    return (try? entry.rule.store?.url(of: object)) == target.url ? entry : nil
   }
 }
 

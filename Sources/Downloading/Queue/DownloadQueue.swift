@@ -94,11 +94,12 @@ struct DownloadQueue {
   init(_ limits: Limits, order: DownloadOrder = .fifo) {
     waiting = WaitingLoads(order: order)
     clients = ClientPlaces(share: limits.share)
-    _ = set(limits)
+    _ = set(limits, order: order)
   }
 
-  /// Changes the limits. Running and waiting loads beyond them stay.
-  mutating func set(_ limits: Limits) -> [Action] {
+  /// Changes the limits, and the order of waiting loads. Running and waiting loads beyond the limits stay.
+  mutating func set(_ limits: Limits, order: DownloadOrder) -> [Action] {
+    waiting.order = order
     limit = max(limits.total, 1)
     limitPerHost = max(limits.perHost, 1)
     silentLimit = max(limits.silent, 0)

@@ -44,7 +44,8 @@ struct WaitingLoads {
   /// The maximum number of clients of a load. Further ones change little, and each costs time at every start.
   static let maximumClients = 16
 
-  private let order: DownloadOrder
+  /// That of loads of one client and one priority.
+  var order: DownloadOrder
   /// The loads of each lane by priority rank, in order of arrival. No lane is empty.
   private var lanes: [Lane: [Deque<Entry>]] = [:]
   private var places: [ID: Place] = [:]
@@ -55,7 +56,7 @@ struct WaitingLoads {
   private var deadlines = Deque<(id: ID, deadline: ContinuousClock.Instant)>()
   private var arrivals = 0
 
-  /// Creates an empty queue; `order` is that of loads of one client and one priority.
+  /// Creates an empty queue.
   init(order: DownloadOrder) { self.order = order }
 
   /// The number of loads.

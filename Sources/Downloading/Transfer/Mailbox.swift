@@ -20,7 +20,7 @@ final class Mailbox: Sendable {
     /// Reports the answer of a look-up.
     case resolved(String, NameAnswer)
     /// Asks for the state of a target's host; `nil` while stopping.
-    case inspect(DownloadTarget, Reply<LoadOutlook?>)
+    case inspect(DownloadQueue.ID, DownloadTarget, Reply<LoadOutlook?>)
     /// Replaces the settings of loads that start from now on.
     case apply(DownloaderConfiguration)
     case pause

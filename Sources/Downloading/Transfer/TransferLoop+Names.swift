@@ -48,6 +48,9 @@ extension TransferLoop {
   }
 
   private func pass(_ answer: NameAnswer, to id: DownloadQueue.ID) {
+    if let inspection = inspections.removeValue(forKey: id) {
+      return inspection.reply.give(outlook(for: inspection.target, resolved: answer))
+    }
     guard let transfer = running[id]?.transfer, let name = transfer.hopName?.name else { return }
     switch answer {
     case .success(let addresses):
@@ -56,14 +59,10 @@ extension TransferLoop {
       } catch {
         finish(id, with: .failure(error))
       }
-    case .failure(.unknown(let reason)), .failure(.temporary(let reason)):
-      hopEnded(
-        id, with: CURLE_COULDNT_RESOLVE_HOST, unresolved: "cannot resolve \(name): \(reason)")
-    case .failure(.late):
-      hopEnded(
-        id, with: CURLE_OPERATION_TIMEDOUT,
-        unresolved: "cannot resolve \(name): the resolver did not answer in time")
-    case .failure(.full):
+    case .failure(let failure) where failure != .full:
+      let code = failure == .late ? CURLE_OPERATION_TIMEDOUT : CURLE_COULDNT_RESOLVE_HOST
+      hopEnded(id, with: code, unresolved: failure.text(of: name))
+    case .failure:
       refusedLookUps += 1
       transfer.discardSpan()
       finish(id, with: .failure(.overloaded(queue: "names", retryAfter: 1)))
@@ -80,6 +79,28 @@ extension TransferLoop {
     figures.refused = refusedLookUps
     figures.remembered = names.rememberedCount
     return figures
+  }
+}
+
+extension NameFailure {
+  /// Says that a name could not be resolved, and why.
+  fileprivate func text(of name: String) -> String {
+    let reason =
+      switch self {
+      case .unknown(let reason), .temporary(let reason): reason
+      case .late: "the resolver did not answer in time"
+      case .full: "too many names wait"
+      }
+    return "cannot resolve \(name): \(reason)"
+  }
+
+  /// The error of a load.
+  func error(of name: String) -> ImageError {
+    switch self {
+    case .unknown, .temporary: .sourceUnreachable(detail: text(of: name))
+    case .late: .sourceTimeout(detail: text(of: name), key: "download.connect_timeout")
+    case .full: .overloaded(queue: "names", retryAfter: 1)
+    }
   }
 }
 

@@ -32,6 +32,8 @@ final class TransferLoop {
   var names: NameTable
   /// Answers of names that are not passed to their loads yet.
   var nameAnswers: [(id: DownloadQueue.ID, answer: NameAnswer)] = []
+  /// Questions for outlooks that wait for a name.
+  var inspections: [DownloadQueue.ID: Inspection] = [:]
   /// Names that did not get a thread because too many waited.
   var refusedLookUps = 0
   let alarm = TransferAlarm()
@@ -81,6 +83,7 @@ final class TransferLoop {
       if isClosed {
         for id in loads.keys.sorted() { end(id, with: .failure(.draining)) }
         giveAnswers()
+        for inspection in inspections.values { inspection.reply.give(nil) }
         return
       }
       passNameAnswers()
@@ -119,7 +122,7 @@ final class TransferLoop {
     case .verified(let id, let mismatch): verified(id, mismatch: mismatch)
     case .memoryReturned: room.grant()
     case .resolved(let name, let answer): apply(names.resolved(name, answer, now: clock.now))
-    case .inspect(let target, let reply): reply.give(outlook(for: target))
+    case .inspect(let id, let target, let reply): inspect(target, id: id, reply: reply)
     case .apply(let configuration): apply(configuration)
     case .pause: queue.pause()
     case .resume: apply(queue.resume())

@@ -17,18 +17,14 @@ struct TransferRules: Sendable {
 
   init(
     _ configuration: DownloaderConfiguration, own: OwnEndpoint = OwnEndpoint(),
-    hosts: HostRules? = nil
+    keeping known: HostRules? = nil
   ) throws(ImageError) {
     self.configuration = configuration
     self.own = own
     addresses = AddressPolicy(allowedNetworks: configuration.allowedNetworks)
     retries = RetryPolicy(
       limit: min(max(configuration.retries, 0), 5), delay: configuration.retryDelay)
-    if let hosts {
-      self.hosts = hosts
-    } else {
-      self.hosts = try HostRules(configuration.hostRules)
-    }
+    hosts = try HostRules(configuration.hostRules, keeping: known)
     // `identity`, because a compressed body can expand to a much larger one. Coded bodies are still
     // decoded, within the limits.
     defaults = [
@@ -145,10 +141,14 @@ struct TransferRules: Sendable {
 }
 
 extension TransferLoop {
-  /// Takes over the settings for loads that start from now on. Host rules keep their connections and cookies.
+  /// Takes over the settings for loads that start from now on. Host rules that have not changed keep their connections
+  /// and cookies.
   func apply(_ configuration: DownloaderConfiguration) {
+    if configuration.hostRules != rules.configuration.hostRules {
+      configuration.warnOfUnverifiedHosts(log)
+    }
     do throws(ImageError) {
-      rules = try TransferRules(configuration, own: rules.own, hosts: rules.hosts)
+      rules = try TransferRules(configuration, own: rules.own, keeping: rules.hosts)
     } catch {
       return log.error(
         "the settings of downloads stay as they were",
@@ -156,7 +156,7 @@ extension TransferLoop {
     }
     breaker.set(
       threshold: configuration.breakerThreshold, openTime: configuration.breakerOpenTime)
-    apply(queue.set(configuration.queueLimits))
+    apply(queue.set(configuration.queueLimits, order: configuration.order))
   }
 }
 

@@ -172,7 +172,8 @@ struct ChromaSubsampling {
     let sums = SIMD8(
       lowHalf: luma.sums(block.redBlue.lowHalf, block.green.lowHalf),
       highHalf: luma.sums(block.redBlue.highHalf, block.green.highHalf))
-    SIMD8(truncatingIfNeeded: (sums &+ (1 &<< (Self.bits - 1))) &>> Self.bits)
+    let half: Int32 = 1 &<< (Self.bits - 1)
+    return SIMD8(truncatingIfNeeded: (sums &+ half) &>> Self.bits)
   }
 
   @inline(__always)

@@ -238,7 +238,7 @@ extension WorkerSlot {
     var mayOverrun = admitted == nil && !job.isBackground
     // Moves the worker first: the number of threads follows its cores.
     confine(worker)
-    var limits = core.limits.withLock { job.hasMoreEffort ? $0.withMoreEffort : $0 }
+    var limits = job.hasMoreEffort ? configuration.limits.withMoreEffort : configuration.limits
     limits.maximumThreads = core.threads(of: job)
     let message = JobMessage(
       id: id, transform: job.transform, density: job.density, limits: limits,

@@ -31,7 +31,7 @@ struct JobScheduler<Job> {
   private static var maximumPassed: Int { 8 }
 
   /// The maximum number of waiting jobs, not counting those with a woken slot.
-  let limit: Int
+  var limit: Int
   /// The maximum memory of all expensive jobs together, in bytes. One of them may have more.
   let memory: Int
   /// The maximum number of jobs at a time, not counting expensive and background ones: the cores that workers have. At

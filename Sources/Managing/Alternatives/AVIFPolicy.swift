@@ -1,21 +1,26 @@
 // AVIFPolicy: decides which requests get a faster format before their AVIF.
 
 import Model
+import Platform
 
 /// The policy for responses to clients that negotiate AVIF.
 public struct AVIFPolicy: Sendable {
   /// Whether a request without a cached AVIF is answered in a faster format first.
-  public var isLater: Bool
+  var isLater: Bool { settings.withLock { $0.defersAVIF } }
+  private let settings: Lock<ImagingSettings>
   /// How many AVIFs are encoded in the background at a time. Foreground work needs the other
   /// imaging workers.
   public var atOnce: Int
 
   /// Creates the policy for a number of imaging workers, at least 1. Half of them stay free for jobs
-  /// that a request waits for.
+  /// that a request waits for. All copies share the settings, so that a reload reaches them.
   public init(_ settings: ImagingSettings = ImagingSettings(), workers: Int = 2) {
-    isLater = settings.defersAVIF
+    self.settings = Lock(settings)
     atOnce = workers / 2
   }
+
+  /// Replaces the settings.
+  func apply(_ wanted: ImagingSettings) { settings.withLock { $0 = wanted } }
 
   /// Returns the fallback request for a request that would wait for an AVIF, or `nil` if no
   /// fallback applies.

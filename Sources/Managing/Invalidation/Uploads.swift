@@ -5,7 +5,8 @@ import Platform
 
 /// Stores uploaded sources and invalidates what they replace.
 struct Uploads: Sendable {
-  private let formats: Set<ImageFormat>
+  /// The accepted formats.
+  let formats: Lock<Set<ImageFormat>>
   private let files: FileReader
   private let freshness: FreshnessEvaluator
   private let store: SourceStore
@@ -16,7 +17,7 @@ struct Uploads: Sendable {
     formats: Set<ImageFormat>, files: FileReader, freshness: FreshnessEvaluator,
     store: SourceStore, invalidation: Invalidation
   ) {
-    self.formats = formats
+    self.formats = Lock(formats)
     self.files = files
     self.freshness = freshness
     self.store = store
@@ -37,7 +38,7 @@ struct Uploads: Sendable {
     }
     let beginning = await files.beginning(of: file, upTo: FormatSigns.limit)
     let format = beginning?.withUnsafeBytes { FormatSigns.format(ofSource: $0) }
-    guard let format, formats.contains(format) else {
+    guard let format, formats.withLock({ $0.contains(format) }) else {
       throw .unsupportedFormat(detail: "\(file.count) bytes of \(format?.rawValue ?? "no image")")
     }
     let freshness = freshness.freshness(of: origin, from: url, isAuthorized: false)

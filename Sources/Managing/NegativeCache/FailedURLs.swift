@@ -86,7 +86,9 @@ struct FailedURLs {
     self.policy = policy
     _ = entries.removeAll { _, entry in
       switch entry.error.cause {
-      case .sourceTooLarge, .tooManyPixels, .tooManyFrames: true
+      case .sourceTooLarge, .tooManyPixels, .tooManyFrames, .tooCostly, .unsupportedFormat,
+        .undecodable:
+        true
       default: false
       }
     }

@@ -1,36 +1,31 @@
 // PassingPolicy: decides which requests and which images may be passed through.
 
 import Model
-import Synchronization
+import Platform
 
 /// Which sources may be passed through.
 public struct PassingPolicy: Sendable {
-  /// The allowed formats.
-  public var formats: Set<ImageFormat>
-  /// The maximum number of pixels in one frame. All copies share it, so that a reload reaches them.
-  public var maximumPixels: Int {
-    get { pixels.value.load(ordering: .relaxed) }
-    nonmutating set { pixels.value.store(newValue, ordering: .relaxed) }
-  }
+  private let settings: Lock<ImagingSettings>
 
-  private final class Pixels: Sendable {
-    let value: Atomic<Int>
+  /// Creates the policy: formats that are both decoded and produced. All copies share the settings, so that a reload
+  /// reaches them.
+  public init(_ settings: ImagingSettings = ImagingSettings()) { self.settings = Lock(settings) }
 
-    init(_ value: Int) { self.value = Atomic(value) }
-  }
+  /// Replaces the settings.
+  func apply(_ wanted: ImagingSettings) { settings.withLock { $0 = wanted } }
 
-  private let pixels: Pixels
+  /// The maximum number of pixels in one frame.
+  private var maximumPixels: Int { settings.withLock { $0.maximumPixels } }
 
-  /// Creates the policy: formats that are both decoded and produced.
-  public init(_ settings: ImagingSettings = ImagingSettings()) {
-    formats = Set(ImageFormat.outputs).intersection(settings.formats)
-    pixels = Pixels(settings.maximumPixels)
+  /// Whether sources of a format may be passed through.
+  func allows(_ format: ImageFormat) -> Bool {
+    ImageFormat.outputs.contains(format) && settings.withLock { $0.formats.contains(format) }
   }
 
   /// Returns the format in which a source can be passed through, or `nil` if the transform asks for
   /// any change.
   func format(for transform: Transform) -> ImageFormat? {
-    guard let format = transform.output.format, formats.contains(format) else { return nil }
+    guard let format = transform.output.format, allows(format) else { return nil }
     var plain = Transform()
     plain.output.format = format
     plain.output.isProgressive = true

@@ -31,7 +31,7 @@ struct PrefetchJobTable {
     var isCancelled = false
   }
 
-  private let configuration: PrefetcherConfiguration
+  private var configuration: PrefetcherConfiguration
   private var schedule: PrefetchSchedule
   /// In order of arrival.
   private var lists: [Watched] = []
@@ -44,6 +44,13 @@ struct PrefetchJobTable {
     self.configuration = configuration
     schedule = PrefetchSchedule(
       limit: configuration.limit, limitPerHost: configuration.limitPerHost)
+    totals.limit = configuration.limit
+  }
+
+  /// Replaces the limits. Lists and lines beyond them stay.
+  mutating func apply(_ configuration: PrefetcherConfiguration) {
+    self.configuration = configuration
+    schedule.set(limit: configuration.limit, limitPerHost: configuration.limitPerHost)
     totals.limit = configuration.limit
   }
 

@@ -45,8 +45,8 @@ struct PrefetchSchedule {
     }
   }
 
-  private let limit: Int
-  private let limitPerHost: Int
+  private var limit: Int
+  private var limitPerHost: Int
   /// The least recently served list comes first.
   private var lists: [List] = []
   private var runningByHost: [String: Int] = [:]
@@ -62,6 +62,13 @@ struct PrefetchSchedule {
   init(limit: Int, limitPerHost: Int) {
     self.limit = limit
     self.limitPerHost = limitPerHost
+  }
+
+  /// Changes the limits. Running lines beyond them stay.
+  mutating func set(limit: Int, limitPerHost: Int) {
+    self.limit = limit
+    self.limitPerHost = limitPerHost
+    full = Set(runningByHost.filter { $0.value >= limitPerHost }.keys)
   }
 
   /// The number of waiting lines in all lists.
@@ -106,7 +113,7 @@ struct PrefetchSchedule {
     running -= 1
     guard let host = turn.host, let count = runningByHost[host] else { return }
     runningByHost[host] = count > 1 ? count - 1 : nil
-    full.remove(host)
+    if count <= limitPerHost { full.remove(host) }
   }
 
   private mutating func occupy(_ host: String) {

@@ -35,6 +35,12 @@ public final class Prefetcher: PrefetchOperations {
     lists = Lock(PrefetchJobTable(configuration))
   }
 
+  /// Replaces the limits. Lists and lines beyond them stay.
+  public func apply(_ configuration: PrefetcherConfiguration) {
+    lists.withLock { $0.apply(configuration) }
+    advance()
+  }
+
   /// Starts a list and returns its identifier. O(n) in the number of lines, so event loops must not
   /// call this method.
   ///

@@ -1,12 +1,14 @@
 // RecompressionPolicy: decides which variants are recompressed, and when.
 
 import Model
+import Platform
 
 /// Which variants are made smaller, and after how many hits.
 public struct RecompressionPolicy: Sendable {
   /// The number of hits in memory after which a variant is popular; 0: never.
-  let hits: Int
-  private let efforts: EncoderEfforts
+  var hits: Int { settings.withLock { $0.recompressAfter } }
+  private var efforts: EncoderEfforts { settings.withLock { $0.efforts } }
+  private let settings: Lock<ImagingSettings>
   /// The fewest bytes of a variant whose recompression is worth a job. Of fewer, a response's head takes as many.
   static let minimumBytes = 1_024
   /// The most pixels of an AVIF or JPEG XL that is encoded again: 2 and 0.6 s of processor time. They are the most that
@@ -15,14 +17,15 @@ public struct RecompressionPolicy: Sendable {
   /// The quality from which libheif stores colour in full. A lower one is not as like.
   private static let fullColourQuality = 90
 
-  /// Creates a policy.
-  public init(_ settings: ImagingSettings = ImagingSettings()) {
-    hits = settings.recompressAfter
-    efforts = settings.efforts
-  }
+  /// Creates a policy. All copies share the settings, so that a reload reaches them.
+  public init(_ settings: ImagingSettings = ImagingSettings()) { self.settings = Lock(settings) }
+
+  /// Replaces the settings.
+  func apply(_ wanted: ImagingSettings) { settings.withLock { $0 = wanted } }
 
   /// Counts the hits of a variant that is about to enter memory, if it may be recompressed.
   func count(_ variant: Variant) {
+    let hits = hits
     if hits > 0, !variant.hasCountedHits, applies(to: variant) { variant.countHits(hits) }
   }
 

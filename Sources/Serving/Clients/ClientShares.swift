@@ -5,25 +5,28 @@ import Platform
 
 /// The accounts of a listener's clients, shared by its event loops.
 final class ClientShares: Sendable {
-  private let clients: CountedClients
+  private let clients: Lock<CountedClients>
   private let figures: ServerFigures
   private let accounts: Lock<ClientAccounts>
 
   /// Creates empty accounts.
   init(_ budgets: ClientBudgets, clients: CountedClients, figures: ServerFigures) {
-    self.clients = clients
+    self.clients = Lock(clients)
     self.figures = figures
     accounts = Lock(ClientAccounts(budgets))
   }
 
-  /// Replaces the budgets. What clients have used of them stays.
-  func set(_ budgets: ClientBudgets) { accounts.withLock { $0.budgets = budgets } }
+  /// Replaces the budgets, and which clients have them. What clients have used of them stays.
+  func set(_ budgets: ClientBudgets, clients: CountedClients) {
+    self.clients.withLock { $0 = clients }
+    accounts.withLock { $0.budgets = budgets }
+  }
 
   /// Counts a request of a client.
   ///
   /// - Throws: `rateLimited`.
   func count(_ client: NamedClient, at now: Int) throws(ImageError) {
-    guard let client = clients.network(of: client) else { return }
+    guard let client = clients.withLock({ $0 }).network(of: client) else { return }
     try refuse(accounts.withLock { $0.count(client, at: now) })
   }
 
@@ -32,7 +35,7 @@ final class ClientShares: Sendable {
   ///
   /// - Throws: `rateLimited`.
   func begin(_ client: NamedClient, at now: Int) throws(ImageError) -> ClientShare? {
-    guard let client = clients.network(of: client) else { return nil }
+    guard let client = clients.withLock({ $0 }).network(of: client) else { return nil }
     try refuse(accounts.withLock { $0.begin(client, at: now) })
     return ClientShare(network: client, shares: self)
   }
@@ -70,7 +73,7 @@ extension RequestHandler {
   /// Returns the client, which may be behind trusted proxies. Reads the header only if it is.
   func named(_ client: Connection, on connection: OpaquePointer) -> NamedClient {
     let peer = client.peer?.unmapped
-    guard trustedProxies.trusts(peer) else { return NamedClient(address: peer) }
+    guard client.policy.trustedProxies.trusts(peer) else { return NamedClient(address: peer) }
     return named(client, LoggedHeader(on: connection))
   }
 

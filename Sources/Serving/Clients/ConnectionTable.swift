@@ -34,6 +34,8 @@ final class ConnectionTable: Sendable {
   private struct State {
     var limits: ConnectionLimits
     var leastPace: ReadingPace.Rule?
+    /// The clients that are held to their share. The connections of all are counted: who is held to it may change.
+    var counted: CountedClients
     var all = ConnectionGroup()
     /// The connections of `all`, each at its `place`.
     var list: [ConnectionWatch] = []
@@ -76,7 +78,6 @@ final class ConnectionTable: Sendable {
     }
   }
 
-  private let clients: CountedClients
   private let figures: ServerFigures
   private let state: Lock<State>
 
@@ -88,16 +89,18 @@ final class ConnectionTable: Sendable {
     clients: CountedClients = CountedClients(proxies: TrustedProxies()),
     figures: ServerFigures = ServerFigures()
   ) {
-    state = Lock(State(limits: limits, leastPace: leastPace))
-    self.clients = clients
+    state = Lock(State(limits: limits, leastPace: leastPace, counted: clients))
     self.figures = figures
   }
 
-  /// Replaces the limits. Connections beyond them stay.
-  func set(_ limits: ConnectionLimits, leastPace: ReadingPace.Rule?) {
+  /// Replaces the limits, and who is held to them. Connections beyond them stay.
+  func set(
+    _ limits: ConnectionLimits, leastPace: ReadingPace.Rule?, clients: CountedClients
+  ) {
     state.withLock { state in
       state.limits = limits
       state.leastPace = leastPace
+      state.counted = clients
     }
   }
 
@@ -108,9 +111,9 @@ final class ConnectionTable: Sendable {
   ///
   /// - Parameter isLast: whether the connection is admitted beyond the listener's limit, which no further one will be.
   func admit(_ address: IPAddress?, isLast: Bool = false) -> Admission {
-    let client = clients.network(of: address)
+    let client = address?.clientNetwork
     return state.withLock { state in
-      if let client, isUsedUp(client, in: state) {
+      if let client = state.counted.network(of: address), isUsedUp(client, in: state) {
         guard makeRoom(of: client, in: &state) else { return .refused }
       } else if state.all.count >= state.limits.total, !isLast {
         guard mayYield(in: state),
@@ -129,20 +132,28 @@ final class ConnectionTable: Sendable {
     descriptor: CInt, address: IPAddress?, at now: Int, deadline: Int
   ) -> ConnectionWatch {
     let connection = ConnectionWatch(
-      descriptor: descriptor, client: clients.network(of: address), openedAt: now,
+      descriptor: descriptor, client: address?.clientNetwork, openedAt: now,
       deadline: deadline)
     state.withLock { $0.add(connection) }
     return connection
   }
 
   /// Counts an open connection as one of the client that a PROXY header names. Returns `false` if that client has its
-  /// share, and uses all of it. The connection then counts for no client, and is to be closed.
+  /// share, and uses all of it. The connection then is to be closed.
   func assign(_ connection: ConnectionWatch, to address: IPAddress) -> Bool {
-    guard let client = clients.network(of: address) else { return true }
+    let client = address.clientNetwork
     return state.withLock { state in
       // One that yields is closed anyway.
       guard !state.yielding.contains(ObjectIdentifier(connection)) else { return true }
-      if isUsedUp(client, in: state), !makeRoom(of: client, in: &state) { return false }
+      if state.counted.network(of: address) != nil, isUsedUp(client, in: state),
+        !makeRoom(of: client, in: &state)
+      {
+        return false
+      }
+      state.change(connection.client) { group in
+        group.remove(connection)
+        group.end()
+      }
       connection.client = client
       state.change(client) { group in
         group.admit()
@@ -175,8 +186,7 @@ final class ConnectionTable: Sendable {
 
   /// Counts the end of an admitted connection that was not opened.
   func cancel(_ address: IPAddress?) {
-    let client = clients.network(of: address)
-    state.withLock { $0.end(of: client) }
+    state.withLock { $0.end(of: address?.clientNetwork) }
   }
 
   /// Removes a connection. Called before libmicrohttpd closes its socket.

@@ -34,8 +34,8 @@ final class ConnectionWatch: Sendable {
     waitingStorage = Atomic(now)
   }
 
-  /// The network of the client; `nil` for a client without a share (`CountedClients`). The connection's table alone
-  /// changes it, when a PROXY header names another client.
+  /// The network of the client; `nil` for one of a unix socket. The connection's table alone changes it, when a PROXY
+  /// header names another client.
   var client: IPAddress? {
     get { clientStorage.withLock { $0 } }
     set { clientStorage.withLock { $0 = newValue } }

@@ -3,12 +3,14 @@
 import Glibc
 import Platform
 
-extension RequestHandler {
+extension RequestPolicy {
   /// Whether a connection begins with a PROXY header. Only trusted proxies may send one, and they have to.
   func expectsProxyHeader(from peer: IPAddress?) -> Bool {
-    takesProxyHeaders && trustedProxies.trusts(peer?.unmapped)
+    configuration.proxyProtocol && trustedProxies.trusts(peer?.unmapped)
   }
+}
 
+extension RequestHandler {
   /// Takes the header off the received bytes, and counts the connection as one of the client that it names. Returns the
   /// number of bytes behind it, which are moved to the beginning; 0 while the header is incomplete.
   ///
@@ -48,7 +50,8 @@ extension RequestHandler {
     else { return }
     unlistedProxies.noteProxyHeader(
       from: client.peer,
-      key: takesProxyHeaders ? "server.trusted_proxies" : "server.proxy_protocol",
+      key: client.policy.configuration.proxyProtocol
+        ? "server.trusted_proxies" : "server.proxy_protocol",
       log: log)
   }
 }

@@ -122,7 +122,7 @@ extension RequestHandler {
 
   /// Returns the client, which may be behind trusted proxies.
   func named(_ client: Connection, _ header: LoggedHeader) -> NamedClient {
-    trustedProxies.client(
+    client.policy.trustedProxies.client(
       of: client.peer, forwardedFor: header.forwardedFor, forwarded: header.forwarded)
   }
 

@@ -38,7 +38,7 @@ extension RequestHandler {
     guard client.policy.exportsSpans else { return }
     var decision: Bool?
     if Self.field("traceparent", on: connection) != nil,
-      trustedProxies.trusts(client.peer?.unmapped),
+      client.policy.trustedProxies.trusts(client.peer?.unmapped),
       let field = Self.onlyParent(on: connection)
     {
       decision = TraceContext.isSampled(

@@ -51,9 +51,7 @@ extension RequestContext {
   /// Logs a forwarding field of a peer that is not one of `server.trusted_proxies`.
   func noteUnlistedProxy() {
     let peer = client.peer?.unmapped
-    guard handler.unlistedProxies.isDue, !handler.trustedProxies.trusts(peer) else {
-      return
-    }
+    guard handler.unlistedProxies.isDue, !client.policy.trustedProxies.trusts(peer) else { return }
     for name: StaticString in ["X-Forwarded-For", "Forwarded"]
     where RequestHandler.field(name, on: connection) != nil {
       handler.unlistedProxies.noteField("\(name)", from: peer, log: handler.log)

@@ -83,7 +83,7 @@ struct ImageQuery: Sendable {
     if name.hasPrefix(escaped), row(ofName: name.utf8.dropFirst(escaped.utf8.count)) != nil {
       return "; '&amp;' is '&' escaped for HTML, and a URL has '&'"
     }
-    let names = ImageParameter.table.map(\.name)
+    let names = ImageParameter.table.map(\.name) + aliases.keys.sorted()
     return NearestNames.question(
       foreign[name.lowercased()] ?? NearestNames.of(name, among: names))
   }

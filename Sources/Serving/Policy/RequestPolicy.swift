@@ -24,6 +24,8 @@ final class RequestPolicy: Sendable {
   let crossOrigin: CrossOrigin
   /// The fields that all hits from disk have, as they are sent.
   let sharedFields: (negotiated: [UInt8], others: [UInt8])
+  /// The proxies that are trusted to name their clients' addresses.
+  let trustedProxies: TrustedProxies
   /// Whether all requests of a client are counted. Cached, as the rest, because it is read for each hit.
   let countsRequests: Bool
   /// Whether hits are logged.
@@ -74,6 +76,7 @@ final class RequestPolicy: Sendable {
       ResponseHead.sharedFields(configuration, crossOrigin, vary: "Accept"),
       ResponseHead.sharedFields(configuration, crossOrigin, vary: nil)
     )
+    trustedProxies = configuration.trustedProxies
     countsRequests = configuration.clientBudgets.requests != nil
     self.logsHits = logsHits
     self.logsDiskHits = logsDiskHits
@@ -110,7 +113,7 @@ extension RequestHandler {
   func setPolicy(_ configuration: ServerConfiguration) {
     let policy = RequestPolicy(configuration, for: audience, logging: log.level)
     latest.withLock { $0 = policy }
-    shares.set(configuration.clientBudgets)
+    shares.set(configuration.clientBudgets, clients: configuration.countedClients)
     newestSerial.store(policy.serial, ordering: .releasing)
   }
 

@@ -96,9 +96,9 @@ extension RequestHandler {
     guard let key = Self.field("X-Operation-Key", on: connection),
       strlen(key) <= SupersededRequests.longestKey
     else { return nil }
-    let client = named(client, on: connection)
-    guard !client.isDisputed, let address = client.address,
-      !trustedProxies.trusts(address)
+    let named = named(client, on: connection)
+    guard !named.isDisputed, let address = named.address,
+      !client.policy.trustedProxies.trusts(address)
     else { return nil }
     return SupersededRequests.Operation(client: address, key: String(cString: key))
   }

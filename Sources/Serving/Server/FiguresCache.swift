@@ -9,6 +9,8 @@ import Telemetry
 /// One thread at a time computes. Meanwhile the others get the previous figures, and do not wait.
 final class FiguresCache: Sendable {
   private struct State {
+    /// Milliseconds.
+    var lifetime: Int
     var text: [UInt8]?
     var isDraining = false
     /// Monotonic milliseconds.
@@ -16,11 +18,10 @@ final class FiguresCache: Sendable {
     var isComputing = false
   }
 
-  private let lifetime: Int
   private let compute: @Sendable (Bool) -> Stats
   private let encode: @Sendable (Stats) throws(ImageError) -> [UInt8]
   private let clock: @Sendable () -> Int
-  private let state = Lock(State())
+  private let state: Lock<State>
 
   /// Creates a cache without figures.
   ///
@@ -34,11 +35,14 @@ final class FiguresCache: Sendable {
     encode: @escaping @Sendable (Stats) throws(ImageError) -> [UInt8] = json,
     compute: @escaping @Sendable (_ isDraining: Bool) -> Stats
   ) {
-    self.lifetime = lifetime.wholeMilliseconds
+    state = Lock(State(lifetime: lifetime.wholeMilliseconds))
     self.clock = clock
     self.encode = encode
     self.compute = compute
   }
+
+  /// Changes how long figures are reused.
+  func set(lifetime: Duration) { state.withLock { $0.lifetime = lifetime.wholeMilliseconds } }
 
   /// Returns the figures as JSON.
   static func json(_ stats: Stats) throws(ImageError) -> [UInt8] {
@@ -51,8 +55,8 @@ final class FiguresCache: Sendable {
   func bytes(isDraining: Bool) throws(ImageError) -> [UInt8] {
     let now = clock()
     let known = state.withLock { state -> [UInt8]? in
-      if lifetime > 0, let text = state.text, state.isDraining == isDraining,
-        state.isComputing || now - state.computedAt < lifetime
+      if state.lifetime > 0, let text = state.text, state.isDraining == isDraining,
+        state.isComputing || now - state.computedAt < state.lifetime
       {
         return text
       }

@@ -65,7 +65,10 @@ final class Front: Sendable {
   func apply(_ configuration: ServerConfiguration) {
     monitor.set(limit: configuration.maximumActiveRequests, tick: configuration.deadlineTick)
     monitor.connections.set(
-      configuration.connectionLimits(for: handler.audience), leastPace: configuration.leastPace)
+      configuration.connectionLimits(for: handler.audience), leastPace: configuration.leastPace,
+      clients: configuration.countedClients)
+    handler.figuresCache.set(lifetime: configuration.statsLifetime)
+    handler.metricsCache.set(lifetime: configuration.statsLifetime)
     handler.setPolicy(configuration)
   }
 

@@ -31,10 +31,6 @@ final class RequestHandler: Sendable {
   let spans: (any SpanSink)?
   /// Tells the operator about proxies that are not listed.
   let unlistedProxies = UnlistedProxies()
-  /// The proxies that are trusted to name their clients' addresses.
-  let trustedProxies: TrustedProxies
-  /// Whether their connections begin with a PROXY header.
-  let takesProxyHeaders: Bool
   /// Distinguishes this server's prepared responses from those of another server in the process.
   let serial: UInt64
   private static let serials = Atomic<UInt64>(0)
@@ -78,8 +74,6 @@ final class RequestHandler: Sendable {
     shared.figures.add(knownTargets)
     self.monitor = monitor
     spans = configuration.spans
-    trustedProxies = configuration.trustedProxies
-    takesProxyHeaders = configuration.proxyProtocol && audience != .operators
     serial = Self.serials.wrappingAdd(1, ordering: .relaxed).newValue
   }
 
@@ -128,7 +122,7 @@ final class RequestHandler: Sendable {
     let watch = monitor.connections.open(
       descriptor: descriptor, address: peer, at: now, deadline: now + policy.headerTimeout)
     let client = Connection(loop: loop, watch: watch, peer: peer, policy: policy)
-    if expectsProxyHeader(from: peer) { client.proxyHeader = [] }
+    if policy.expectsProxyHeader(from: peer) { client.proxyHeader = [] }
     loop.clients.add(client)
     return client
   }

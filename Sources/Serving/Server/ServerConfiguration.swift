@@ -161,6 +161,7 @@ public struct ServerConfiguration: Sendable {
     configuration.connectionLimit = Self.operatorConnections
     configuration.memoBytesPerWorker = 64 << 10
     configuration.knownTargets = 0
+    configuration.proxyProtocol = false
     configuration.settings.maximumActiveRequestsPerClient = .max
     configuration.settings.imagingTimePerClient = .zero
     configuration.settings.requestsPerSecond = 0

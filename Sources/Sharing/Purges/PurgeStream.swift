@@ -37,6 +37,7 @@ final class PurgeStream: Sendable {
   /// What the disk has refused.
   let positionFile = Lock(PositionFile())
   let history: Lock<PurgeHistory>
+  private let filter: Lock<CacheKeyFilter>
   /// Whether this machine has applied all that the stream had a moment ago.
   let isCurrent = Atomic<Bool>(false)
   /// Whether the stream was found gone, so the reader has to begin a new one.
@@ -53,8 +54,10 @@ final class PurgeStream: Sendable {
 
   /// Reads the files. Blocks, so it must not run in a task.
   init(
-    client: RedisClient, prefix: String, folder: String?, retryInterval: Duration, log: Log
+    client: RedisClient, prefix: String, folder: String?, retryInterval: Duration,
+    filter: CacheKeyFilter = CacheKeyFilter(), log: Log
   ) {
+    self.filter = Lock(filter)
     self.client = client
     commands = PurgeCommands(prefix: prefix)
     files = FleetFiles(folder: folder)
@@ -90,9 +93,14 @@ final class PurgeStream: Sendable {
   }
 
   /// Whether no purge covers a shared entry, and this machine would know.
-  func allows(_ key: CacheKey, mark: SharedMark, filter: CacheKeyFilter) -> Bool {
-    isSynchronised && history.withLock { $0.allows(key, mark: mark, filter: filter) }
+  func allows(_ key: CacheKey, mark: SharedMark) -> Bool {
+    guard isSynchronised else { return false }
+    let filter = filter.withLock { $0 }
+    return history.withLock { $0.allows(key, mark: mark, filter: filter) }
   }
+
+  /// Replaces the rules that assign tags.
+  func apply(_ filter: CacheKeyFilter) { self.filter.withLock { $0 = filter } }
 
   // MARK: Publishing
 

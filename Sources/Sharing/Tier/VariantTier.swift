@@ -10,7 +10,6 @@ final class VariantTier: Sendable {
   private let client: RedisClient
   private let stream: PurgeStream
   private let coding: any VariantCoding
-  private let filter: CacheKeyFilter
   private let prefix: String
   private let limit: Int
   private let objects: BucketVariants?
@@ -20,13 +19,12 @@ final class VariantTier: Sendable {
   ///   - limit: the largest body in Redis, in bytes; 0: none.
   ///   - objects: the variants in a bucket; `nil` without one.
   init(
-    client: RedisClient, stream: PurgeStream, coding: any VariantCoding, filter: CacheKeyFilter,
-    prefix: String, limit: Int, objects: BucketVariants? = nil
+    client: RedisClient, stream: PurgeStream, coding: any VariantCoding, prefix: String,
+    limit: Int, objects: BucketVariants? = nil
   ) {
     self.client = client
     self.stream = stream
     self.coding = coding
-    self.filter = filter
     self.prefix = prefix
     self.limit = limit
     self.objects = objects
@@ -89,7 +87,7 @@ final class VariantTier: Sendable {
       }
     }
     // Decoded first, checked last: a purge that arrives meanwhile counts.
-    guard let mark, variant != nil || isInBucket, stream.allows(key, mark: mark, filter: filter)
+    guard let mark, variant != nil || isInBucket, stream.allows(key, mark: mark)
     else { return .refused }
     if let variant { return .found(variant) }
     return await inBucket(key, name: name, generation: generation)
@@ -101,7 +99,7 @@ final class VariantTier: Sendable {
     case .none: return .absent
     case .refused: return .refused
     case .found(let mark, let variant):
-      guard stream.allows(key, mark: mark, filter: filter) else {
+      guard stream.allows(key, mark: mark) else {
         objects.store.counters.refused.add()
         return .refused
       }

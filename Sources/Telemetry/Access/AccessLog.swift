@@ -3,41 +3,27 @@
 import Model
 import Platform
 
-/// The lines of requests, if they are not like other lines: another format, a file of their own, or both.
+/// The lines of requests, which may have another format than other lines, a file of their own, or both. The format is
+/// the log queue's (`accessFormat`).
 public struct AccessLog: Sendable {
-  private enum Form {
-    /// With a format of their own; `nil`: as the log.
-    case fields(LogFormat?)
-    case combined
-  }
-
-  private let form: Form
   private let main: LogQueue
   /// The queue of the file, or the log's own. Two threads would mix long lines in one pipe.
   let queue: LogQueue
   /// The file; `nil` if the lines are among those of the log.
   let file: LogFile?
 
-  /// Opens the access log of these settings; `nil` if its lines are like those of the log. A path that leads to the
-  /// log's own output, such as `/dev/stderr`, is like none.
+  /// Opens the access log of these settings. A path that leads to the log's own output, such as `/dev/stderr`, is like
+  /// none.
   ///
   /// - Parameters:
   ///   - main: the log's queue.
   ///   - log: receives warnings about lines that were lost.
   /// - Throws: the error of opening the file or starting its thread.
-  public init?(_ settings: LogSettings, main: LogQueue, log: Log) throws(SystemError) {
-    guard settings.access.format != .log || !settings.access.path.isEmpty else { return nil }
+  public init(_ settings: LogSettings, main: LogQueue, log: Log) throws(SystemError) {
     self.main = main
-    form =
-      switch settings.access.format {
-      case .log: .fields(nil)
-      case .json: .fields(.json)
-      case .logfmt: .fields(.logfmt)
-      case .combined: .combined
-      }
+    main.accessFormat = settings.access.format
     let file = settings.access.path.isEmpty ? nil : try LogFile(settings.access.path)
     guard let file, !main.writes(to: file) else {
-      if settings.access.format == .log { return nil }
       queue = main
       self.file = nil
       return
@@ -46,20 +32,24 @@ public struct AccessLog: Sendable {
     queue = try LogQueue(format: settings.format, file: file, reports: log)
   }
 
+  /// Whether its lines are like those of the log, in the same stream.
+  var isPlain: Bool { file == nil && main.accessFormat == .log }
+
   /// Whether its lines have the fields of the log's, in the same stream.
-  var replacesLog: Bool {
-    if case .fields = form { file == nil } else { false }
-  }
+  var replacesLog: Bool { file == nil && main.accessFormat != .combined }
 
   /// Adds the line of a request. Never blocks.
   func add(
     _ level: LogLevel, message: String, fields: () -> KeyValuePairs<String, LogValue>,
     combined: () -> CombinedLine
   ) {
-    switch form {
-    case .fields(let format):
-      queue.add(
-        LogLine(level, message: message, fields: fields(), format: format ?? main.format).bytes)
+    func add(_ format: LogFormat) {
+      queue.add(LogLine(level, message: message, fields: fields(), format: format).bytes)
+    }
+    switch main.accessFormat {
+    case .log: add(main.format)
+    case .json: add(.json)
+    case .logfmt: add(.logfmt)
     case .combined: queue.add(combined().encoded(at: WallClock.seconds))
     }
   }
@@ -77,8 +67,10 @@ extension Log {
     combined: @autoclosure () -> CombinedLine
   ) {
     guard level >= self.level else { return }
-    if let access { access.add(level, message: "request", fields: fields, combined: combined) }
-    guard access == nil || access?.file != nil && level >= .warning else { return }
+    if let access, !access.isPlain {
+      access.add(level, message: "request", fields: fields, combined: combined)
+      guard access.file != nil, level >= .warning else { return }
+    }
     write(level, message: { "request" }, fields: fields)
   }
 
@@ -89,8 +81,10 @@ extension Log {
   ) {
     guard .info >= level else { return }
     let message = "request refused"
-    if let access { access.add(.info, message: message, fields: fields, combined: combined) }
-    guard access?.replacesLog != true else { return }
+    if let access, !access.isPlain {
+      access.add(.info, message: message, fields: fields, combined: combined)
+      guard !access.replacesLog else { return }
+    }
     write(.info, message: { message }, fields: fields)
   }
 

@@ -126,6 +126,15 @@ import Testing
     #expect(!purges.covers(key, generation: 0))
   }
 
+  @Test func `other rules of hosts assign other tags`() {
+    let purges = Purges()
+    let key = CacheKey(text: "https://shop.example/1 w=1")
+    let purge = purges.add(.tag("shop"))
+    #expect(!purges.covers(key, generation: purge.number - 1))
+    purges.apply(Self.filter)
+    #expect(purges.covers(key, generation: purge.number - 1))
+  }
+
   @Test(arguments: ["url", "prefix", "host", "tag", "everything"])
   func `among open purges of one scope, only the last stays and finishes for all`(kind: String)
     throws

@@ -2,6 +2,7 @@
 
 import Downloading
 import Model
+import Platform
 import TestSupport
 import Testing
 
@@ -25,6 +26,24 @@ import Testing
 
   private func credentials(_ text: String) throws -> HostRule.CredentialOrigin {
     try #require(HostRule.CredentialOrigin(text))
+  }
+
+  @Test func `other rules apply to the next load, and one that stays keeps its connection`()
+    async throws
+  {
+    var configuration = DownloaderConfiguration()
+    configuration.allowedNetworks = [try #require(CIDR("127.0.0.0/8"))]
+    configuration.retries = 0
+    let downloader = try makeDownloader()
+    for (value, connections) in [("one", 1), ("one", 1), ("two", 2)] {
+      configuration.hostRules = [
+        try rule("127.0.0.1") { $0.headers = [try field("X-Key", value: value)] }
+      ]
+      downloader.apply(configuration)
+      _ = try await downloader.load(origin.url("/a"))
+      #expect(origin.received(at: "/a").last?.headers["x-key"] == value)
+      #expect(origin.connections == connections)
+    }
   }
 
   private func field(_ name: String, value: String) throws -> HeaderField {

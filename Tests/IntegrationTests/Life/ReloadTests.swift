@@ -107,6 +107,42 @@ import Testing
     #expect(!pictor.log.contains("s3cr3t"))
   }
 
+  @Test func `rules of hosts, formats, proxies and the access log change for the next request`()
+    throws
+  {
+    let log = "log: { requests: 'all', access_format: 'combined' }"
+    try write("{ log: { requests: 'all' } }")
+    let pictor = try PictorProcess(in: folder, ["--config", file])
+    let client = try pictor.connect()
+    func image(_ number: Int, _ query: String) -> String {
+      origin.target("/\(number).jpg?\(query)", adding: "&w=30")
+    }
+    #expect(try client.get(image(0, "t=1"), headers: proxied).status == 200)
+    #expect(try client.get(image(0, "t=2"))["cache-status"]?.contains("hit") == false)
+    try reload(
+      pictor,
+      "{ hosts: [{ host: '127.0.0.1', drop_parameters: ['t'], headers: { 'X-Key': 'one' } }], "
+        + "server: { trusted_proxies: ['127.0.0.0/8'] }, \(log) }")
+    #expect(try client.get(image(1, "t=1"), headers: proxied).status == 200)
+    #expect(try client.get(image(1, "t=2"))["cache-status"]?.contains("hit") == true)
+    #expect(origin.received(at: "/1.jpg").last?.headers["x-key"] == "one")
+    try blockUntil("the client is named: \(pictor.log.suffix(500))") {
+      pictor.log.contains("198.51.100.7 - - [")
+    }
+    #expect(pictor.log.split(separator: "\n").count { $0.contains("198.51.100.7") } == 1)
+    // Formats, and the folder of local files
+    #expect(try client.get("/image?url=local:///a.jpg&w=30").status == 403)
+    try Data(try TestImages.jpeg(width: 60, height: 40)).write(
+      to: URL(fileURLWithPath: folder.path + "/a.jpg"))
+    try reload(pictor, "{ sources: { local_root: '\(folder.path)' } }")
+    #expect(try client.get("/image?url=local:///a.jpg&w=30").status == 200)
+    try reload(pictor, "{ imaging: { formats: ['png'] } }")
+    #expect(try client.get(image(2, "t=1")).status == 415)
+    try reload(pictor, "{ imaging: { formats: ['png', 'jpeg'] } }")
+    #expect(try client.get(image(2, "t=1")).status == 200)
+    #expect(!pictor.log.contains("keys that need a restart"))
+  }
+
   @Test func `running requests are not broken, and keys that need a restart are named`() throws {
     let pictor = try start("{}")
     let gate = Gate()

@@ -334,8 +334,9 @@ final class DeferredAVIFTests: ManagedTests {
     _ = try await manager.variant(for: request)
     _ = try await manager.variant(for: try wish([.webp, .avif]))
     #expect(manager.figures.avifsLater == 0)
-    var policy = AVIFPolicy()
-    policy.isLater = false
+    var settings = ImagingSettings()
+    settings.defersAVIF = false
+    let policy = AVIFPolicy(settings)
     let patient = ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
       freshnessPolicy: freshness, purges: purges, avifPolicy: policy)

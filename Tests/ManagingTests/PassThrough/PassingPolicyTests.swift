@@ -28,8 +28,9 @@ struct PassingPolicyTests {
   }
 
   @Test func `sizes are limited by pixels and memory without overflow`() {
-    var policy = PassingPolicy()
-    policy.maximumPixels = 100
+    var settings = ImagingSettings()
+    settings.maximumPixels = 100
+    let policy = PassingPolicy(settings)
     var transform = Transform()
     #expect(policy.allows(PixelSize(width: 10, height: 10), for: transform))
     #expect(!policy.allows(PixelSize(width: 10, height: 11), for: transform))

@@ -37,6 +37,20 @@ import Testing
     #expect(turns(&schedule).map(\.list) == [2])
   }
 
+  @Test func `limits may change while lines run`() {
+    var schedule = PrefetchSchedule(limit: 4, limitPerHost: 2)
+    schedule.add(1, hosts: ["a", "a", "a", "a", "b"])
+    let first = turns(&schedule)
+    #expect(first.map(\.line) == [0, 4, 1])
+    schedule.set(limit: 4, limitPerHost: 1)
+    schedule.finish(first[0])
+    #expect(turns(&schedule).isEmpty)
+    schedule.finish(first[2])
+    #expect(turns(&schedule).map(\.line) == [2])
+    schedule.set(limit: 4, limitPerHost: 2)
+    #expect(turns(&schedule).map(\.line) == [3])
+  }
+
   @Test func `local files have no limit per host`() {
     var schedule = PrefetchSchedule(limit: 3, limitPerHost: 1)
     schedule.add(1, hosts: [nil, nil, nil, nil])

@@ -255,6 +255,33 @@ import Testing
     #expect(table.admit(.v4(9)) == .full)
   }
 
+  @Test func `who has a share may change while connections are open`() throws {
+    let network = try #require(CIDR("198.51.100.0/24"))
+    let address = IPAddress.v4(0xc633_6401)
+    var proxies = TrustedProxies()
+    proxies.networks = [network]
+    let table = ConnectionTable(
+      limits: ConnectionLimits(total: 8, perClient: 2), clients: CountedClients(proxies: proxies))
+    func trust(_ proxies: TrustedProxies) {
+      table.set(
+        ConnectionLimits(total: 8, perClient: 2), leastPace: nil,
+        clients: CountedClients(proxies: proxies))
+    }
+    for _ in 0..<3 { #expect(table.admit(address) == .admitted) }
+    let open = table.open(descriptor: -1, address: address, at: 0, deadline: .max)
+    open.begin()
+    trust(TrustedProxies())
+    #expect(table.admit(address) == .refused)
+    #expect(table.assign(open, to: .v4(9)))
+    table.cancel(address)
+    #expect(table.admit(address) == .admitted)
+    trust(proxies)
+    #expect(table.admit(address) == .admitted)
+    for _ in 0..<3 { table.cancel(address) }
+    table.remove(open)
+    #expect(table.clientCount == 0)
+  }
+
   @Test func `a later request's header has its time-out from its first byte`() async throws {
     try await withServer(
       TestProvider(),

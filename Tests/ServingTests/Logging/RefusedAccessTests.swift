@@ -22,7 +22,7 @@ import Testing
     settings.access.format = format
     settings.access.path = hasFile ? folder.path + "/access" : ""
     let plain = Log(level: .info, queue: main)
-    let access = try #require(try AccessLog(settings, main: main, log: plain))
+    let access = try AccessLog(settings, main: main, log: plain)
     let log = Log(level: .info, queue: main, access: access)
     try await withServer(TestProvider(), log: log) { server in
       let client = try HTTPClient(port: server.port)

@@ -264,6 +264,7 @@ import Testing
   @Test(arguments: [
     ("size=3", "; did you mean w or h?"), ("FM=webp", "; did you mean format?"),
     ("src=a", "; did you mean url?"), ("qualty=3", "; did you mean quality?"),
+    ("widht=3", "; did you mean width?"),
     ("amp;w=3", "; '&amp;' is '&' escaped for HTML, and a URL has '&'"), ("zzzz=1", ""),
   ])
   func `an unknown parameter comes with what the client probably meant`(query: String, end: String)

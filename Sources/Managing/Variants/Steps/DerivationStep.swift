@@ -8,7 +8,7 @@ import Platform
 /// A derived variant looks the same as one from the source but has other bytes. So this step only
 /// replaces a download.
 struct DerivationStep: MissStep {
-  private let isEnabled: Bool
+  private let isEnabled: Lock<Bool>
   private let candidates: Lock<DerivationCandidates>
   private let cache: VariantCache
   private let sources: SourceStore
@@ -19,7 +19,7 @@ struct DerivationStep: MissStep {
 
   /// - Parameter isEnabled: whether small variants may be derived from larger ones.
   init(
-    isEnabled: Bool, candidates: Lock<DerivationCandidates>, cache: VariantCache,
+    isEnabled: Lock<Bool>, candidates: Lock<DerivationCandidates>, cache: VariantCache,
     sources: SourceStore,
     staleness: Staleness, processor: any ImageProcessor, storage: VariantStorage,
     counters: SubstitutionCounters
@@ -56,7 +56,7 @@ struct DerivationStep: MissStep {
 
   /// Whether a request may be answered from a larger variant.
   private func applies(to request: ImageRequest) -> Bool {
-    isEnabled && request.options.cache.readsCache && !request.options.isRevalidation
+    isEnabled.withLock { $0 } && request.options.cache.readsCache && !request.options.isRevalidation
       && request.source.scheme != .local
   }
 

@@ -49,7 +49,7 @@ struct KeepOriginalStep: MissStep {
     of bytes: ImageBytes, insteadOf image: RenderedImage, transform: Transform
   ) -> ImageFormat? {
     bytes.withUnsafeBytes { bytes in
-      guard let format = FormatSigns.format(of: bytes), policy.formats.contains(format),
+      guard let format = FormatSigns.format(of: bytes), policy.allows(format),
         transform.takes(format),
         PassThroughCheck.read(bytes, as: format) == .plain(image.size),
         TrailingDataCheck.isClean(bytes, as: format)

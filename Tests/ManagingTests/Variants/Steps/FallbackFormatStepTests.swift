@@ -68,8 +68,9 @@ struct FallbackFormatStepTests {
     others.append(try .sample(accepting: [.avif, .webp]) { $0.store = .memory })
     for var miss in others { #expect(try await step.run(&miss).isNext) }
     // And
-    var policy = AVIFPolicy()
-    policy.isLater = false
+    var settings = ImagingSettings()
+    settings.defersAVIF = false
+    let policy = AVIFPolicy(settings)
     var miss = try Miss.sample(accepting: [.avif, .webp])
     #expect(try await FallbackFormatStep(policy: policy).run(&miss).isNext)
   }
