@@ -25,6 +25,8 @@ enum GIFTransparency {
 
   /// The delay of frames without one, in hundredths of a second: libnsgif's.
   private static let usualDelay: UInt8 = 10
+  /// The most frames that libnsgif reads.
+  private static let maximumFrames = 4_097
 
   /// Returns the GIF with transparent indices; `nil` if every shown frame covers the canvas.
   static func mended(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
@@ -43,7 +45,7 @@ enum GIFTransparency {
       let index = chosen.firstIndex { unusedIndex(of: $0, in: file) != nil } ?? 0
       chosen = Array(chosen.dropFirst(index).prefix(1))
     }
-    for frame in chosen {
+    for frame in chosen.prefix(maximumFrames) {
       var codes: [UInt8]?
       var index = unusedIndex(of: frame, in: file)
       if index == nil, let pair = closestColours(of: frame, in: file) {
