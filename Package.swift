@@ -142,7 +142,7 @@ let package = Package(
     // content codings.
     .target(
       name: "CCodecs", path: "Tests/CCodecs",
-      linkerSettings: ["jpeg", "jxl", "heif", "openjp2", "z", "brotlienc", "zstd"].map {
+      linkerSettings: ["jpeg", "jxl", "heif", "aom", "openjp2", "z", "brotlienc", "zstd"].map {
         .linkedLibrary($0)
       }),
     .target(

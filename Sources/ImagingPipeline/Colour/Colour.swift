@@ -31,7 +31,10 @@ extension Image {
   ///
   /// - Parameter codePoints: The colour space that the container describes.
   consuming func inSRGB(from codePoints: CodePoints?) throws(ImageError) -> Image {
-    if let codePoints, bands >= 3, foreignProfile.isEmpty { return try shown(codePoints) }
+    // Of grey, primaries change nothing.
+    if let codePoints, bands >= 3 || codePoints.transfer != .standard, foreignProfile.isEmpty {
+      return try shown(codePoints)
+    }
     var image = try inWholeNumbers()
     let isGrey = image.isGrey
     if !image.foreignProfile.isEmpty {

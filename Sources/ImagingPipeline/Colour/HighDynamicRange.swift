@@ -7,7 +7,7 @@ extension Image {
   /// Converts the image to sRGB: decodes values to light, tone-maps the range, converts the
   /// primaries, and clips what is outside sRGB.
   ///
-  /// - Parameter codePoints: The colour space of the first three bands. A fourth band is alpha.
+  /// - Parameter codePoints: The colour space of the first three bands, or of a grey. Another band is alpha.
   consuming func shown(_ codePoints: CodePoints) throws(ImageError) -> Image {
     let size = size
     let bands = min(bands, 4)
@@ -34,6 +34,8 @@ private struct LightConverter {
   /// The bands of a source pixel, and of a result pixel.
   private let stride: Int
   private let bands: Int
+  /// The bands of colour: 1 for grey.
+  private let colours: Int
 
   init(_ codePoints: CodePoints, of image: borrowing Image, bands: Int) {
     tables = LightTables(codePoints)
@@ -49,6 +51,7 @@ private struct LightConverter {
     scale = Float(1 / image.fullLight)
     stride = image.bands
     self.bands = bands
+    colours = bands < 3 ? 1 : 3
   }
 
   /// Writes `width × bands` bytes.
@@ -68,17 +71,23 @@ private struct LightConverter {
     let red = matrix[0]
     let green = matrix[1]
     let blue = matrix[2]
+    // Three equal bands stay equal in all primaries.
+    let (second, third) = colours == 1 ? (0, 0) : (1, 2)
     for x in 0..<width {
       let from = x &* stride
       let to = x &* bands
       let light = tables.shown(
         SIMD3(
-          tables.light(of: signal(from)), tables.light(of: signal(from &+ 1)),
-          tables.light(of: signal(from &+ 2))), luminance: luminance)
+          tables.light(of: signal(from)), tables.light(of: signal(from &+ second)),
+          tables.light(of: signal(from &+ third))), luminance: luminance)
       result[to] = tables.byte(of: (red * light).sum())
-      result[to &+ 1] = tables.byte(of: (green * light).sum())
-      result[to &+ 2] = tables.byte(of: (blue * light).sum())
-      if bands == 4 { result[to &+ 3] = UInt8(min(1, signal(from &+ 3)) * 255 + 0.5) }
+      if colours == 3 {
+        result[to &+ 1] = tables.byte(of: (green * light).sum())
+        result[to &+ 2] = tables.byte(of: (blue * light).sum())
+      }
+      if bands > colours {
+        result[to &+ colours] = UInt8(min(1, signal(from &+ colours)) * 255 + 0.5)
+      }
     }
   }
 }

@@ -13,7 +13,7 @@ struct SourceHeader {
   /// The number of frames of an animation, pages of a TIFF or images of a HEIC; 1 for all other
   /// sources.
   let pages: Int
-  /// The frames of an animation of which the first alone is decoded (`UndecodedAnimation`); 1 for all other sources.
+  /// The frames of an animation of which one alone is decoded (`UndecodedAnimation`); 1 for all other sources.
   let undecodedFrames: Int
   /// The page to read, in its loader's numbering; `nil` for the default page.
   let page: Int?
@@ -75,7 +75,7 @@ struct SourceHeader {
     if let frame {
       guard frame < pages else {
         let kept =
-          undecodedFrames > 1 ? "the first frame alone is decoded" : "the source has one frame"
+          undecodedFrames > 1 ? "one frame alone is decoded" : "the source has one frame"
         throw .invalidParameter(
           name: "frame", value: "\(frame)",
           allowed: pages == 1

@@ -1,4 +1,4 @@
-// UndecodedAnimation: counts the frames of animations of which Pictor decodes the first alone.
+// UndecodedAnimation: counts the frames of animations of which Pictor shows one frame alone.
 
 import CJXL
 import Model

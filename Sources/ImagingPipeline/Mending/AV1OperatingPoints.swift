@@ -28,7 +28,7 @@ struct AV1OperatingPoints {
     _ point: Int, layer: Int?
   ) -> (place: UnsafeRawBufferPointer, bytes: [UInt8])? {
     guard places.indices.contains(point) else { return nil }
-    var chosen = Bits(header, at: places[point])
+    var chosen = BitReader(header, at: places[point])
     guard var layers = try? chosen.number(Self.width) else { return nil }
     if let layer {
       // Spatial layers have the four bits above those of the temporal ones.
@@ -45,7 +45,7 @@ struct AV1OperatingPoints {
   }
 
   private static func places(in header: UnsafeRawBufferPointer) throws(EndOfBytes) -> [Int] {
-    var bits = Bits(header)
+    var bits = BitReader(header)
     // seq_profile, still_picture, reduced_still_picture_header
     try bits.pass(4)
     if try bits.flag() { return [] }
@@ -53,12 +53,7 @@ struct AV1OperatingPoints {
     if try bits.flag() {
       // timing_info: two numbers, and a third one in Exp-Golomb code.
       try bits.pass(64)
-      if try bits.flag() {
-        var zeros = 0
-        // No number has more.
-        while zeros < 32, try !bits.flag() { zeros += 1 }
-        if zeros < 32 { try bits.pass(zeros) }
-      }
+      if try bits.flag() { _ = try bits.exponential() }
       if try bits.flag() {
         delayLength = try bits.number(5) + 1
         try bits.pass(32 + 5 + 5)
@@ -96,30 +91,5 @@ struct AV1OperatingPoints {
       if head >> 3 & 15 == 1 { return content }
     }
     return nil
-  }
-}
-
-/// Reads bits of untrusted bytes.
-private struct Bits {
-  private let bytes: UnsafeRawBufferPointer
-  private(set) var position: Int
-
-  init(_ bytes: UnsafeRawBufferPointer, at position: Int = 0) {
-    self.bytes = bytes
-    self.position = position
-  }
-
-  /// Skips bits.
-  mutating func pass(_ count: Int) throws(EndOfBytes) {
-    guard count <= bytes.count * 8 - position else { throw EndOfBytes() }
-    position += count
-  }
-
-  mutating func flag() throws(EndOfBytes) -> Bool { try number(1) == 1 }
-
-  mutating func number(_ count: Int) throws(EndOfBytes) -> Int {
-    let start = position
-    try pass(count)
-    return (start..<position).reduce(0) { $0 << 1 | Int(bytes[$1 / 8] >> (7 - $1 % 8) & 1) }
   }
 }

@@ -1,6 +1,5 @@
 // HEIFMending: rewrites the boxes of HEICs and AVIFs that browsers show and libheif refuses or shows differently.
 
-import CDav1d
 import Model
 import Platform
 
@@ -101,19 +100,13 @@ struct HEIFMending {
     return angle & 1 == 1
   }
 
-  /// Whether an item's size is that of its coded AV1 image. libheif's encoder gives that of the turned image, behind the
-  /// turn, and its decoder expects that.
+  /// Whether an item's size is that of its samples. libheif's encoder gives that of the turned image, behind the turn, and
+  /// its decoder expects that.
   private mutating func isOfCodedSize(_ id: Int, in items: HEIFItems) -> Bool {
     guard selectionsLeft > 0 else { return false }
     selectionsLeft -= 1
-    guard let item = items.items([id])?.first, item.type == HEIFImage.Codec.av1.rawValue,
-      let size = item.properties.first(where: { $0.type == "ispe" })?.content,
-      let width = try? size.number(at: 4, width: 4), let height = try? size.number(at: 8, width: 4)
-    else { return false }
-    var header = Dav1dSequenceHeader()
-    let start = item.data.baseAddress?.assumingMemoryBound(to: UInt8.self)
-    return dav1d_parse_sequence_header(&header, start, item.data.count) == 0
-      && Int(header.max_width) == width && Int(header.max_height) == height
+    guard let item = items.items([id])?.first, let size = item.statedSize else { return false }
+    return size == item.codedSize
   }
 
   /// Makes an item's operating point and layer those that decoders choose.

@@ -151,27 +151,29 @@ extension HEIFImage {
 
     /// - Returns: `nil` if the box is malformed, or if tiles of the first one's size do not cover the image.
     fileprivate init?(_ item: UnsafeRawBufferPointer, of count: Int, like first: HEIFItem) {
-      var data = ByteReader(item)
-      guard (try? data.byte()) == 0, let flags = try? data.byte(), let rows = try? data.byte(),
-        let columns = try? data.byte(), let width = try? data.number(flags & 1 == 0 ? 2 : 4),
-        let height = try? data.number(flags & 1 == 0 ? 2 : 4), width > 0, height > 0,
-        let tile = Self.size(of: first)
+      let data = ByteReader(item)
+      guard let rows = try? data.number(at: 2, width: 1),
+        let columns = try? data.number(at: 3, width: 1), let size = Self.size(in: item),
+        let tile = first.statedSize, (1...0xffff).contains(tile.width),
+        (1...0xffff).contains(tile.height)
       else { return nil }
-      self.columns = Int(columns) + 1
-      self.rows = Int(rows) + 1
-      size = PixelSize(width: width, height: height)
+      self.columns = columns + 1
+      self.rows = rows + 1
+      self.size = size
       self.tile = tile
-      guard count == self.columns * self.rows, width.isCovered(by: self.columns, of: tile.width),
-        height.isCovered(by: self.rows, of: tile.height),
+      guard count == self.columns * self.rows,
+        size.width.isCovered(by: self.columns, of: tile.width),
+        size.height.isCovered(by: self.rows, of: tile.height),
         tile.pixels * count <= 4 * size.pixels + Self.maximumExcess
       else { return nil }
     }
 
-    /// Returns the size that an item's box gives (`ispe`); `nil` for none, and for sides above 65,535 pixels.
-    private static func size(of item: HEIFItem) -> PixelSize? {
-      guard var box = item.properties.first(where: { $0.type == "ispe" })?.content, box.skip(4),
-        let width = try? box.number(4), let height = try? box.number(4),
-        (1...0xffff).contains(width), (1...0xffff).contains(height)
+    /// Returns the size of a grid's image; `nil` if its description is malformed.
+    static func size(in item: UnsafeRawBufferPointer) -> PixelSize? {
+      var data = ByteReader(item)
+      guard (try? data.byte()) == 0, let flags = try? data.byte(), data.skip(2),
+        let width = try? data.number(flags & 1 == 0 ? 2 : 4),
+        let height = try? data.number(flags & 1 == 0 ? 2 : 4), width > 0, height > 0
       else { return nil }
       return PixelSize(width: width, height: height)
     }

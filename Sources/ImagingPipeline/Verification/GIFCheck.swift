@@ -173,20 +173,21 @@ struct GIFCodes {
     return pixels
   }
 
-  /// Calls `body` for each code that is a single colour, up to the end of the codes.
-  mutating func forEachColour(_ body: (Int) -> Void) {
+  /// Calls `body` for each code with its bits, the end code included. Codes below `1 << bits` are single colours.
+  mutating func forEach(_ body: (_ code: Int, _ size: Int) -> Void) {
     let clear = 1 << firstBits
     var next = clear + 2
     var size = firstBits + 1
     var isFirst = true
-    while case let code = read(size), code >= 0, code != clear + 1 {
+    while case let code = read(size), code >= 0 {
+      body(code, size)
+      if code == clear + 1 { return }
       if code == clear {
         next = clear + 2
         size = firstBits + 1
         isFirst = true
         continue
       }
-      if code < clear { body(code) }
       if !isFirst && next < Self.maximumCount {
         next += 1
         if next == 1 << size && size < 12 { size += 1 }

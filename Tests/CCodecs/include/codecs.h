@@ -67,3 +67,8 @@ struct pictor_jp2_form {
 /// Encodes a JPEG 2000 without loss from pixels of 8 bits. NULL for what OpenJPEG refuses. The caller frees the bytes.
 uint8_t *pictor_write_jp2(
     const uint8_t *pixels, const struct pictor_jp2_form *form, size_t *count);
+
+/// A coded AV1 image in limited range (no file) whose layers are grey images of one value, all of the same size. Its first
+/// operating point has all of them, each further one a layer less.
+uint8_t *pictor_write_av1_layers(
+    const uint8_t *greys, int layers, int width, int height, size_t *count);

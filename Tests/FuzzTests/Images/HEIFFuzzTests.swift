@@ -93,6 +93,7 @@ import Testing
       },
       check: { bytes in
         try GuardedBytes(bytes).withBytes { buffer in
+          for item in HEIFItems(of: buffer)?.items([1]) ?? [] { _ = item.codedSize }
           guard let image = HEIFImage(of: buffer), let base = buffer.baseAddress else {
             refused += 1
             return

@@ -124,6 +124,42 @@ import Testing
     #expect(text.contains("\"alpha\":true"))
   }
 
+  /// Frames that use all 256 colours, and leave parts of the canvas uncovered.
+  private static let fullGaps: [String: [CodedGIF.Frame]] = [
+    "alone": [.init(ofAllIndicesAt: 5, y: 5)],
+    "two": [.init(ofAllIndicesAt: 5, y: 5), .init(ofAllIndicesAt: 20, y: 10)],
+    "with another": [
+      .init(ofAllIndicesAt: 5, y: 5), .init(x: 0, y: 0, width: 10, height: 10, index: 0),
+    ],
+    "disposal 2 of the last but one": [
+      .init(x: 0, y: 0, width: 40, height: 30, index: 200),
+      .init(ofAllIndicesAt: 7, y: 3, disposal: 2),
+      .init(x: 15, y: 12, width: 20, height: 15, index: 90),
+    ],
+  ]
+
+  @Test(arguments: fullGaps.keys.sorted(), [nil, 0, 255] as [UInt8?])
+  func `what no frame covers is transparent in spite of 256 colours`(
+    name: String, twin: UInt8?
+  ) throws {
+    // Colours that differ little, two of them perhaps not at all.
+    var palette = (0...255).map { [UInt8($0), UInt8($0 / 2), UInt8(255 - $0)] }
+    if let twin { palette[Int(twin)] = palette[77] }
+    let gif = CodedGIF(
+      size: PixelSize(width: 40, height: 30), palette: palette,
+      frames: try #require(Self.fullGaps[name]))
+    try compare(gif)
+    let still = try Made(gif.bytes) { $0.format = .png }.pixels()
+    let first = gif.shown[0]
+    for y in 0..<30 {
+      for x in 0..<40 {
+        #expect(still[x, y][3] == first[x, y][3])
+        // A colour gives way to its twin, and to no other.
+        if twin != nil, first[x, y][3] == 255 { #expect(still[x, y] == first[x, y]) }
+      }
+    }
+  }
+
   @Test(arguments: [1, 2, 3])
   func `frames that cover the canvas need no alpha`(disposal: Int) throws {
     let gif = CodedGIF(

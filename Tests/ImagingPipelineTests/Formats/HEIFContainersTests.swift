@@ -7,43 +7,51 @@ import Testing
 @testable import ImagingPipeline
 
 @Suite(.onOwnThreads) struct HEIFContainersTests {
-  private static let scene = Pixels.scene(width: 64, height: 48, alpha: true)
+  private static let scene = Pixels.scene(width: 96, height: 64, alpha: true)
 
-  /// Returns the pixels of a file of the scene's colours.
+  /// Returns the pixels of a file of the scene's colours, or of two scenes beside each other.
   private func pixels(
-    _ isAVIF: Bool, properties: [[UInt8]] = [], isInFront: Bool = false,
+    _ isAVIF: Bool, isGrid: Bool = false, properties: [[UInt8]] = [], isInFront: Bool = false,
     change: (inout HEIFFile) -> Void = { _ in }
   ) throws -> Pixels {
     var item = try CodedParts(of: Self.scene, isAVIF: isAVIF).colours
     item.properties = isInFront ? properties + item.properties : item.properties + properties
-    return try Made(HEIFFile([item], change: change).bytes) { $0.format = .png }.pixels()
-  }
-
-  @Test(arguments: [true], [true, false])
-  func `the last box may be open`(isAVIF: Bool, isMeta: Bool) throws {
-    let made = try pixels(isAVIF) {
-      $0.isOpen = true
-      $0.isMetaLast = isMeta
+    let file = HEIFFile([item]) {
+      if isGrid { $0.tile(1) }
+      change(&$0)
     }
-    #expect(made.values == (try pixels(isAVIF).values))
+    return try Made(file.bytes) { $0.format = .png }.pixels()
   }
 
-  @Test func `turns and crops of AV1 may be listed before the size`() throws {
-    let isAVIF = true
+  @Test(arguments: [true, false], [true, false])
+  func `the last box may be open`(isAVIF: Bool, isGrid: Bool) throws {
+    let closed = try pixels(isAVIF, isGrid: isGrid)
+    for isMeta in [true, false] {
+      let made = try pixels(isAVIF, isGrid: isGrid) {
+        $0.isOpen = true
+        $0.isMetaLast = isMeta
+      }
+      #expect(made.values == closed.values)
+    }
+  }
+
+  @Test(arguments: [true, false], [true, false])
+  func `turns and crops may be listed before the size`(isAVIF: Bool, isGrid: Bool) throws {
     let turn = HEIFBoxes.box("irot", content: [1])
     let crop = HEIFBoxes.box(
       "clap", content: [32, 1, 48, 1, 0, 1, 0, 1].flatMap { HEIFBoxes.number($0, width: 4) })
     for (properties, size) in [
-      ([turn], PixelSize(width: 48, height: 64)), ([crop], PixelSize(width: 32, height: 48)),
-      ([crop, turn], PixelSize(width: 48, height: 32)),
+      ([turn], PixelSize(width: 64, height: isGrid ? 192 : 96)),
+      ([crop], PixelSize(width: 32, height: 48)), ([crop, turn], PixelSize(width: 48, height: 32)),
     ] {
-      let made = try pixels(isAVIF, properties: properties, isInFront: true)
+      let made = try pixels(isAVIF, isGrid: isGrid, properties: properties, isInFront: true)
       #expect(made.size == size)
-      #expect(made.values == (try pixels(isAVIF, properties: properties).values))
+      let usual = try pixels(isAVIF, isGrid: isGrid, properties: properties)
+      #expect(made.values == usual.values)
     }
   }
 
-  @Test(arguments: HEIFSequence.Description.allCases, [true])
+  @Test(arguments: HEIFSequence.Description.allCases, [true, false])
   func `of a sequence the first frame is shown`(
     description: HEIFSequence.Description, isAVIF: Bool
   ) throws {
@@ -68,6 +76,34 @@ import Testing
         $0.essential.formUnion(["a1op", "lsel"])
       }
       #expect(made.values == plain.values)
+    }
+  }
+
+  @Test(
+    arguments: [
+      (nil, nil, 255), (0, nil, 255), (1, nil, 128), (2, nil, 0), (0, 1, 128), (1, 0, 0),
+      (nil, 0xffff, 255), (nil, 1, 128), (nil, 0, 0),
+    ] as [(Int?, Int?, UInt8)])
+  func `an operating point of a coded image, and a layer of it, is shown`(
+    point: Int?, layer: Int?, grey: UInt8
+  ) throws {
+    let size = PixelSize(width: 96, height: 64)
+    let item = HEIFFile.Item(
+      type: "av01", data: try TestImages.layeredAV1([16, 126, 235], size: size),
+      properties: [
+        HEIFBoxes.box(
+          "ispe", content: [0, 0, 0, 0, 0, 0, 0, UInt8(size.width), 0, 0, 0, UInt8(size.height)]),
+        HEIFBoxes.box("av1C", content: [0x81, 0, 0x0c, 0]),
+      ] + (point.map { [HEIFBoxes.box("a1op", content: [UInt8($0)])] } ?? [])
+        + (layer.map { [HEIFBoxes.box("lsel", content: HEIFBoxes.number($0, width: 2))] } ?? []))
+    let file = HEIFFile([item]) { $0.essential.formUnion(["a1op", "lsel"]) }.bytes
+    // As it is, and reduced from its planes.
+    for width in [96, 20] {
+      let made = try Made(file) {
+        $0.format = .png
+        $0.width = width
+      }.pixels()
+      #expect(isClose(made.rgb(x: 9, y: 9), to: [grey, grey, grey], within: 3))
     }
   }
 

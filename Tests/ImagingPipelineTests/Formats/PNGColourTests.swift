@@ -156,6 +156,34 @@ import Testing
     #expect(try colors(named) == ProfileTests.chart)
   }
 
+  @Test(arguments: [16, 18] as [UInt8], [8, 16])
+  func `grey of a high dynamic range is shown as equal colours are`(
+    transfer: UInt8, depth: Int
+  ) throws {
+    for primaries in [1, 9] as [UInt8] {
+      let chunks: [(name: String, content: [UInt8])] = [("cICP", [primaries, transfer, 0, 1])]
+      let grey = try Made(Self.png(depth: depth, isGrey: true, chunks)) { $0.format = .png }
+      #expect(try grey.pixels().bands == 1)
+      let ramp = (0..<256).map { Int($0) * (depth == 8 ? 1 : 257) }
+      let equal = CodedPNG(
+        size: PixelSize(width: 16, height: 16), colorType: 2, depth: depth,
+        samples: ramp.flatMap { [$0, $0, $0] }, before: chunks)
+      let reference = try colors(try Made(equal.bytes) { $0.format = .png })
+      #expect(try colors(grey) == reference)
+      // And alpha stays as it is.
+      let alpha = CodedPNG(
+        size: PixelSize(width: 16, height: 16), colorType: 4, depth: depth,
+        samples: ramp.flatMap { [$0, $0] }, before: chunks)
+      let made = try Made(alpha.bytes) { $0.format = .png }.pixels()
+      #expect(made[15, 8].last == 143 && made.rgb(x: 15, y: 8)[0] == reference[3 * 143])
+    }
+  }
+
+  @Test func `primaries do not change grey`() throws {
+    let made = try Made(Self.png(isGrey: true, [("cICP", [12, 13, 0, 1])])) { $0.format = .png }
+    #expect(try colors(made) == (0..<256).flatMap { [UInt8](repeating: UInt8($0), count: 3) })
+  }
+
   @Test(arguments: [[12, 13, 1, 1], [12, 13, 0, 0], [12, 13, 0], [2, 2, 0, 1]] as [[UInt8]])
   func `code points that are not allowed, or say nothing, change no colour`(content: [UInt8]) throws
   {

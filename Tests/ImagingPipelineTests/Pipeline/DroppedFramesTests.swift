@@ -45,6 +45,16 @@ import Testing
     }
   }
 
+  @Test func `of an animated JPEG XL the last frame is shown`() throws {
+    // Each frame is the negative of the one before.
+    let negative = Self.scene.values.map { 255 - $0 }
+    for frames in 1...4 {
+      let made = try Made(try TestImages.jxl(Self.scene, frames: frames)) { $0.format = .png }
+      let isNegative = frames.isMultiple(of: 2)
+      #expect(try made.pixels().values == (isNegative ? negative : Self.scene.values))
+    }
+  }
+
   @Test func `an animation loses no frame in a format that holds them, and all but one in others`()
     throws
   {
@@ -62,7 +72,7 @@ import Testing
     #expect(
       Made.error(Self.animatedPNG) { $0.frame = 1 }
         == .invalidParameter(
-          name: "frame", value: "1", allowed: "the first frame alone is decoded, 0"))
+          name: "frame", value: "1", allowed: "one frame alone is decoded, 0"))
   }
 
   @Test func `stills lose nothing`() throws {

@@ -29,12 +29,23 @@ struct CodedGIF {
       self.disposal = disposal
       self.transparent = transparent
     }
+
+    /// Returns a frame of 256 pixels, all indices of 8 bits.
+    init(ofAllIndicesAt x: Int, y: Int, disposal: Int = 1) {
+      self.x = x
+      self.y = y
+      size = PixelSize(width: 16, height: 16)
+      indices = Array(0...255)
+      self.disposal = disposal
+    }
   }
 
   let size: PixelSize
-  /// Four colours of three bytes.
+  /// Four or 256 colours of three bytes.
   let palette: [[UInt8]]
   let frames: [Frame]
+  /// The bits of an index.
+  private var bits: Int { palette.count.trailingZeroBitCount }
 
   /// The expected frames in RGBA, by GIF89a, section 23, except that cleared areas are transparent.
   var shown: [Pixels] {
@@ -63,39 +74,39 @@ struct CodedGIF {
 
   var bytes: [UInt8] {
     var bytes = Array("GIF89a".utf8) + little(size.width) + little(size.height)
-    // A palette of four colours; background index and pixel aspect ratio are 0.
-    bytes += [0xf1, 0, 0] + palette.joined()
+    // The number of colours; background index and pixel aspect ratio are 0.
+    bytes += [UInt8(0xf0 + bits - 1), 0, 0] + palette.joined()
     bytes += [0x21, 0xff, 11] + Array("NETSCAPE2.0".utf8) + [3, 1, 0, 0, 0]
     for frame in frames {
       let flags = UInt8(frame.disposal << 2) | (frame.transparent == nil ? 0 : 1)
       bytes += [0x21, 0xf9, 4, flags, 10, 0, frame.transparent ?? 0, 0, 0x2c]
       bytes += little(frame.x) + little(frame.y) + little(frame.size.width)
-      bytes += little(frame.size.height) + [0, 2] + data(frame.indices) + [0]
+      bytes += little(frame.size.height) + [0, UInt8(bits)] + data(frame.indices) + [0]
     }
     return bytes + [0x3b]
   }
 
-  /// Returns 3-bit codes in blocks. Clearing the table after every second index keeps codes from
-  /// growing to 4 bits.
+  /// Returns codes of a bit more than an index in blocks. Clearing the table after every second index keeps codes from
+  /// growing.
   private func data(_ indices: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = []
-    var bits = 0
+    var window = 0
     var count = 0
     func put(_ code: Int) {
-      bits = bits | code << count
-      count += 3
-      if count >= 8 {
-        bytes.append(UInt8(bits & 255))
-        bits = bits >> 8
+      window = window | code << count
+      count += bits + 1
+      while count >= 8 {
+        bytes.append(UInt8(window & 255))
+        window = window >> 8
         count -= 8
       }
     }
     for (place, index) in indices.enumerated() {
-      if place.isMultiple(of: 2) { put(4) }
+      if place.isMultiple(of: 2) { put(1 << bits) }
       put(Int(index))
     }
-    put(5)
-    if count > 0 { bytes.append(UInt8(bits)) }
+    put(1 << bits + 1)
+    if count > 0 { bytes.append(UInt8(window)) }
     return stride(from: 0, to: bytes.count, by: 255).flatMap { start in
       let block = bytes[start..<min(start + 255, bytes.count)]
       return [UInt8(block.count)] + block

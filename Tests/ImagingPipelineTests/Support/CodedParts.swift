@@ -14,7 +14,8 @@ struct CodedParts {
   /// The options of libvips that most images are encoded with.
   static let usual = "Q=100,subsample_mode=off"
 
-  /// Encodes an image of 4 bands. The properties are the size and what the decoder needs, without colour models.
+  /// Encodes an image of 4 bands. The properties are the size and what the decoder needs, without colour models. Sides of a
+  /// HEIC are even and have at least 64 pixels: libheif makes others a grid of one tile.
   init(of pixels: Pixels, isAVIF: Bool, options: String = usual) throws {
     let file = try TestImages.encode(
       pixels, as: isAVIF ? ".avif[\(options),effort=0]" : ".heic[\(options),compression=hevc]")
@@ -29,6 +30,7 @@ struct CodedParts {
       }
     }
     let both = try #require(parts, "libvips writes alpha")
+    try #require(both.allSatisfy { $0.type == (isAVIF ? "av01" : "hvc1") })
     colours = both[0]
     alpha = both[1]
   }
@@ -37,8 +39,34 @@ struct CodedParts {
   static let isAlpha = HEIFBoxes.box(
     "auxC", content: [0, 0, 0, 0] + Array("urn:mpeg:mpegB:cicp:systems:auxiliary:alpha".utf8) + [0])
 
-  /// Sets the color_range of a grey image's sequence header (AV1 specification, 5.5.1 and 5.5.2).
-  static func setRange(isFull: Bool, in data: inout [UInt8]) throws {
+  /// Sets the range that a coded grey image states.
+  static func setRange(isFull: Bool, in item: inout HEIFFile.Item) throws {
+    if item.type == "av01" {
+      item.data.set(try rangeOfAV1(in: item.data), to: isFull)
+    } else {
+      let index = try #require(item.properties.firstIndex { $0[4...].starts(with: "hvcC".utf8) })
+      item.properties[index].set(try rangeOfHEVC(in: item.properties[index]), to: isFull)
+    }
+  }
+
+  /// Finds video_full_range_flag in `hvcC` (ITU-T H.265, E.2.1).
+  private static func rangeOfHEVC(in configuration: [UInt8]) throws -> Int {
+    // The parameters of the video, and those of the sequence: a type, a number, a length, and the bytes.
+    let video = 8 + 23
+    let sequence = video + 5 + Int(configuration[video + 4])
+    try #require(configuration[sequence] & 0x3f == 33)
+    let end = sequence + 5 + Int(configuration[sequence + 4])
+    let last = configuration[end - 1].trailingZeroBitCount
+    // Behind the flag libheif writes 76 bits, which hold two numbers of 1 in 32 bits and therefore two bytes against start
+    // codes. In front of it are that there is a flag, and an unspecified format.
+    let bit = 8 * end - 1 - last - 76 - 16
+    var bits = BitCursor(bytes: configuration, bit: bit - 4)
+    try #require(bits.read(4) == 0b1101)
+    return bit
+  }
+
+  /// Finds color_range in a sequence header (AV1 specification, 5.5.1 and 5.5.2).
+  private static func rangeOfAV1(in data: [UInt8]) throws -> Int {
     var bits = BitCursor(bytes: data, bit: data.starts(with: [0x12, 0]) ? 32 : 16)
     // A still picture's short header, whose size and tools come before its colours.
     let profile = bits.read(3)
@@ -53,8 +81,14 @@ struct CodedParts {
     let planes = bits.read(1)
     try #require(planes == 1, "alpha is grey")
     if bits.read(1) == 1 { _ = bits.read(24) }
-    let mask = UInt8(0x80 >> (bits.bit % 8))
-    data[bits.bit / 8] = data[bits.bit / 8] & ~mask | (isFull ? mask : 0)
+    return bits.bit
+  }
+}
+
+extension [UInt8] {
+  fileprivate mutating func set(_ bit: Int, to value: Bool) {
+    let mask = UInt8(0x80 >> (bit % 8))
+    self[bit / 8] = self[bit / 8] & ~mask | (value ? mask : 0)
   }
 }
 

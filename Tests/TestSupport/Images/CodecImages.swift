@@ -2,6 +2,7 @@
 
 import CCodecs
 import Glibc
+import Model
 
 extension TestImages {
   /// The stored colour space of a JPEG; CMYK and YCCK have Adobe's marker.
@@ -115,6 +116,15 @@ extension TestImages {
       bits: CInt(form.bits), is_signed: form.isSigned ? 1 : 0, is_bare: form.isBare ? 1 : 0,
       in_parts: form.isInParts ? 1 : 0)
     return try taken { pictor_write_jp2(pixels.values, &stated, $0) }
+  }
+
+  /// Encodes an AV1 image in limited range, without a container, each layer of which is a grey of one value. Its first
+  /// operating point has all layers, each further one a layer less.
+  public static func layeredAV1(_ greys: [UInt8], size: PixelSize) throws -> [UInt8] {
+    try taken {
+      pictor_write_av1_layers(
+        greys, CInt(greys.count), CInt(size.width), CInt(size.height), $0)
+    }
   }
 
   private static func taken(

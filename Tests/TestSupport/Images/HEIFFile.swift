@@ -40,9 +40,35 @@ public struct HEIFFile {
 
   private typealias Boxes = HEIFBoxes
 
+  /// Puts an item beside itself: a grid of it takes its place and what is no property of tiles, and two tiles follow all
+  /// items.
+  public mutating func tile(_ number: Int) {
+    let item = items[number - 1]
+    let ofTiles = item.properties.filter {
+      ["ispe", "av1C", "hvcC", "colr"].contains(Self.type(of: $0))
+    }
+    let properties = item.properties.compactMap { property -> [UInt8]? in
+      guard Self.type(of: property) == "ispe" else {
+        return ofTiles.contains(property) ? nil : property
+      }
+      let width = property[12..<16].reduce(0) { $0 << 8 | Int($1) }
+      return Array(property[..<12]) + Boxes.number(2 * width, width: 4) + property[16...]
+    }
+    let size = properties.first { Self.type(of: $0) == "ispe" } ?? []
+    items[number - 1] = Item(
+      type: "grid", data: [0, 1, 0, 1] + Array(size.dropFirst(12)), properties: properties)
+    let tile = Item(type: item.type, data: item.data, properties: ofTiles)
+    items += [tile, tile]
+    references.append(("dimg", number, [items.count - 1, items.count]))
+  }
+
+  private static func type(of property: [UInt8]) -> String {
+    String(decoding: property[4..<8], as: UTF8.self)
+  }
+
   /// The file.
   public var bytes: [UInt8] {
-    let brand = items.first?.type == "av01" ? "avif" : "heic"
+    let brand = items.contains { $0.type == "av01" } ? "avif" : "heic"
     let head = Boxes.box(
       "ftyp", content: Array(brand.utf8) + [0, 0, 0, 0] + Array("\(brand)mif1".utf8))
     var data = Boxes.box("mdat", content: items.flatMap(\.data))
@@ -75,8 +101,7 @@ public struct HEIFFile {
       for property in item.properties {
         properties += property
         count += 1
-        let type = String(decoding: property[4..<8], as: UTF8.self)
-        associations.append(count | (essential.contains(type) ? 0x80 : 0))
+        associations.append(count | (essential.contains(Self.type(of: property)) ? 0x80 : 0))
       }
     }
     let links = references.flatMap { reference in

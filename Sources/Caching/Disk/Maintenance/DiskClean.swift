@@ -157,8 +157,7 @@ extension DiskStore {
         entries.append((record.times.access, record.bytes))
       }
     }
-    guard !entries.isEmpty else { return 0 }
-    var plan = CleanPlan(freeing: goal, of: entries)
+    guard var plan = CleanPlan(freeing: goal, of: entries) else { return 0 }
     var evicted = 0
     forEachRecord(until: isStopped) { digest, record in
       let access = record.times.access
