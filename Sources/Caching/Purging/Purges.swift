@@ -17,7 +17,7 @@ public final class Purges: PurgeList {
     /// Purges that the disk tier has carried out, with the time, oldest first.
     var finished = Deque<(purge: Purge, at: ContinuousClock.Instant)>()
     /// The numbers of the last purges.
-    var numbers = PurgeNumbers()
+    var numbers: PurgeNumbers
   }
 
   /// The longest time from the start of a load to its storage. A transfer, the imaging and one
@@ -27,8 +27,7 @@ public final class Purges: PurgeList {
   /// Maximum number of finished purges kept for loads in progress.
   static let limit = 65_536
 
-  private let filter: CacheKeyFilter
-  private let state = Lock(State())
+  private let state: Lock<State>
   /// The number of the last purge; 0 for none. A newer entry needs no look-up, and most entries are
   /// newer.
   private let newest = Atomic<Int>(0)
@@ -36,7 +35,9 @@ public final class Purges: PurgeList {
   /// Creates an empty list.
   ///
   /// - Parameter filter: holds the rules that assign tags.
-  public init(filter: CacheKeyFilter = CacheKeyFilter()) { self.filter = filter }
+  public init(filter: CacheKeyFilter = CacheKeyFilter()) {
+    state = Lock(State(numbers: PurgeNumbers(filter: filter)))
+  }
 
   /// See `PurgeList`.
   public var generation: Int { state.withLock { $0.generation } }
@@ -44,11 +45,7 @@ public final class Purges: PurgeList {
   /// See `PurgeList`.
   public func covers(_ key: CacheKey, generation: Int) -> Bool {
     guard newest.load(ordering: .acquiring) > generation else { return false }
-    let (last, hasTags) = state.withLock { ($0.numbers.last(of: key), $0.numbers.hasTags) }
-    guard last <= generation else { return true }
-    guard hasTags, let url = try? SourceURL(parsing: key.url) else { return false }
-    let tags = filter.tags(of: url)
-    return state.withLock { $0.numbers.last(ofTags: tags) } > generation
+    return state.withLock { $0.numbers.last(of: key) } > generation
   }
 
   /// See `PurgeList`.
