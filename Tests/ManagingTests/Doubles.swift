@@ -14,6 +14,13 @@ final class Count: Sendable {
   func add() { storage.withLock { $0 += 1 } }
 }
 
+/// Calls `action` when it is released.
+final class Ending: PreparedAnswer, @unchecked Sendable {
+  private let action: @Sendable () -> Void
+  init(_ action: @escaping @Sendable () -> Void) { self.action = action }
+  deinit { action() }
+}
+
 final class TestMemory: MemoryCache {
   private let kept = Lock<[CacheKey: Variant]>([:])
   /// Hooks, each called once: before and after the next store, and before the next removal.
@@ -34,13 +41,19 @@ final class TestMemory: MemoryCache {
     return variant(for: key).flatMap { $0.info.freshness.isFresh(at: now) ? $0 : nil }
   }
   func peek(_ key: CacheKey) -> Variant? { variant(for: key) }
-  func store(_ variant: Variant) -> Bool {
+  /// What the next store evicts.
+  let evicted = Lock<[Variant]>([])
+  func store(_ variant: Variant, releasing gone: inout [Variant]) -> Bool {
     call(beforeStore)
     kept.withLock { $0[variant.key] = variant }
+    gone += evicted.withLock { evicted in
+      defer { evicted = [] }
+      return evicted
+    }
     call(afterStore)
     return true
   }
-  func exchange(_ old: Variant, for variant: Variant) -> Bool {
+  func exchange(_ old: Variant, for variant: Variant, releasing gone: inout [Variant]) -> Bool {
     kept.withLock { kept in
       guard kept[old.key] === old else { return false }
       kept[old.key] = variant

@@ -172,14 +172,14 @@ public final class DiskTier: DiskCache {
       let answer = try await parts.sweeper.perform(.everything(purge)).written()
       return answer.isCountKnown ? answer.count : nil
     case .prefix, .host, .tag:
-      _ = try await parts.sweeper.perform(.writeDown).written()
+      _ = try await parts.sweeper.perform(.writeDown(purge)).written()
       return nil
     }
   }
 
   /// See `DiskCache`.
   public func recordPurges() async throws(ImageError) {
-    _ = try await parts?.sweeper.perform(.writeDown).written()
+    _ = try await parts?.sweeper.perform(.writeDown(nil)).written()
   }
 
   /// See `DiskCache`. Entries stored during the call may be removed too. Entries stored later stay,

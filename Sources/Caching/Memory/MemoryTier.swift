@@ -94,23 +94,27 @@ public final class MemoryTier: MemoryCache {
 
   /// See `MemoryCache`. A variant is not stored if it is larger than a sixteenth of the limit or if
   /// its body is in a file. The variant it would replace is removed in either case.
-  @discardableResult public func store(_ variant: Variant) -> Bool { put(variant, insteadOf: nil) }
+  public func store(_ variant: Variant, releasing gone: inout [Variant]) -> Bool {
+    put(variant, insteadOf: nil, releasing: &gone)
+  }
 
   /// See `MemoryCache`.
-  public func exchange(_ old: Variant, for variant: Variant) -> Bool {
-    put(variant, insteadOf: old)
+  public func exchange(
+    _ old: Variant, for variant: Variant, releasing gone: inout [Variant]
+  ) -> Bool {
+    put(variant, insteadOf: old, releasing: &gone)
   }
 
   /// Stores a variant.
   ///
   /// - Parameter old: the only variant that it may replace; `nil`: any or none.
-  private func put(_ variant: Variant, insteadOf old: Variant?) -> Bool {
+  private func put(
+    _ variant: Variant, insteadOf old: Variant?, releasing gone: inout [Variant]
+  ) -> Bool {
     // A tier without room never had an entry to replace.
     guard configuredLimit > 0 else { return false }
     let entry = MemoryEntry(variant, cost: Self.cost(of: variant))
     let isInMemory = if case .memory = variant.body { true } else { false }
-    // Released after the lock, with their bodies.
-    var gone: [MemoryEntry] = []
     let isKept = state.withLock { state in
       if let old, shard(of: old.key).peek(old.key)?.variant !== old { return false }
       // The tier is above its limit only just after `setLimit`, whose thread is evicting. Do not
@@ -122,20 +126,20 @@ public final class MemoryTier: MemoryCache {
       if old != nil, !fits { return false }
       let replaced = takeOut(variant.key, from: &state)
       if let replaced {
-        gone.append(replaced.entry)
+        gone.append(replaced.entry.variant)
         entry.uses = replaced.entry.uses
       }
       guard fits else { return false }
       while state.queue.cost > state.limit - entry.cost || state.queue.count >= countLimit {
         guard let victim = evict(from: &state) else { return false }
-        gone.append(victim)
+        gone.append(victim.variant)
       }
       entry.slot = state.queue.insert(entry, isProven: replaced?.wasMain ?? false)
       // An entry whose key has the same hash gives way.
       if let other = shard(of: variant.key).put(entry) {
         _ = state.queue.remove(other.slot)
         evictions.add()
-        gone.append(other)
+        gone.append(other.variant)
       }
       return true
     }

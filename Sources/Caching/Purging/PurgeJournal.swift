@@ -4,7 +4,8 @@ import Model
 
 /// The unfinished purges, as one line each in the file `purges`: `<number> <kind> <value>`. Kinds
 /// and values are those of `DELETE /admin/cache`. There are two more kinds: `last` has the number
-/// of the last purge, and `clear` has a time in place of the number.
+/// of the last purge, and `clear` has a time in place of the number. New lines are appended, and of
+/// those that agree the last counts; a line without its end was not written whole and does not count.
 struct PurgeJournal: Equatable {
   /// The number of the last purge, finished or not; 0 for none.
   var last = 0
@@ -12,9 +13,6 @@ struct PurgeJournal: Equatable {
   var cleared: UnixTime?
   /// The purges in the order they were added.
   var purges: [Purge] = []
-
-  /// Whether work is unfinished. The journal must then not be lost, not even while it is replaced.
-  var isOpen: Bool { cleared != nil || !purges.isEmpty }
 
   /// The encoded lines.
   var text: String {
@@ -32,7 +30,7 @@ struct PurgeJournal: Equatable {
   init(parsing text: String, complain: (Int) -> Void) {
     // Splits bytes, because CR LF is one Character.
     let lines = text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-    for (index, line) in lines.map(Substring.init).enumerated() where !line.isEmpty {
+    for (index, line) in lines.dropLast().map(Substring.init).enumerated() where !line.isEmpty {
       if !take(line) { complain(index + 1) }
     }
     purges.sort { $0.number < $1.number }

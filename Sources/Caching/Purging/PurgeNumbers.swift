@@ -4,102 +4,113 @@ import Model
 
 /// The number of the last purge of each scope.
 ///
-/// A key's purges are found without a walk over all: prefixes by the lengths in use, hosts by the
-/// ends of the key's host, the others by name. The result agrees with `PurgeScope.matches`.
+/// A key's purges are found without a walk over all, and without an allocation: URLs and prefixes by the beginnings of
+/// the key, hosts by the beginnings of the host read from its end, tags by the rule of the host. The result agrees with
+/// `PurgeScope.matches`.
 struct PurgeNumbers {
-  private var byURL: [String: Int] = [:]
-  private var byPrefix: [UInt64: [String: Int]] = [:]
-  /// How many prefixes have each length.
-  private var prefixesByLength: [Int] = []
-  private var byHost: [String: Int] = [:]
+  private var urls = Beginnings()
+  private var hosts = Beginnings()
   private var byTag: [String: Int] = [:]
   private var everything = 0
 
-  var hasTags: Bool { !byTag.isEmpty }
+  /// The tags of each rule, and the rules of each tag.
+  private let tags: [[String]]
+  private let rulesByTag: [String: [Int]]
+  /// Where a rule is among those for hosts and those for buckets, counted from the end: the first has the greatest
+  /// number.
+  private var rulesOfHosts = Beginnings()
+  private var rulesOfBuckets = Beginnings()
+  /// The number of the last purge of any tag of each rule.
+  private var byRule: [Int]
 
-  var isEmpty: Bool {
-    byURL.isEmpty && byPrefix.isEmpty && byHost.isEmpty && byTag.isEmpty && everything == 0
+  /// - Parameter filter: holds the rules that assign tags.
+  init(filter: CacheKeyFilter) {
+    tags = filter.rules.map(\.tags)
+    byRule = tags.map { _ in 0 }
+    var rulesByTag: [String: [Int]] = [:]
+    for (index, rule) in filter.rules.enumerated().reversed() {
+      for tag in Set(rule.tags) { rulesByTag[tag, default: []].append(index) }
+      let host = Self.bytes(of: rule.host)
+      if rule.store == nil {
+        rulesOfHosts[host] = tags.count - index
+      } else {
+        rulesOfBuckets[host] = tags.count - index
+      }
+    }
+    self.rulesByTag = rulesByTag
   }
+
+  /// Replaces the rules that assign tags.
+  mutating func apply(_ filter: CacheKeyFilter) {
+    var next = PurgeNumbers(filter: filter)
+    next.urls = urls
+    next.hosts = hosts
+    next.everything = everything
+    for (tag, number) in byTag { next.set(tag, to: number) }
+    self = next
+  }
+
+  var isEmpty: Bool { urls.isEmpty && hosts.isEmpty && byTag.isEmpty && everything == 0 }
 
   /// The number of the last purge of a scope; 0 if the scope was not purged.
   subscript(scope: PurgeScope) -> Int {
     get {
       switch scope {
-      case .url(let url): byURL[url.text] ?? 0
-      case .prefix(let url): byPrefix[Self.hash(url.text)]?[url.text] ?? 0
-      case .host(let host): byHost[host.description] ?? 0
+      case .url(let url): urls[Array(url.text.utf8) + [Beginnings.end]]
+      case .prefix(let url): urls[Array(url.text.utf8)]
+      case .host(let host): hosts[Self.bytes(of: host)]
       case .tag(let tag): byTag[tag] ?? 0
       case .everything: everything
       }
     }
     set {
-      let number = newValue == 0 ? nil : newValue
       switch scope {
-      case .url(let url): byURL[url.text] = number
-      case .prefix(let url): setPrefix(url.text, number)
-      case .host(let host): byHost[host.description] = number
-      case .tag(let tag): byTag[tag] = number
+      case .url(let url): urls[Array(url.text.utf8) + [Beginnings.end]] = newValue
+      case .prefix(let url): urls[Array(url.text.utf8)] = newValue
+      case .host(let host): hosts[Self.bytes(of: host)] = newValue
+      case .tag(let tag): set(tag, to: newValue)
       case .everything: everything = newValue
       }
     }
   }
 
-  /// Returns the number of the last purge of a key but for those of tags; 0 for none.
+  /// Returns the number of the last purge of a key; 0 for none.
   func last(of key: CacheKey) -> Int {
     var last = everything
-    if !byURL.isEmpty { last = max(last, byURL[key.url] ?? 0) }
-    if !byPrefix.isEmpty { last = max(last, lastOfPrefixes(key.text)) }
-    if !byHost.isEmpty, let host = key.host { last = max(last, lastOfHosts(host)) }
+    if !urls.isEmpty {
+      var text = key.text
+      let number = text.withUTF8 { text in
+        urls.greatest(of: text.prefix { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "#") })
+      }
+      last = max(last, number)
+    }
+    guard !hosts.isEmpty || !byTag.isEmpty, var host = key.hostBytes else { return last }
+    if host.last == UInt8(ascii: ".") { host = host.dropLast() }
+    if !hosts.isEmpty { last = max(last, hosts.greatest(of: host.reversed())) }
+    if !byTag.isEmpty {
+      let rules = key.text.utf8.first == UInt8(ascii: "s") ? rulesOfBuckets : rulesOfHosts
+      let place = rules.greatest(of: host.reversed())
+      if place > 0 { last = max(last, byRule[byRule.count - place]) }
+    }
     return last
   }
 
-  /// Returns the number of the last purge of any of the tags; 0 for none.
-  func last(ofTags tags: [String]) -> Int { tags.lazy.compactMap { byTag[$0] }.max() ?? 0 }
-
-  private mutating func setPrefix(_ text: String, _ number: Int?) {
-    let hash = Self.hash(text)
-    let length = text.utf8.count
-    var bucket = byPrefix[hash] ?? [:]
-    let change = (number == nil ? 0 : 1) - (bucket[text] == nil ? 0 : 1)
-    bucket[text] = number
-    byPrefix[hash] = bucket.isEmpty ? nil : bucket
-    if prefixesByLength.count <= length {
-      prefixesByLength += Array(repeating: 0, count: length + 1 - prefixesByLength.count)
-    }
-    prefixesByLength[length] += change
-  }
-
-  private func lastOfPrefixes(_ text: String) -> Int {
-    var last = 0
-    var hash = Self.seed
-    var length = 0
-    for byte in text.utf8 {
-      hash = Self.hash(hash, byte)
-      length += 1
-      guard length < prefixesByLength.count else { break }
-      guard prefixesByLength[length] > 0, let bucket = byPrefix[hash] else { continue }
-      for (prefix, number) in bucket where text.utf8.starts(with: prefix.utf8) {
-        last = max(last, number)
+  private mutating func set(_ tag: String, to number: Int) {
+    let old = byTag[tag]
+    byTag[tag] = number == 0 ? nil : number
+    for rule in rulesByTag[tag] ?? [] {
+      if number >= byRule[rule] {
+        byRule[rule] = number
+      } else if byRule[rule] == old {
+        byRule[rule] = tags[rule].reduce(0) { max($0, byTag[$1] ?? 0) }
       }
     }
-    return last
   }
 
-  private func lastOfHosts(_ host: String) -> Int {
-    let host = HostPattern.normalized(host)
-    var last = max(byHost["*"] ?? 0, byHost[host] ?? 0)
-    for dot in host.utf8.indices where host.utf8[dot] == UInt8(ascii: ".") {
-      last = max(last, byHost["*" + host[dot...]] ?? 0)
-    }
-    return last
+  /// The normalized pattern from its end: a whole text for one host, a beginning for the hosts below one.
+  private static func bytes(of host: HostPattern) -> [UInt8] {
+    let text = host.description.utf8
+    guard text.first == UInt8(ascii: "*") else { return text.reversed() + [Beginnings.end] }
+    return text.dropFirst().reversed()
   }
-
-  // FNV-1a, because it gives the hash of each beginning of a text in one walk.
-  private static let seed: UInt64 = 0xcbf2_9ce4_8422_2325
-
-  private static func hash(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
-    (hash ^ UInt64(byte)) &* 0x100_0000_01b3
-  }
-
-  private static func hash(_ text: String) -> UInt64 { text.utf8.reduce(seed, hash) }
 }

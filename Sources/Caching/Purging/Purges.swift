@@ -11,15 +11,13 @@ import Synchronization
 /// only the last is kept.
 public final class Purges: PurgeList {
   private struct State {
-    /// The rules that assign tags.
-    var filter: CacheKeyFilter
     var generation = 0
     /// Purges that the disk tier has not carried out, by number.
     var unfinished: [Int: Purge] = [:]
     /// Purges that the disk tier has carried out, with the time, oldest first.
     var finished = Deque<(purge: Purge, at: ContinuousClock.Instant)>()
     /// The numbers of the last purges.
-    var numbers = PurgeNumbers()
+    var numbers: PurgeNumbers
   }
 
   /// The longest time from the start of a load to its storage. A transfer, the imaging and one
@@ -38,11 +36,11 @@ public final class Purges: PurgeList {
   ///
   /// - Parameter filter: holds the rules that assign tags.
   public init(filter: CacheKeyFilter = CacheKeyFilter()) {
-    state = Lock(State(filter: filter))
+    state = Lock(State(numbers: PurgeNumbers(filter: filter)))
   }
 
   /// Replaces the rules that assign tags.
-  public func apply(_ filter: CacheKeyFilter) { state.withLock { $0.filter = filter } }
+  public func apply(_ filter: CacheKeyFilter) { state.withLock { $0.numbers.apply(filter) } }
 
   /// See `PurgeList`.
   public var generation: Int { state.withLock { $0.generation } }
@@ -50,11 +48,7 @@ public final class Purges: PurgeList {
   /// See `PurgeList`.
   public func covers(_ key: CacheKey, generation: Int) -> Bool {
     guard newest.load(ordering: .acquiring) > generation else { return false }
-    let (last, hasTags) = state.withLock { ($0.numbers.last(of: key), $0.numbers.hasTags) }
-    guard last <= generation else { return true }
-    guard hasTags, let url = try? SourceURL(parsing: key.url) else { return false }
-    let tags = state.withLock { $0.filter }.tags(of: url)
-    return state.withLock { $0.numbers.last(ofTags: tags) } > generation
+    return state.withLock { $0.numbers.last(of: key) } > generation
   }
 
   /// See `PurgeList`.

@@ -113,6 +113,8 @@ final class VariantCache: Sendable {
     isFromFleet: Bool = false
   ) -> Bool {
     let tiers = variant.info.isDamaged ? tiers.intersection(.memory) : tiers
+    // Released when purges need not wait for the store any more.
+    var gone: [Variant] = []
     return validity.writing(variant.key) {
       // Before the check: a purge that is applied after it has a later position.
       let mark = tiers.contains(.disk) && !isFromFleet ? fleet?.mark : nil
@@ -120,7 +122,7 @@ final class VariantCache: Sendable {
       // Before it is in memory, where the next hit may find it and then counts as the second request.
       if tiers.contains(.disk) { variant.deferStoring() }
       if tiers.contains(.memory) { recompression.count(variant) }
-      let isInMemory = tiers.contains(.memory) && memory.store(variant)
+      let isInMemory = tiers.contains(.memory) && memory.store(variant, releasing: &gone)
       let outcome = tiers.contains(.disk) ? disk.store(variant, for: demand) : .refused
       if outcome != .deferred {
         _ = variant.endDeferral()
@@ -156,14 +158,15 @@ final class VariantCache: Sendable {
   ///   - change: returns the new variant for what memory has.
   /// - Returns: `false` if memory does not have these bytes any more, or if they are purged.
   func exchange(_ old: Variant, _ change: (Variant) -> Variant) -> Bool {
-    validity.writing(old.key) {
+    var gone: [Variant] = []
+    return validity.writing(old.key) {
       // A renewal replaces the object. More than one at this moment is unlikely, and costs only the work.
       for _ in 0..<3 {
         guard let present = memory.peek(old.key), present.info.etag == old.info.etag,
           validity.isCurrent(present)
         else { return false }
         let variant = change(present)
-        guard memory.exchange(present, for: variant) else { continue }
+        guard memory.exchange(present, for: variant, releasing: &gone) else { continue }
         _ = disk.store(variant, for: .replacement)
         // The source may have changed since the check.
         if !validity.isCurrent(variant) { memory.remove(variant.key) }

@@ -87,7 +87,10 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The source's host as in the URL, without the port; `nil` for a local file.
-  public var host: String? {
+  public var host: String? { hostBytes.map { String(Substring($0)) } }
+
+  /// The bytes of `host`. Allocates nothing.
+  public var hostBytes: Substring.UTF8View? {
     let bytes = text.utf8
     guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return nil }
     // Skips `://` and stops at the path, which a canonical URL always has.
@@ -96,7 +99,7 @@ public struct CacheKey: Hashable, Sendable, CustomStringConvertible {
     let isBracketed = authority.first == UInt8(ascii: "[")
     let end = UInt8(ascii: isBracketed ? "]" : ":")
     let host = authority.dropFirst(isBracketed ? 1 : 0).prefix { $0 != end }
-    return host.isEmpty ? nil : String(Substring(host))
+    return host.isEmpty ? nil : host
   }
 
   /// The whole key.

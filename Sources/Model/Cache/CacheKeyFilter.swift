@@ -41,7 +41,8 @@ extension HostRule {
 /// Other differences in spelling (letter case of the host, default ports, fragments) are removed by
 /// `SourceURL`.
 public struct CacheKeyFilter: Hashable, Sendable {
-  private let rules: [HostRule]
+  /// The rules in their order.
+  public let rules: [HostRule]
 
   /// Creates a filter. Without rules, it changes nothing.
   public init(rules: [HostRule] = []) { self.rules = rules }

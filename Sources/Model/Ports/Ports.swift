@@ -101,12 +101,13 @@ public protocol MemoryCache: Sendable {
   func variant(for key: CacheKey, freshAt now: UnixTime) -> Variant?
   /// Looks up a variant, fresh or not, without updating hit statistics or recency. Never blocks.
   func peek(_ key: CacheKey) -> Variant?
-  /// Stores a variant whose body is in memory, and evicts others if needed. Returns whether it was
-  /// stored.
-  func store(_ variant: Variant) -> Bool
+  /// Stores a variant whose body is in memory. Returns whether it was stored.
+  ///
+  /// - Parameter gone: gets what is evicted or replaced, to be released where no lock is held.
+  func store(_ variant: Variant, releasing gone: inout [Variant]) -> Bool
   /// Stores a variant in place of `old`, of the same key. Returns `false` if memory has another variant, or
   /// none.
-  func exchange(_ old: Variant, for variant: Variant) -> Bool
+  func exchange(_ old: Variant, for variant: Variant, releasing gone: inout [Variant]) -> Bool
   /// Removes one variant.
   func remove(_ key: CacheKey)
   /// Removes all variants of a source. O(n) in the number of entries.
@@ -115,6 +116,14 @@ public protocol MemoryCache: Sendable {
   func removeAll(where isSelected: (Variant) -> Bool) -> Int
   /// The number of variants.
   var count: Int { get }
+}
+
+extension MemoryCache {
+  /// Stores a variant and releases what is evicted at once.
+  @discardableResult public func store(_ variant: Variant) -> Bool {
+    var gone: [Variant] = []
+    return store(variant, releasing: &gone)
+  }
 }
 
 /// The disk tier. An entry that cannot be read back completely counts as absent; reads have no

@@ -63,7 +63,7 @@ import Testing
     isShort.withLock { $0 = false }
     var notes = PurgeJournal()
     notes.purges = (1...8_000).map { Purge(number: $0, scope: .tag("the tag with number \($0)")) }
-    try store.writeJournal(notes, isDurable: false)
+    try store.writeJournal(notes)
     // Then a clean is requested and makes room, and later stores respect the journal's size.
     #expect(isShort.withLock { $0 })
     _ = store.clean(configuration) { false }
@@ -71,7 +71,7 @@ import Testing
     fill()
     #expect(store.space.bytes == TemporaryFolder.diskUsage(of: cache))
     // When the journal shrinks, its room is free again.
-    try store.writeJournal(PurgeJournal(), isDurable: false)
+    try store.writeJournal(PurgeJournal())
     fill()
     #expect(store.space.bytes == TemporaryFolder.diskUsage(of: cache))
   }

@@ -219,7 +219,7 @@ import Testing
       parts.store.scan { false }
       var notes = PurgeJournal()
       notes.purges = halfway.unfinished
-      try parts.store.writeJournal(notes, isDurable: true)
+      try parts.store.writeJournal(notes)
       var left = 12
       let result = parts.store.sweep(halfway.unfinished) {
         left -= 1

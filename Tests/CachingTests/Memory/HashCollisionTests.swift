@@ -27,7 +27,8 @@ import Testing
     let tier = tier()
     tier.store(first)
     #expect(tier.variant(for: second.key) == nil && tier.peek(second.key) == nil)
-    #expect(!tier.exchange(second, for: second))
+    var gone: [Variant] = []
+    #expect(!tier.exchange(second, for: second, releasing: &gone))
     tier.remove(second.key)
     tier.removeVariants(of: second.key.source)
     #expect(tier.removeAll { $0.key == second.key } == 0)

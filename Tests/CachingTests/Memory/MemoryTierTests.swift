@@ -50,13 +50,17 @@ import Testing
     let tier = tier(limit: 1 << 20)
     let first = Sample.variant(1, bytes: Sample.bytes(5_000))
     let smaller = Sample.variant(1, bytes: Sample.bytes(4_000))
-    #expect(!tier.exchange(first, for: smaller) && tier.figures.entries == 0)
+    var gone: [Variant] = []
+    #expect(!tier.exchange(first, for: smaller, releasing: &gone) && tier.figures.entries == 0)
     tier.store(first)
-    #expect(tier.exchange(first, for: smaller) && tier.peek(first.key) === smaller)
-    #expect(!tier.exchange(first, for: Sample.variant(1, bytes: [1])))
+    #expect(
+      tier.exchange(first, for: smaller, releasing: &gone) && tier.peek(first.key) === smaller)
+    #expect(!tier.exchange(first, for: Sample.variant(1, bytes: [1]), releasing: &gone))
     #expect(tier.peek(first.key) === smaller && tier.figures.bytes == MemoryTier.cost(of: smaller))
     // One that has no room leaves the old one.
-    #expect(!tier.exchange(smaller, for: Sample.variant(1, bytes: Sample.bytes(70_000))))
+    #expect(
+      !tier.exchange(smaller, for: Sample.variant(1, bytes: Sample.bytes(70_000)), releasing: &gone)
+    )
     #expect(tier.peek(first.key) === smaller)
   }
 

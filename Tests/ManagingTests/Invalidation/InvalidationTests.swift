@@ -230,6 +230,27 @@ final class InvalidationTests: ManagedTests {
     #expect(memory.peek(request.key) == nil)
   }
 
+  @Test func `what a store evicts is released after it lets purges pass`() async throws {
+    openAll()
+    let (manager, scope) = (manager, try scope("http://other/"))
+    let (purged, released) = (Count(), Count())
+    let old = try await manager.variant(for: try request("http://origin/b.jpg")).variant
+    memory.evicted.withLock {
+      $0 = [Variant(key: old.key, info: old.info, body: old.body)]
+      _ = $0[0].prepared.storeIfNil(
+        Ending {
+          Task(executorPreference: BlockingExecutor.shared) {
+            _ = try await manager.purge(scope)
+            purged.add()
+          }
+          wait(milliseconds: 5_000) { purged.value == 1 }
+          if purged.value == 1 { released.add() }
+        })
+    }
+    _ = try await manager.variant(for: try request())
+    #expect(released.value == 1)
+  }
+
   @Test func `a request during the removal from memory does not get a purged entry`()
     async throws
   {

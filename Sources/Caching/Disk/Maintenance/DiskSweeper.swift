@@ -12,8 +12,8 @@ import Telemetry
 final class DiskSweeper: Sendable {
   /// A request to the thread.
   enum Task: Sendable {
-    /// Write the unfinished purges to the journal and start a pass.
-    case writeDown
+    /// Write a purge to the journal, or those that could not be written, and start a pass.
+    case writeDown(Purge?)
     /// Turn all entries into tombstones.
     case clear
     /// Turn all entries into tombstones, except pending writes loaded after the purge.
@@ -170,7 +170,11 @@ final class DiskSweeper: Sendable {
       return (state.cleared, state.hides)
     }
     let open = store.purges.unfinished
-    guard !open.isEmpty || cleared != nil else { return }
+    guard !open.isEmpty || cleared != nil else {
+      // A pass may carry out a purge before it is written down.
+      _ = writeDown()
+      return
+    }
     let result = store.sweep(open) {
       if hasNews.exchange(false, ordering: .acquiring) { attend() }
       return mustStop
@@ -185,7 +189,7 @@ final class DiskSweeper: Sendable {
     }
     if isLast { store.index.hideFound(until: nil) }
     // On a journalling file system, this sync also makes the removals durable.
-    _ = writeDown(isDurable: true)
+    _ = writeDown()
     store.log.info(
       "disk cache purged",
       fields: [
@@ -203,20 +207,20 @@ final class DiskSweeper: Sendable {
       }
       return (state.requests, state.isNoteDue)
     }
-    guard !requests.isEmpty else {
-      if isNoteDue { _ = writeDown(isDurable: false) }
-      return
-    }
+    guard !requests.isEmpty || isNoteDue else { return }
+    var news = PurgeJournal()
+    if isNoteDue { news.last = store.purges.generation }
     for request in requests {
       let isKnown = store.index.isComplete
-      let count = hide(request.task)
+      let count = hide(request.task, noting: &news)
       request.answer.withLock {
         $0.count = count
         $0.isCountKnown = isKnown
       }
     }
     // One write of the journal serves all requests.
-    let failure = writeDown(isDurable: true)
+    let failure = writeDown(news, isDurable: !requests.isEmpty)
+    guard !requests.isEmpty else { return }
     monitor.change { $0.isSweepDue = true }
     for request in requests {
       request.answer.withLock { $0.failure = failure }
@@ -225,15 +229,25 @@ final class DiskSweeper: Sendable {
   }
 
   /// Makes the entries of a task absent for look-ups. Returns the number of entries.
-  private func hide(_ task: Task) -> Int {
+  ///
+  /// - Parameter news: gets what the task adds to the journal.
+  private func hide(_ task: Task, noting news: inout PurgeJournal) -> Int {
     let minimum: Int
     switch task {
-    case .writeDown: return 0
+    case .writeDown(let purge):
+      if let purge { news.purges.append(purge) }
+      return 0
     case .clear:
       minimum = .max
       let now = store.clock()
-      monitor.change { $0.cleared = max($0.cleared ?? now, now) }
-    case .everything(let purge): minimum = purge.number
+      news.cleared = monitor.change { state in
+        let time = max(state.cleared ?? now, now)
+        state.cleared = time
+        return time
+      }
+    case .everything(let purge):
+      minimum = purge.number
+      news.purges.append(purge)
     }
     monitor.change { $0.hides += 1 }
     // Pending writes first: a write in progress then either finds its ticket dropped, or is in the
@@ -250,20 +264,21 @@ final class DiskSweeper: Sendable {
 
   /// Writes the journal. Returns the error text, or `nil` on success.
   ///
-  /// - Parameter isDurable: Whether the journal must survive a power failure even if no purge is
-  ///   unfinished.
-  private func writeDown(isDurable: Bool) -> String? {
+  /// - Parameters:
+  ///   - news: what the journal lacks; `nil`: all is written, without what is finished.
+  ///   - isDurable: whether `news` must survive a power failure.
+  private func writeDown(_ news: PurgeJournal? = nil, isDurable: Bool = true) -> String? {
+    if let news, store.appendToJournal(news, isDurable: isDurable) { return nil }
     var journal = PurgeJournal()
     journal.last = store.purges.generation
     journal.purges = store.purges.unfinished
     journal.cleared = monitor.change { $0.cleared }
     do {
-      // Unfinished purges need a sync before the rename. Without it, a power failure may leave an
-      // empty journal in place of both versions.
-      try store.writeJournal(journal, isDurable: isDurable || journal.isOpen)
+      try store.writeJournal(journal)
       writing.succeed()
       return nil
     } catch {
+      store.journal.withLock { $0.length = nil }
       store.counts.failures.add()
       writing.fail(error.description)
       return error.description

@@ -83,7 +83,7 @@ extension DiskEngine {
       // The journal must hold the purge's number, so that later purges get greater ones.
       sweeper.note()
     } else {
-      _ = try await sweeper.perform(.writeDown).written()
+      _ = try await sweeper.perform(.writeDown(purge)).written()
     }
     return removal.count
   }

@@ -43,8 +43,7 @@ final class DiskStore: Sendable {
   let queueing: FailureEpisode
   /// The accounted size of each upper folder; by kind, then first digit.
   let upperFolders = Lock([Int](repeating: 0, count: 32))
-  /// The accounted size of the purge journal.
-  let journalBytes = Atomic<Int>(0)
+  let journal = Lock(PurgeJournalFile())
   let clockEpisode: ClockEpisode
   /// Whether a write failed for lack of disk space and there has been little space since.
   let isDiskFull = Atomic<Bool>(false)
