@@ -231,9 +231,11 @@ let package = Package(
 // `make test-sanitized`: the thread sanitizer has a build of its own, without targets that have no thread, task or lock.
 // Of the pipeline's tests it has those with threads, and IntegrationTests start sanitized workers.
 if isSanitized {
-  let singleThreaded = ["ModelTests", "SigningTests", "ConfiguringTests", "FastJPEGTests", "FuzzTests"]
+  let singleThreaded = [
+    "ModelTests", "SigningTests", "ConfiguringTests", "FastJPEGTests", "FuzzTests",
+  ]
   let threaded = [
-    "ImagingPipelineTests": ["Support", "Pipeline/ThreadsTests.swift"],
+    "ImagingPipelineTests": ["Support", "Pipeline/ThreadsTests.swift"]
   ]
   for target in package.targets { target.sources = threaded[target.name] ?? target.sources }
   package.targets.removeAll {

@@ -35,7 +35,8 @@ extension Output {
           pictor_vips_avifsave(image, bytes, count, CInt(quality), CInt(efforts.avif), strip)
         case .jxl:
           pictor_vips_jxlsave(
-            image, bytes, count, CInt(max(quality, Self.lowestQualityOfJXL)), Self.effortOfJXL, strip)
+            image, bytes, count, CInt(max(quality, Self.lowestQualityOfJXL)), Self.effortOfJXL,
+            strip)
         // TIFF. Deflate takes 5.6 times as long for 9 % fewer bytes (a photograph of 1200×800).
         default:
           pictor_vips_tiffsave(
