@@ -15,6 +15,8 @@ final class WorkerProcess {
   let startedAt = ContinuousClock.now
   /// The server's end of the connection, non-blocking.
   let socket: WireSocket
+  /// The memory file that it writes its results to.
+  let results: OwnedDescriptor
   /// The number of jobs sent to it.
   private(set) var jobs = 0
   /// Of these, the jobs with a file in one of `RiskyFormats`.
@@ -57,9 +59,11 @@ final class WorkerProcess {
       socket = WireSocket(owning: server)
       try socket.setNonBlocking()
       complaints = reader
+      results = OwnedDescriptor(owning: pictor_linux_memory_file("pictor-results"))
+      guard results.value >= 0 else { throw .system(call: "memfd_create", code: errno) }
       pid = try WorkerSpawn.spawn(
         path: configuration.executable, arguments: Self.arguments(configuration),
-        socket: worker, complaints: writer)
+        socket: worker, results: results, complaints: writer)
     } catch {
       if case .system("posix_spawn", let code) = error { throw fault(errnoText(code)) }
       throw fault("\(error)")
@@ -94,6 +98,13 @@ final class WorkerProcess {
       message.encoded(), passing: job.file.descriptor, and: job.overlay?.file.descriptor)
   }
 
+  /// Returns the memory of a result that was read, or is not wanted.
+  func emptyResults() {
+    // The position is the worker's, too.
+    _ = ftruncate(results.value, 0)
+    lseek(results.value, 0, SEEK_SET)
+  }
+
   /// Processor time used by all its threads; `nil` once it has ended.
   var processorTime: Duration? {
     var clock = clockid_t()
@@ -118,6 +129,13 @@ final class WorkerProcess {
   func measure() -> Int {
     lastResidentBytes = residentBytes
     return lastResidentBytes
+  }
+
+  /// Memory in bytes that the worker maps beside its private memory, touched or not. A sealed worker makes no memory file:
+  /// it has the one for its results, whose size is limited.
+  var sharedBytes: Int {
+    // proc_pid_statm(5): all that is mapped, and private memory with the stack.
+    max((pages(at: 0) ?? 0) - (pages(at: 5) ?? 0), 0) * Int(getpagesize())
   }
 
   private var residentBytes: Int { pages(at: 1).map { $0 * Int(getpagesize()) } ?? 0 }
@@ -158,7 +176,7 @@ final class WorkerProcess {
   }
 
   /// A number of pages in `/proc/PID/statm`; `nil` if unknown.
-  func pages(at index: Int) -> Int? {
+  private func pages(at index: Int) -> Int? {
     var text = [UInt8](repeating: 0, count: 128)
     let count = pread(memory.value, &text, text.count, 0)
     guard count > 0 else { return nil }

@@ -106,11 +106,9 @@ final class WorkerSlot: @unchecked Sendable {
     guard let worker = successor else { return }
     let report: SandboxReport
     do throws(WireError) {
-      var message = try worker.socket.receive()
+      let message = try worker.socket.receive()
       let answer = try AnswerMessage(decoding: message.bytes)
-      guard case .ready(let sealed) = answer, message.takeDescriptor() == nil else {
-        throw .malformed("not ready")
-      }
+      guard case .ready(let sealed) = answer else { throw .malformed("not ready") }
       report = sealed
     } catch .wouldBlock {
       if let deadline = successorDeadline, .now >= deadline {

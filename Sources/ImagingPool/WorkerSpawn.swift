@@ -19,14 +19,15 @@ enum WorkerSpawn {
     return Pipe(reader: OwnedDescriptor(owning: ends[0]), writer: OwnedDescriptor(owning: ends[1]))
   }
 
-  /// Starts a program with `socket` as descriptor 3, `complaints` as standard error, an empty
+  /// Starts a program with `socket` as descriptor 3, `results` as 4, `complaints` as standard error, an empty
   /// standard input, and no other descriptor.
   static func spawn(
     path: String, arguments: [String], socket: borrowing OwnedDescriptor,
-    complaints: borrowing OwnedDescriptor
+    results: borrowing OwnedDescriptor, complaints: borrowing OwnedDescriptor
   ) throws(WireError) -> pid_t {
     // Moved above the numbers that they are copied to.
     let socket = try duplicate(socket)
+    let results = try duplicate(results)
     let complaints = try duplicate(complaints)
 
     var actions = posix_spawn_file_actions_t()
@@ -36,7 +37,8 @@ enum WorkerSpawn {
     posix_spawn_file_actions_adddup2(&actions, STDIN_FILENO, STDOUT_FILENO)
     posix_spawn_file_actions_adddup2(&actions, complaints.value, STDERR_FILENO)
     posix_spawn_file_actions_adddup2(&actions, socket.value, WireSocket.workerDescriptor)
-    pictor_linux_close_from(&actions, WireSocket.workerDescriptor + 1)
+    posix_spawn_file_actions_adddup2(&actions, results.value, WireSocket.resultDescriptor)
+    pictor_linux_close_from(&actions, WireSocket.resultDescriptor + 1)
 
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)

@@ -35,6 +35,9 @@ public struct WireMessage: ~Copyable, Sendable {
 public struct WireSocket: ~Copyable, Sendable {
   /// The descriptor of a worker's end.
   public static let workerDescriptor: CInt = 3
+  /// A worker's descriptor of the memory file for its results, the only one that it has. The server made it, reads each
+  /// result from it and empties it.
+  public static let resultDescriptor: CInt = 4
 
   private let owned: OwnedDescriptor
 
@@ -76,8 +79,8 @@ public struct WireSocket: ~Copyable, Sendable {
 
   /// Receives one message. The descriptors of a refused message are closed.
   ///
-  /// - Parameter most: the maximum number of descriptors, 1 or 2.
-  public func receive(passed maximum: Int = 1) throws(WireError) -> WireMessage {
+  /// - Parameter maximum: the maximum number of descriptors, at most 2.
+  public func receive(passed maximum: Int = 0) throws(WireError) -> WireMessage {
     var received = pictor_linux_received()
     var status = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: WireKind.longestMessage) { buffer, count in

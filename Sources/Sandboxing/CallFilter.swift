@@ -39,9 +39,9 @@ enum CallFilter {
 
   /// The calls with any arguments. Each works on the process itself, or on a descriptor that it has.
   static let unconditional = [
-    // Descriptors that the server passed, memory files, standard error.
-    "read", "pread64", "readv", "write", "writev", "lseek", "close", "fstat", "fadvise64",
-    "memfd_create", "poll", "ppoll", "eventfd2",
+    // Descriptors that the server passed, standard error. No memory file: no limit counts it unless it is mapped.
+    "read", "pread64", "readv", "write", "writev", "lseek", "close", "fstat", "fadvise64", "poll",
+    "ppoll", "eventfd2",
     // Files of `ReadablePaths`. Landlock does not hide names and sizes.
     "access", "faccessat", "faccessat2", "stat", "lstat", "newfstatat", "statx", "readlink",
     "readlinkat", "getdents64", "fstatfs", "getcwd",
@@ -69,8 +69,7 @@ enum CallFilter {
     let notExecutable = Condition.without(2, UInt64(PROT_EXEC))
     let writing = UInt64(O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND)
     let thread = pictor_sandbox_thread_flags()
-    // Sealing a result, and reading flags.
-    let commands = [F_GETFD, F_SETFD, F_GETFL, F_ADD_SEALS, F_GET_SEALS]
+    let commands = [F_GETFD, F_SETFD, F_GETFL]
     return [
       Rule(name: "recvmsg", conditions: [connection]),
       Rule(name: "sendmsg", conditions: [connection]),

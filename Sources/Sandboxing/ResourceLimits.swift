@@ -6,8 +6,8 @@ import Platform
 
 /// The limits of a worker. A lower limit that it inherited stays.
 enum ResourceLimits {
-  /// Open descriptors: the connection, three standard ones, the figures of its memory, two of a job, one of its result,
-  /// and what libraries open. Each may hold a memory file of `WorkerOptions.fileSize`, which is in no other limit.
+  /// Open descriptors: the connection, three standard ones, the file of results, the figures of its memory, two of a job,
+  /// and what libraries open.
   static let descriptors = 16
   /// Tasks of the user, those of all its processes together. A lower limit would count the threads of other programs of
   /// the same user against a worker, also those in other containers. A sealed worker starts no processes at all.

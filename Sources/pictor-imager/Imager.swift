@@ -23,6 +23,7 @@ enum Imager {
     }
     // Closed last: the server reads the final message when the connection ends.
     let socket = WireSocket(owning: OwnedDescriptor(owning: WireSocket.workerDescriptor))
+    var results = MemoryFile(owning: OwnedDescriptor(owning: WireSocket.resultDescriptor))
     do {
       var niceness = try ProcessSetup.apply(options)
       let pipeline = try Pipeline()
@@ -33,7 +34,7 @@ enum Imager {
         // system.
         if !socket.hasMessage(within: idleMilliseconds) { pictor_linux_trim_memory() }
         niceness.applyIfAllowed()
-        try answer(socket.receive(passed: 2), on: socket, with: pipeline)
+        try answer(socket.receive(passed: 2), on: socket, with: pipeline, into: &results)
       }
     } catch WireError.closed {
       // The server has ended, or has discarded this worker.
@@ -56,7 +57,8 @@ enum Imager {
   private static let idleMilliseconds: CInt = 1_000
 
   private static func answer(
-    _ received: consuming WireMessage, on socket: borrowing WireSocket, with pipeline: Pipeline
+    _ received: consuming WireMessage, on socket: borrowing WireSocket, with pipeline: Pipeline,
+    into results: inout MemoryFile
   ) throws(WireError) {
     var message = received
     let job = try JobMessage(decoding: message.bytes)
@@ -92,18 +94,15 @@ enum Imager {
     } catch {
       return try socket.send(AnswerMessage.failure(id: job.id, error).encoded())
     }
-    let result: FileRegion
     let count = image.withUnsafeBytes(\.count)
     do throws(SystemError) {
-      result = try sealed(image)
+      try append(image, to: &results)
     } catch {
       let failure = ImageError.internal(detail: "a result of \(count) bytes: \(error)")
       return try socket.send(AnswerMessage.failure(id: job.id, failure).encoded())
     }
     let answer = ResultMessage(id: job.id, report: image.report, byteCount: count)
-    // The descriptor stays open as long as the region.
-    defer { withExtendedLifetime(result) {} }
-    try socket.send(AnswerMessage.result(answer).encoded(), passing: result.descriptor)
+    try socket.send(AnswerMessage.result(answer).encoded())
   }
 
   private static func mapping(
@@ -116,21 +115,21 @@ enum Imager {
     }
   }
 
-  /// Copies the image to a sealed memory file.
-  private static func sealed(_ image: borrowing EncodedImage) throws(SystemError) -> FileRegion {
-    var file = try MemoryFile(name: "pictor-result")
+  /// Copies the image to the file of results, which the server has emptied.
+  private static func append(
+    _ image: borrowing EncodedImage, to file: inout MemoryFile
+  ) throws(SystemError) {
     // `withUnsafeBytes` has no typed throws, so the error is stored.
     var failure: SystemError?
     image.withUnsafeBytes { bytes in
       do throws(SystemError) { try file.append(bytes) } catch { failure = error }
     }
     if let failure { throw failure }
-    return try file.sealed()
   }
 
   /// Writes a final message. The server logs it with the end of this worker.
   private static func complain(_ text: String) {
     var line = "pictor-imager: \(text)\n"
-    line.withUTF8 { _ = write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    line.withUTF8 { _ = Glibc.write(STDERR_FILENO, $0.baseAddress, $0.count) }
   }
 }

@@ -44,7 +44,6 @@ import Sandboxing
       try socket.send(
         AnswerMessage.failure(id: job.id, .internal(detail: results)).encoded())
       if greed == .share { share() }
-      if greed == .keepOpen || greed == .mapUnread { fill(isMapped: greed == .mapUnread) }
       while greed == .work {}
     }
   }
@@ -57,22 +56,6 @@ import Sandboxing
     case share
     /// Takes shared memory instead of an answer.
     case shareInJob
-    /// Fills a memory file after the job, and keeps it open without a mapping.
-    case keepOpen
-    /// Fills a memory file after the job, maps it, reads nothing of it, and closes it.
-    case mapUnread
-  }
-
-  /// Fills a memory file with 448 MiB, and keeps it.
-  private static func fill(isMapped: Bool) {
-    let file = memfd_create("greed", 0)
-    let block = [UInt8](repeating: 1, count: 1 << 20)
-    for _ in 0..<448 where write(file, block, block.count) != block.count { exit(69) }
-    if isMapped {
-      guard mmap(nil, 448 << 20, PROT_READ, MAP_SHARED, file, 0) != MAP_FAILED else { exit(70) }
-      close(file)
-    }
-    while true { pause() }
   }
 
   /// Takes 448 MiB of shared memory, which RLIMIT_DATA does not count, and keeps it.

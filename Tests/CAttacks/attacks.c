@@ -220,6 +220,9 @@ static int set_processors(context_t at) {
 
 static int set_personality(context_t at) { (void)at; return worked(personality(ADDR_NO_RANDOMIZE)); }
 
+/// It holds memory that is neither mapped nor counted.
+static int memory_file(context_t at) { (void)at; return worked(memfd_create("attack", 0)); }
+
 // MARK: Code of its own
 
 static int writable_code(context_t at) {
@@ -367,6 +370,7 @@ static const struct {
     {"set-priority", set_priority, 0},
     {"set-processors", set_processors, 0},
     {"set-personality", set_personality, 1},
+    {"memory-file", memory_file, 0},
     {"writable-code", writable_code, 1},
     {"written-code", written_code, 1},
     {"mapped-code", mapped_code, 1},

@@ -108,16 +108,16 @@ import Testing
       _ = try await pool.process(PoolSupport.job())
       for pid in pool.pids {
         // A job's descriptors are closed just after its answer.
-        try await eventually("four descriptors, and those of its own figures and of its niceness") {
+        try await eventually("five descriptors, and those of its own figures and of its niceness") {
           let files = FileManager.default
           let folder = "/proc/\(pid)/fd"
           guard let open = try? files.contentsOfDirectory(atPath: folder) else { return false }
           // An open worker opens its figures with its first job. Its niceness is open until it is set.
-          let others = Set(open).subtracting(["0", "1", "2", "3"])
+          let others = Set(open).subtracting(["0", "1", "2", "3", "4"])
           let targets = others.map {
             try? files.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
           }
-          return open.count == others.count + 4
+          return open.count == others.count + 5
             && targets.allSatisfy {
               $0?.hasSuffix("/statm") ?? false || $0?.hasSuffix("/autogroup") ?? false
             }

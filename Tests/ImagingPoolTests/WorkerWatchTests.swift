@@ -7,7 +7,7 @@ import Testing
 
 /// Serialized, because the tests start processes.
 @Suite(.onOwnThreads, .serialized, .timeLimit(.minutes(1))) struct WorkerWatchTests {
-  @Test(arguments: ["work", "share", "shareInJob", "keepOpen", "mapUnread"])
+  @Test(arguments: ["work", "share", "shareInJob"])
   func `a worker that works without a job, or takes shared memory beyond its limit, is ended`(
     greed: String
   ) async throws {

@@ -86,7 +86,8 @@ import Testing
         Issue.record("no descriptor \(count)")
         return
       }
-      try SealedFile.check(descriptor, count: count)
+      var status = stat()
+      #expect(fstat(descriptor.value, &status) == 0 && Int(status.st_size) == count)
       #expect(fcntl(descriptor.value, F_GETFD) & FD_CLOEXEC == FD_CLOEXEC)
     }
     let isThird = message.takeDescriptor() != nil

@@ -1,5 +1,6 @@
 // ImagingOracle: decodes an input in two workers whose free memory holds different bytes, and compares the answers.
 
+import CLinux
 import Glibc
 import ImagingWire
 import Model
@@ -71,6 +72,7 @@ public final class ImagingOracle {
 private final class PatternedWorker {
   private let process: ChildProcess
   private let socket: WireSocket
+  private let results: OwnedDescriptor
   private var jobs: UInt64 = 0
 
   init(_ program: String, pattern: Int) throws {
@@ -79,6 +81,7 @@ private final class PatternedWorker {
       throw WireError.closed
     }
     socket = WireSocket(owning: server)
+    results = OwnedDescriptor(owning: pictor_linux_memory_file("results"))
     let tunables = ["perturb=\(pattern)", "tcache_count=0", "mmap_max=0"]
     process = try ChildProcess(
       [program, "--worker", "--sandbox", "off"],
@@ -86,7 +89,7 @@ private final class PatternedWorker {
         "GLIBC_TUNABLES": tunables.map { "glibc.malloc.\($0)" }.joined(separator: ":"),
         "SWIFT_BACKTRACE": "enable=no", "MALLOC_ARENA_MAX": "1", "G_SLICE": "always-malloc",
         "OMP_NUM_THREADS": "1",
-      ], inherited: [worker.value])
+      ], inherited: [worker.value, results.value])
     _ = try message()
   }
 
@@ -109,13 +112,16 @@ private final class PatternedWorker {
       count: file.count)
     do throws(WireError) {
       try socket.send(job.encoded(), passing: file.descriptor)
-      var message = try message()
+      defer {
+        ftruncate(results.value, 0)
+        lseek(results.value, 0, SEEK_SET)
+      }
+      let message = try message()
       switch try AnswerMessage(decoding: message.bytes) {
       case .result(let result):
-        guard let descriptor = message.takeDescriptor() else { return .died }
         return .image(
           [UInt8](unsafeUninitializedCapacity: result.byteCount) { buffer, done in
-            done = max(pread(descriptor.value, buffer.baseAddress, result.byteCount, 0), 0)
+            done = max(pread(results.value, buffer.baseAddress, result.byteCount, 0), 0)
           })
       case .failure(_, let error): return .failure(error.code)
       default: return .died

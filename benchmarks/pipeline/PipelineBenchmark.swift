@@ -16,7 +16,8 @@ enum PipelineBenchmark {
     do {
       let source = try FileBytes(path: options.file)
       let job = try Job(options)
-      let first = try job.run(source.bytes)
+      var cost = JobCost()
+      let first = try job.run(source.bytes) { cost = $0 }
       if let out = options.out { try FileBytes.write(first, to: out) }
       let start = ProcessTimes.now
       var jobs = 0
@@ -28,9 +29,10 @@ enum PipelineBenchmark {
       } while spent.wall < options.seconds
       let cpu = spent.cpu * 1_000 / Double(jobs)
       let wall = spent.wall * 1_000 / Double(jobs)
+      let estimate = rounded(cost.seconds * 1_000)
       print(
-        #"{"jobs":\#(jobs),"cpu_ms":\#(rounded(cpu)),"wall_ms":\#(rounded(wall)),"bytes":\#(first.count)}"#
-      )
+        #"{"jobs":\#(jobs),"cpu_ms":\#(rounded(cpu)),"wall_ms":\#(rounded(wall)),"bytes":\#(first.count),"#
+          + #""estimated_ms":\#(estimate),"refused":\#(job.isRefused(source.bytes))}"#)
       return 0
     } catch {
       complain((error as? ImageError).map { $0.logDetail ?? $0.code } ?? "\(error)")
@@ -80,11 +82,27 @@ private struct Job {
     plain = options.isPlain ? PlainThumbnail(width: options.width, format: options.format) : nil
   }
 
-  /// Does it once; gives the result's bytes.
-  func run(_ source: UnsafeRawBufferPointer) throws(ImageError) -> [UInt8] {
+  /// Does it once, however long it is estimated to take; gives the result's bytes, and the estimate to `note`.
+  func run(
+    _ source: UnsafeRawBufferPointer, note: @escaping (JobCost) -> Void = { _ in }
+  ) throws(ImageError) -> [UInt8] {
     if let plain { return try plain.make(from: source) }
-    let image = try pipeline.process(
-      source, transform: transform, density: 1, limits: limits)
+    var limits = limits
+    (limits.maximumSeconds, limits.maximumSecondsOfPixels) = (.infinity, .infinity)
+    let image = try pipeline.process(source, transform: transform, density: 1, limits: limits) {
+      note($0)
+      return true
+    }
     return image.withUnsafeBytes { Array($0) }
+  }
+
+  /// Whether a worker refuses it before it begins.
+  func isRefused(_ source: UnsafeRawBufferPointer) -> Bool {
+    do throws(ImageError) {
+      _ = try pipeline.process(source, transform: transform, density: 1, limits: limits) { _ in
+        false
+      }
+    } catch .cancelled { return false } catch { return true }
+    return false
   }
 }

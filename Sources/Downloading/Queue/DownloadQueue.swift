@@ -18,6 +18,8 @@ import Platform
 /// - The host of a silent load starts no further load until it responds, unless it was sending to
 ///   another load when this one became silent, or had just responded to one. A slow load still counts against its host's limit, so
 ///   a slow host gets no more connections than others.
+/// - Perhaps only the URLs of one client are silent. So beside silent loads, a client without a load of the host starts
+///   one, up to twice the limit of the host.
 /// - A host that responded to a load is not blamed when that load becomes silent later, usually
 ///   after a redirect.
 ///
@@ -41,6 +43,10 @@ struct DownloadQueue {
   /// A host with running loads.
   private struct Host {
     var running = 0
+    /// Its running loads by the client whose place they have.
+    var clients: [LoadClient: Int] = [:]
+    /// Running loads that are silent.
+    var silent = 0
     /// Running loads that no host has responded to.
     var unanswered = 0
     /// Whether a load was silent and the host has not responded since. Then at least one running
@@ -165,6 +171,9 @@ struct DownloadQueue {
     guard let run = running.removeValue(forKey: id) else { return }
     let host = run.host
     hosts[host]?.running -= 1
+    if silent.contains(id) { hosts[host]?.silent -= 1 }
+    let others = (hosts[host]?.clients[run.client] ?? 1) - 1
+    hosts[host]?.clients[run.client] = others > 0 ? others : nil
     let isStalled = silent.remove(id) != nil || slow.removeValue(forKey: id) != nil
     clients.end(run.client, isStalled: isStalled)
     senders[id] = nil
@@ -177,6 +186,7 @@ struct DownloadQueue {
   mutating func silence(_ id: ID, isAlive: Bool) -> [Action] {
     guard let run = running[id], silent.insert(id).inserted else { return [] }
     let host = run.host
+    hosts[host]?.silent += 1
     if slow.removeValue(forKey: id) == nil { clients.stall(run.client) }
     senders[id] = nil
     if !answered.contains(id), !isAlive, !isSending(host) { hosts[host]?.isSilent = true }
@@ -208,6 +218,7 @@ struct DownloadQueue {
   mutating func answer(_ id: ID, from speaker: String) -> [Action] {
     guard let run = running[id] else { return [] }
     let host = run.host
+    if silent.contains(id) { hosts[host]?.silent -= 1 }
     if silent.remove(id) != nil || slow.removeValue(forKey: id) != nil {
       clients.recover(run.client)
     }
@@ -280,7 +291,7 @@ struct DownloadQueue {
     let hasRoom = running.count < limit + silentLimit || running.count > active
     guard !isPaused, !waiting.isEmpty, hasRoom, active - clients.surplus < limit else { return nil }
     return waiting.next { lane in
-      if let host = hosts[lane.host], host.running >= limitPerHost || host.isSilent { return nil }
+      guard hasPlace(hosts[lane.host], for: lane.client) else { return nil }
       let isAboveShare = !clients.isWithinShare(lane.client)
       guard active - (isAboveShare ? 0 : clients.surplus) < limit else { return nil }
       // No stalled load ends for one above a share.
@@ -290,12 +301,19 @@ struct DownloadQueue {
     }
   }
 
+  /// Whether a host may have a further load, which a client has a place for.
+  private func hasPlace(_ host: Host?, for client: LoadClient) -> Bool {
+    guard let host, host.isSilent || host.running >= limitPerHost else { return true }
+    return host.silent > 0 && host.clients[client] == nil && host.running < 2 * limitPerHost
+  }
+
   private mutating func start(_ id: ID, of host: String, for client: LoadClient) -> Action {
     starts += 1
     running[id] = Run(host: host, client: client, number: starts)
     clients.start(client)
     hosts[host, default: Host()].running += 1
     hosts[host]?.unanswered += 1
+    hosts[host]?.clients[client, default: 0] += 1
     return .start(id)
   }
 }

@@ -25,23 +25,37 @@ extension JobCost {
     let nanoseconds: Double
     switch header.format {
     case .jpeg:
-      // Every code is read, and few pixels are made. A progressive or arithmetic one has all coefficients first.
+      // Every code is read, and few pixels are made. A progressive or arithmetic one has all coefficients first, and
+      // libjpeg decodes CMYK.
       let process = JPEGProcess(of: source)
       let isPlain = process.map { $0.kind < 2 && $0.coefficientBytes == 0 } ?? false
+      let isArithmetic = process.map { $0.kind > 8 } ?? false
+      let (code, scan) = isArithmetic ? (110.0, 0.25) : (38, 0.1)
       nanoseconds =
         isPlain
-        ? bytes * 8 + pixels * (0.3 + 7.5 * share)
-        : bytes * 38 + pixels * (0.1 * Double(scans) + 13 * share)
-    case .png: nanoseconds = bytes * 3.5 + pixels * 3 * depth
+        ? bytes * (depth > 3 ? 20 : 8) + pixels * (0.3 + 7.5 * share)
+        : bytes * code + pixels * (scan * Double(scans) + 13 * share)
+    case .png:
+      nanoseconds =
+        bytes * 3.5 + pixels * (3 * depth + (Self.isInterlaced(source) ? 5 : 0))
     // All blocks are walked over for any part.
-    case .gif: nanoseconds = Double(source.count) * 6 + bytes * 12 + pixels * 7
-    case .webp: nanoseconds = min(bytes * 60, pixels * 15) + pixels * (1.5 + 9 * share)
+    case .gif: nanoseconds = Double(source.count) * 6 + bytes * 12 + pixels * 8.5
+    // Frames are decoded whole, and composited.
+    case .webp where header.isAnimation:
+      nanoseconds = min(bytes * 60, pixels * 15) + pixels * 20
+    case .webp:
+      nanoseconds =
+        min(bytes * 60, pixels * 15) + pixels * ((header.hasAlpha ? 3 : 1.5) + 9 * share)
+    // One with alpha is decoded whole, as two images.
+    case .avif where header.hasAlpha, .heic where header.hasAlpha:
+      nanoseconds = min(bytes, pixels) * 100 + pixels * (40 + 14 * share)
     case .avif: nanoseconds = min(bytes * 120, pixels * 25) + pixels * (2.5 + 14 * share)
-    case .heic: nanoseconds = min(bytes * 150, pixels * 25) + pixels * (5 + 14 * share)
-    case .jxl: nanoseconds = min(bytes * 200, pixels * 40) + pixels * 17
-    case .jp2: nanoseconds = min(bytes * 250, pixels * 100) + pixels * 70
-    case .tiff: nanoseconds = pixels * max(8, 2.7 * depth)
-    case .bmp, .ico: nanoseconds = pixels * 10
+    case .heic: nanoseconds = min(bytes, pixels) * 100 + pixels * (5 + 14 * share)
+    // Flat pixels take 17 with losses and 80 without, which the bytes do not tell.
+    case .jxl: nanoseconds = min(bytes, pixels) * 60 + pixels * 55
+    case .jp2: nanoseconds = min(bytes, pixels) * 100 + pixels * 45
+    case .tiff: nanoseconds = pixels * (5 + 2.5 * min(depth, 3))
+    case .bmp, .ico: nanoseconds = pixels * 12
     case .svg: nanoseconds = 0
     }
     seconds = nanoseconds / 1e9

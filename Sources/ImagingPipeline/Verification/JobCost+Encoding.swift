@@ -13,6 +13,8 @@ extension JobCost {
     if !header.profile.isEmpty || header.codePoints != nil { nanoseconds += 37 }
     // CMYK
     if header.format == .jpeg, header.pixelBytes > 3 { nanoseconds += 60 }
+    // Pixels with alpha are resized and flattened in floats.
+    if header.hasAlpha, header.format != .svg, geometry.image != header.size { nanoseconds += 55 }
     if let sigma = effects.blur { nanoseconds += Self.blur(sigma) }
     if let sigma = effects.sharpen {
       nanoseconds += 90 + 6 * sigma

@@ -63,8 +63,8 @@ extension JobCost {
     switch header.format {
     case .jpeg:
       needed += pixels * (JPEGProcess(of: source)?.coefficientBytes ?? 0)
-    case .png where source.count > 28 && source[28] == 1:
-      // An interlaced PNG (ISO/IEC 15948, 11.2.2) is complete only after its last pass.
+    case .png where Self.isInterlaced(source):
+      // Complete only after its last pass.
       needed += pixels * depth
     case .gif: needed += pixels * (header.isAnimation ? 8 : 4.2)
     case .webp:
@@ -89,6 +89,11 @@ extension JobCost {
     let rows = min(Self.heldRows, header.size.height * (header.isAnimation ? header.pages : 1))
     needed += Double(header.size.width) * Double(rows) * depth
     bytes += Int(min(needed, 1e15))
+  }
+
+  /// Whether a PNG is interlaced (ISO/IEC 15948, 11.2.2).
+  static func isInterlaced(_ source: UnsafeRawBufferPointer) -> Bool {
+    source.count > 28 && source[28] == 1
   }
 
   /// Adds the memory for encoding.

@@ -1,5 +1,7 @@
 // JobAnswer: validates a worker's answer to a job.
 
+import CLinux
+import Glibc
 import ImagingWire
 import Model
 import Platform
@@ -14,20 +16,19 @@ enum JobAnswer {
   /// Validates an answer and puts its image into `storage`. A result that does not match the job is a
   /// failure of the worker, not of the source. Blocks on the disk if the image does not stay in memory.
   ///
-  /// - Throws: `WireError` for an answer that a correct worker never sends: for another job, without a sealed file of
-  ///   the stated length, or with more than `limit` bytes. Its descriptors are closed.
+  /// - Parameter results: The worker's file of results. The worker may change it at any time, so it is copied first.
+  /// - Throws: `WireError` for an answer that a correct worker never sends: for another job, without a result of the
+  ///   stated length, or with more than `limit` bytes.
   static func read(
     _ received: consuming WireMessage, for id: UInt64, transform: Transform,
     sourceBytes: Int = 0, source: FileRegion? = nil, limits: ImagingLimits? = nil,
-    atMost limit: Int, into storage: VariantStorage
+    from results: borrowing OwnedDescriptor, atMost limit: Int, into storage: VariantStorage
   ) throws(WireError) -> JobAnswer {
-    var message = received
-    switch try AnswerMessage(decoding: message.bytes) {
+    switch try AnswerMessage(decoding: received.bytes) {
     case .ready:
       throw .malformed("ready twice")
     case .takesLong(let answered, let bytes):
       guard answered == id else { throw .malformed("another job's answer") }
-      guard message.takeDescriptor() == nil else { throw .malformed("a refusal with a file") }
       // The pipeline refuses what it estimates far above the memory of a worker.
       guard bytes / 2 <= limits?.maximumBytes ?? .max else {
         throw .malformed("an estimate of \(bytes) bytes")
@@ -35,11 +36,9 @@ enum JobAnswer {
       return .takesLong(bytes: bytes)
     case .failure(let answered, let error):
       guard answered == id else { throw .malformed("another job's answer") }
-      guard message.takeDescriptor() == nil else { throw .malformed("a failure with a file") }
       return .ended(.failure(error))
     case .result(let result):
       guard result.id == id else { throw .malformed("another job's answer") }
-      guard let file = message.takeDescriptor() else { throw .malformed("a result without a file") }
       if let fault = result.report.excess(over: limits, of: source, for: transform) {
         throw .malformed("a result of \(fault)")
       }
@@ -47,8 +46,13 @@ enum JobAnswer {
       guard result.byteCount <= min(limit, plausible) else {
         throw .malformed("a result of \(result.byteCount) bytes")
       }
-      try SealedFile.check(file, count: result.byteCount)
-      let region = FileRegion(owning: file.release(), count: result.byteCount)
+      var status = stat()
+      guard fstat(results.value, &status) == 0, Int(status.st_size) == result.byteCount else {
+        throw .malformed("\(status.st_size) bytes for a result of \(result.byteCount)")
+      }
+      let copy = pictor_linux_duplicate_above(results.value, 0)
+      guard copy >= 0 else { throw .system(call: "fcntl", code: errno) }
+      let region = FileRegion(owning: copy, count: result.byteCount)
       do throws(ImageError) {
         let body = try storage.body(of: region)
         let beginning = try beginning(of: body)

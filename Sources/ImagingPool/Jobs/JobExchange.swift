@@ -250,9 +250,9 @@ extension WorkerSlot {
     } catch {
       return .unsent("\(error)")
     }
+    defer { worker.emptyResults() }
     core.update(slot: index) { $0.isBusy = true }
     placeLoops()
-
     let deadline = ContinuousClock.now + configuration.jobDeadline
     let timeBefore = worker.processorTime ?? .zero
     var abandonedAt: ContinuousClock.Instant?
@@ -300,8 +300,8 @@ extension WorkerSlot {
           let answer = try JobAnswer.read(
             worker.socket.receive(), for: id, transform: job.transform,
             sourceBytes: job.file.count + (job.overlay?.file.count ?? 0), source: job.file,
-            limits: limits,
-            atMost: configuration.maximumResultBytes ?? .max, into: core.storage)
+            limits: limits, from: worker.results, atMost: configuration.maximumResultBytes ?? .max,
+            into: core.storage)
           switch answer {
           case .ended(let result):
             let time = (worker.processorTime ?? timeBefore) - timeBefore

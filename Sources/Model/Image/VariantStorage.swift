@@ -33,7 +33,7 @@ public struct VariantStorage: Sendable {
 
   /// Returns the body of a variant. Blocks on the disk.
   ///
-  /// - Parameter region: a sealed memory file.
+  /// - Parameter region: a worker's result, which is copied.
   /// - Throws: `overloaded` if neither memory nor the disk has room, `internal` if the file cannot be read.
   public func body(of region: FileRegion) throws(ImageError) -> Variant.Body {
     if region.count <= maximumInMemory, let lease = memory.lease(region.count) {
@@ -54,7 +54,7 @@ public struct VariantStorage: Sendable {
 
   private func bytes(of region: FileRegion, lease: ByteLease) throws(ImageError) -> ImageBytes {
     do throws(SystemError) {
-      return try ImageBytes(contentsOf: region, lease: lease)
+      return try ImageBytes(contentsOf: region, mayMap: false, lease: lease)
     } catch {
       throw .internal(detail: "cannot read a result of \(region.count) bytes: \(error)")
     }

@@ -18,6 +18,9 @@ public struct MemoryFile: ~Copyable {
     file = OwnedDescriptor(owning: descriptor)
   }
 
+  /// Takes ownership of an empty file.
+  public init(owning file: consuming OwnedDescriptor) { self.file = file }
+
   /// The descriptor for reading while the file is being filled. Valid as long as this value.
   public var descriptor: CInt { file.value }
 

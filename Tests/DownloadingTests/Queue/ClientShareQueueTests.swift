@@ -24,6 +24,29 @@ import Testing
     for id in ids { _ = add(id, for: client, to: &queue) }
   }
 
+  @Test func `hanging URLs of one client leave another one a place of their host`() {
+    var queue = makeQueue(limit: 9, perHost: 2, silent: 4)
+    func add(_ id: Int, for client: LoadClient) -> [DownloadQueue.Action] {
+      queue.add(id, host: "host", clients: [client], priority: .normal, now: start)
+    }
+    // Given: both places of a host, and one that waits
+    for id in 1...3 { _ = add(id, for: greedy) }
+    #expect(add(4, for: modest) == [])
+    // When, then
+    #expect(queue.silence(1, isAlive: false) == [.start(4)])
+    #expect(queue.silence(2, isAlive: false) == [])
+    #expect(add(5, for: modest) == [])
+    #expect(queue.answer(4, from: "host") == [])
+    #expect(queue.remove(4) == [.start(5)])
+    // Nor does one of them hold a host that has places.
+    #expect(queue.remove(1) == [])
+    #expect(queue.remove(5) == [.start(3)])
+    #expect(queue.silence(3, isAlive: false) == [])
+    #expect(queue.remove(2) == [])
+    #expect(add(6, for: greedy) == [])
+    #expect(add(7, for: modest) == [.start(7)])
+  }
+
   @Test func `a client that is alone has every place`() {
     var queue = makeQueue(limit: 4, share: 1)
     fill(&queue, ids: 1...6, for: greedy)

@@ -146,8 +146,14 @@ struct QueueModel {
 
   /// Returns whether a load of a client may start, in its share or above.
   private func hasPlace(_ entry: Entry, for client: LoadClient, in room: Room) -> Bool {
-    guard room.perHost[entry.host] < limitPerHost, !silentHosts.contains(entry.host), !room.isFull
-    else { return false }
+    guard !room.isFull else { return false }
+    let count = room.perHost[entry.host]
+    if count >= limitPerHost || silentHosts.contains(entry.host) {
+      let ofHost = running.filter { $0.host == entry.host }
+      guard count < 2 * limitPerHost, ofHost.contains(where: { silent.contains($0.id) }),
+        !ofHost.contains(where: { $0.clients[0] == client })
+      else { return false }
+    }
     return isAboveShare(client, in: room)
       ? room.total < limit && running.count < limit + silentLimit
       : room.total - room.surplus < limit
@@ -247,7 +253,7 @@ struct QueueModel {
   var fault: String? {
     let room = room
     if running.count > limit + silentLimit || waiting.count > queueLimit { return "over a bound" }
-    if room.perHost.contains(where: { $0 > limitPerHost }) { return "over a host's bound" }
+    if room.perHost.contains(where: { $0 > 2 * limitPerHost }) { return "over a host's bound" }
     // What is above the shares of others never keeps a client from its share.
     let waits = waiting.contains { entry in
       entry.clients.contains { hasPlace(entry, for: $0, in: room) }

@@ -62,11 +62,13 @@ import Testing
     Kind(suffix: ".jpg", nanoseconds: 4...18),
     Kind(suffix: ".jpg[interlace]", nanoseconds: 10...40),
     Kind(suffix: ".png", nanoseconds: 8...33),
+    Kind(suffix: ".png[interlace]", nanoseconds: 11...44),
     Kind(suffix: ".gif", nanoseconds: 10...41),
     Kind(suffix: ".tif", nanoseconds: 4...20),
     Kind(suffix: ".avif[effort=0]", nanoseconds: 10...56),
-    // With the conversion of its profile.
-    Kind(suffix: ".jxl[effort=3]", nanoseconds: 28...110),
+    Kind(suffix: ".heic[Q=50,compression=hevc,effort=0]", nanoseconds: 20...80),
+    // With the conversion of its profile. The estimate covers sources without losses, too, which take 80 flat.
+    Kind(suffix: ".jxl[effort=3]", nanoseconds: 28...130),
     Kind(suffix: ".jp2", nanoseconds: 64...256),
   ]
 

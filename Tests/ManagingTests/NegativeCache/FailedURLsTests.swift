@@ -24,9 +24,9 @@ struct FailedURLsTests {
     error: ImageError, seconds: Int, told forClients: Int
   ) {
     var failed = FailedURLs(policy: FailurePolicy())
-    let (told, isNew) = failed.add(key, after: error, now: time(0))
-    #expect(told == .remembered(error, seconds: forClients, isRepeated: false) && isNew)
-    #expect(failed.add(key, after: told, now: time(0)) == (told, false))
+    let told = failed.add(key, after: error, now: time(0))
+    #expect(told == .remembered(error, seconds: forClients, isRepeated: false))
+    #expect(failed.add(key, after: told, now: time(0)) == told)
     #expect(
       failed.failure(of: key, now: time(seconds - 1))
         == .remembered(error, seconds: 1, isRepeated: true))
@@ -44,7 +44,7 @@ struct FailedURLsTests {
     var policy = FailurePolicy()
     for status in 400..<600 { policy.lifetimes[status] = 60 }
     var failed = FailedURLs(policy: policy)
-    #expect(failed.add(key, after: error, now: time(0)) == (error, false))
+    #expect(failed.add(key, after: error, now: time(0)) == error)
     #expect(failed.count == 0)
   }
 
@@ -93,7 +93,7 @@ struct FailedURLsTests {
     var some = FailedURLs(policy: policy)
     #expect(
       some.add(key, after: .sourceNotFound(status: 404), now: time(0))
-        == (.sourceNotFound(status: 404), false))
+        == .sourceNotFound(status: 404))
   }
 
   @Test func `removing a source removes the failures of its variants`() throws {
