@@ -56,7 +56,6 @@ import Testing
     arguments: [
       (["s3.endpoint": "http://h"], "fleet.s3.bucket"),
       (["s3.timeout": "1s"], "fleet.s3.bucket"), (["s3.ca_file": "/ca.pem"], "fleet.s3.bucket"),
-      (["s3.sources": "false"], "fleet.s3.bucket"),
       (["s3.bucket": "shared", "s3.access_key": "a"], "fleet.s3.access_key"),
       (["s3.bucket": "shared", "s3.secret_key": "env:A"], "fleet.s3.access_key"),
       (["s3.bucket": "shared", "s3.session_token": "env:A"], "fleet.s3.session_token"),

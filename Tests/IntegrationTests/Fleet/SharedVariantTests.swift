@@ -134,7 +134,8 @@ import Testing
     }
     let after = try machines.figures(first)
     server.thaw()
-    #expect(after.timedOut - before.timedOut == 3)
-    #expect(after.commands - before.commands <= 4)
+    // Of look-ups, and of the variants that are written meanwhile.
+    #expect((3...9).contains(after.timedOut - before.timedOut))
+    #expect(after.commands - before.commands <= 12)
   }
 }
