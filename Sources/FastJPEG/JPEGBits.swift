@@ -76,10 +76,7 @@ struct JPEGBits {
     window.count &-= bits
   }
 
-  /// Whether all bytes before an offset in the file have been read ahead.
-  func isAtLeast(_ offset: Int) -> Bool { position >= offset }
-
-  /// Where the next bit is in the file, counted in bits; equal for all that read the same bits.
+  /// Where the next bit is in the file, counted in bits.
   var place: Int {
     var byte = position
     var left = window.count - missing

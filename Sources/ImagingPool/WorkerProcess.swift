@@ -98,6 +98,12 @@ final class WorkerProcess {
       message.encoded(), passing: job.file.descriptor, and: job.overlay?.file.descriptor)
   }
 
+  /// Whether it has written to the file of its results.
+  var hasResults: Bool {
+    var status = stat()
+    return fstat(results.value, &status) == 0 && status.st_size > 0
+  }
+
   /// Returns the memory of a result that was read, or is not wanted.
   func emptyResults() {
     // The position is the worker's, too.

@@ -31,7 +31,8 @@ extension WorkerSlot {
         let used = (worker.processorTime ?? rest.time) - rest.time
         // A twentieth of a core is for a long rest.
         let isBusy = used > Self.restTime(of: worker) + rest.since.duration(to: .now) / 20
-        if let fault = isBusy ? "it worked without a job" : excessMemory(of: worker) {
+        let isAtWork = isBusy || worker.hasResults
+        if let fault = isAtWork ? "it worked without a job" : excessMemory(of: worker) {
           core.lost.add()
           lose(worker, reason: fault)
           return nil

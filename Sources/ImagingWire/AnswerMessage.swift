@@ -6,7 +6,7 @@ import Model
 public enum AnswerMessage: Hashable, Sendable {
   /// The worker has started, is sealed as reported, and can take jobs. Sent once, as the first message.
   case ready(SandboxReport)
-  /// The job is done. The image's descriptor is passed along.
+  /// The job is done. The bytes are in the worker's file of results.
   case result(ResultMessage)
   /// The job failed.
   case failure(id: UInt64, ImageError)
@@ -57,7 +57,7 @@ public enum AnswerMessage: Hashable, Sendable {
   }
 }
 
-/// The answer to a finished job. The bytes of its result are in a sealed memory file.
+/// The answer to a finished job. The bytes of its result are in the worker's file of results.
 public struct ResultMessage: Hashable, Sendable {
   /// The id of the job.
   public var id: UInt64

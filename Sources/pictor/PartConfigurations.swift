@@ -201,6 +201,20 @@ func require(_ path: String, at key: String, isFolder: Bool) throws(Configuratio
   }
 }
 
+/// Checks that a file of certificate authorities can be read and contains any: curl reports that only at the first TLS
+/// connection. An empty path stands for the system's.
+func requireAuthorities(_ path: String, at key: String) throws(ConfigurationError) {
+  guard !path.isEmpty else { return }
+  try require(path, at: key, isFolder: false)
+  let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+  defer { close(descriptor) }
+  var bytes = [UInt8](repeating: 0, count: 1 << 20)
+  let count = read(descriptor, &bytes, bytes.count)
+  guard String(decoding: bytes[..<max(count, 0)], as: UTF8.self).contains("-----BEGIN ") else {
+    throw ConfigurationError(at: key, "'\(path)' contains no PEM certificate")
+  }
+}
+
 extension Configuration {
   /// Returns the URLs of watermarks or fallback images by name. Adds invalid URLs, and local ones
   /// without a local root, to `problems`.
@@ -257,7 +271,7 @@ extension DownloaderConfiguration {
   fileprivate mutating func check(_ problems: inout ConfigurationProblems) {
     userAgent = "Pictor/\(pictorVersion)"
     problems.collect { () throws(ConfigurationError) in
-      try require(settings.caFile, at: "download.ca_file", isFolder: false)
+      try requireAuthorities(settings.caFile, at: "download.ca_file")
     }
     allowedNetworks = networks(
       settings.allowNetworks, at: "download.allow_networks", into: &problems)

@@ -61,8 +61,10 @@ struct Reloading {
     ] where !isSame && !applied.contains(key) {
       applied.append(key)
     }
+    let doors = parts.openDoors
     running = next
     parts = found
+    for door in found.openDoors where !doors.contains(door) { log.warning(door) }
     if !applied.isEmpty {
       queue.format = next.log.format
       queue.level = next.log.level

@@ -37,7 +37,6 @@ struct StartCheck {
     checkAddresses()
     checkDisk()
     if checkWorker(), isAlone, hasRoom { checkSandbox() }
-    checkAuthorities()
     checkAccessLog()
     // Without room for threads, reading a file would wait forever.
     if hasRoom { checkLocalImages() }
@@ -121,26 +120,6 @@ struct StartCheck {
     } catch {
       problems.add(line: error.description)
     }
-  }
-
-  /// Checks that the files of certificate authorities contain any. curl reports that only at the first TLS connection.
-  private mutating func checkAuthorities() {
-    checkAuthorities(in: parts.downloader.caFile, at: "download.ca_file")
-    checkAuthorities(in: configuration.fleet.bucket.caFile, at: "fleet.s3.ca_file")
-  }
-
-  private mutating func checkAuthorities(in path: String, at key: String) {
-    guard !path.isEmpty else { return }
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-    // A file that cannot be read is already reported.
-    guard descriptor >= 0 else { return }
-    defer { close(descriptor) }
-    var bytes = [UInt8](repeating: 0, count: 1 << 20)
-    let count = read(descriptor, &bytes, bytes.count)
-    guard count >= 0 else { return }
-    let text = String(decoding: bytes[..<count], as: UTF8.self)
-    guard !text.contains("-----BEGIN ") else { return }
-    problems.add(at: key, "'\(path)' contains no PEM certificate")
   }
 
   /// Checks that the file for the lines of requests can be opened, without creating it.

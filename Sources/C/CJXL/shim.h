@@ -2,4 +2,3 @@
 #pragma once
 
 #include <jxl/decode.h>
-#include <jxl/encode.h>

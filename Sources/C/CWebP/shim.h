@@ -1,5 +1,4 @@
-// CWebP: libwebp's decoder and encoder, as Swift sees them: their functions need no help.
+// CWebP: libwebp's decoder, as Swift sees it: its functions need no help.
 #pragma once
 
 #include <webp/decode.h>
-#include <webp/encode.h>

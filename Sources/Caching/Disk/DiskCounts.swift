@@ -17,7 +17,6 @@ final class DiskCounts: Sendable {
   let failures = Counter()
   let deferred = Counter()
   let displaced = Counter()
-  let hostEvictions = Counter()
   let latency = LatencyHistogram()
 
   /// The counters as `/stats` shows them.

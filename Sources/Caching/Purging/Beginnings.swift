@@ -11,6 +11,8 @@ struct Beginnings {
   private var byHash: [UInt64: [(bytes: [UInt8], number: Int)]] = [:]
   /// A bit for each hash of the list, and few others, because most look-ups find nothing.
   private var bits: [UInt64] = []
+  /// Hashes that were removed since the bits were set, whose bits are left.
+  private var removed = 0
 
   var isEmpty: Bool { byHash.isEmpty }
 
@@ -23,9 +25,11 @@ struct Beginnings {
       alike.removeAll { $0.bytes == bytes }
       if newValue != 0 { alike.append((bytes, newValue)) }
       byHash[hash] = alike.isEmpty ? nil : alike
+      if newValue == 0 { removed += 1 }
       if byHash.count > 4 * bits.count {
-        bits = Array(repeating: 0, count: max(2 * bits.count, 16))
-        for hash in byHash.keys { mark(hash) }
+        setBits(words: max(2 * bits.count, 16))
+      } else if removed > byHash.count {
+        setBits(words: bits.count)
       } else if newValue != 0 {
         mark(hash)
       }
@@ -58,6 +62,12 @@ struct Beginnings {
     length += 1
     look(isWhole: true)
     return greatest
+  }
+
+  private mutating func setBits(words: Int) {
+    removed = 0
+    bits = Array(repeating: 0, count: words)
+    for hash in byHash.keys { mark(hash) }
   }
 
   private mutating func mark(_ hash: UInt64) {

@@ -29,7 +29,7 @@ extension ConfigurationKey {
     "tracing.propagate", "imaging.deadline", "imaging.processor_time", "imaging.queue_limit",
     "imaging.jobs_per_worker", "imaging.formats", "imaging.fail_on", "imaging.keep_palettes",
     "imaging.avif_later", "imaging.recompress_after", "imaging.derive", "imaging.png_effort",
-    "imaging.gif_effort", "imaging.webp_effort", "imaging.avif_effort", "imaging.jxl_effort",
+    "imaging.gif_effort", "imaging.webp_effort", "imaging.avif_effort",
     "imaging.maximum_pixels", "imaging.maximum_result_pixels", "imaging.maximum_frames",
     "imaging.auto_formats", "imaging.jpeg_quality", "imaging.webp_quality",
     "imaging.avif_quality", "imaging.jxl_quality", "imaging.save_data_reduction",

@@ -15,11 +15,10 @@ import Platform
 ///   `silentLimit` loads together with stalled ones. So a client that was alone delays no load of
 ///   another for another host.
 /// - A load for several clients waits for the first of them that has a place.
-/// - The host of a silent load starts no further load until it responds, unless it was sending to
-///   another load when this one became silent, or had just responded to one. A slow load still counts against its host's limit, so
-///   a slow host gets no more connections than others.
-/// - Perhaps only the URLs of one client are silent. So beside silent loads, a client without a load of the host starts
-///   one, up to twice the limit of the host.
+/// - The host of a silent load starts no further load of the same client until it responds, unless it
+///   was sending to another load when this one became silent, or had just responded to one. A client
+///   without a load of the host starts one beside silent loads, up to twice the limit of the host:
+///   perhaps only the URLs of the first are silent. A slow load still counts against its host's limit.
 /// - A host that responded to a load is not blamed when that load becomes silent later, usually
 ///   after a redirect.
 ///

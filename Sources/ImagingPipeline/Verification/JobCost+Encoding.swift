@@ -77,7 +77,7 @@ extension JobCost {
     case .png: nanoseconds = pixels * (40 + 80 * busy)
     case .webp: nanoseconds = pixels * (25 + 75 * busy)
     case .avif: nanoseconds = pixels * (10 + 40 * busy)
-    case .jxl: nanoseconds = pixels * (20 + 30 * busy)
+    case .jxl: nanoseconds = pixels * (50 + 75 * busy)
     case .gif where encoding.keepsPalettes: nanoseconds = pixels * (85 + 40 * busy)
     // libimagequant finds the colours of each frame.
     case .gif: nanoseconds = frames * 10e6 + pixels * (60 + 160 * busy)

@@ -103,10 +103,10 @@ extension RenderReport {
     let size = image.size
     if let limits {
       // No product overflows: a side is at most 10 million, and 2^31 frames of 2^31 pixels are fewer than 2^63.
-      guard size.pixels <= limits.maximumResultPixels else { return "\(size)" }
+      guard size.isWithin(limits.maximumResultPixels) else { return "\(size)" }
       let isStill = image.frames == 1
       guard isStill || image.frames <= limits.maximumFrames,
-        isStill || size.pixels <= max(limits.maximumPixels / image.frames, 1)
+        isStill || size.isWithin(limits.maximumPixels / image.frames)
       else { return "\(image.frames) frames of \(size)" }
     }
     // A padded result has the size of its box, which is checked, and an enlarged one any.
@@ -142,11 +142,18 @@ extension RenderReport {
   }
 }
 
+extension PixelSize {
+  /// Whether a result that is scaled down to this many pixels may have this size: its sides are rounded down, and up to 1.
+  fileprivate func isWithin(_ pixels: Int) -> Bool {
+    // Divides instead of multiplying, because the product of untrusted sides could overflow.
+    min(width, height) == 1 || height <= pixels / width
+  }
+}
+
 extension Sizing {
   /// Returns whether an image of this size is within the box and the limit of bytes.
   fileprivate func allows(_ size: PixelSize) -> Bool {
-    // Divides instead of multiplying, because the product of untrusted sides could overflow.
-    guard size.height <= limitBytes / 4 / size.width else { return false }
+    guard size.isWithin(limitBytes / 4) else { return false }
     return fit == .outside || size.width <= pixels(width) && size.height <= pixels(height)
   }
 

@@ -11,8 +11,8 @@ public struct RecompressionPolicy: Sendable {
   private let settings: Lock<ImagingSettings>
   /// The fewest bytes of a variant whose recompression is worth a job. Of fewer, a response's head takes as many.
   static let minimumBytes = 1_024
-  /// The most pixels of an AVIF or JPEG XL that is encoded again: 2 and 0.6 s of processor time. They are the most that
-  /// `format=auto` makes one of (`OutputFormat`).
+  /// The most pixels of an AVIF that is encoded again: 2 s of processor time. They are the most that `format=auto` makes
+  /// one of (`OutputFormat`).
   static let maximumSlowPixels = 4_000_000
   /// The quality from which libheif stores colour in full. A lower one is not as like.
   private static let fullColourQuality = 90

@@ -40,11 +40,6 @@ struct VariantLookup: Sendable {
     await cache.shared(request.key).map { cached($0, tier: .shared, for: request) }
   }
 
-  /// How an entry may answer a request.
-  func use(of freshness: Freshness, by request: ImageRequest) -> EntryUse? {
-    staleness.use(of: freshness, by: request)
-  }
-
   /// Stores a variant of the shared tier in this machine's tiers, as far as the request allows it.
   /// The disk tier does not defer it: another machine has admitted it.
   func keepShared(_ variant: Variant, for request: ImageRequest) {

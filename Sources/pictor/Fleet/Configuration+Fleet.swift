@@ -37,7 +37,7 @@ extension Configuration {
     }
     guard settings.isOn else { return nil }
     return problems.collect { () throws(ConfigurationError) in
-      try require(settings.caFile, at: "fleet.s3.ca_file", isFolder: false)
+      try requireAuthorities(settings.caFile, at: "fleet.s3.ca_file")
       let credentials = try settings.credentials(environment: environment)
       do throws(ImageError) {
         var configuration = try S3Configuration(settings, credentials: credentials)

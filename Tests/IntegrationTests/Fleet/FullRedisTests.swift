@@ -20,7 +20,7 @@ import Testing
     // When Redis evicts all that may be evicted, and refuses to write
     try machines.server.command("CONFIG", "SET", "maxmemory", "1")
     #expect(try machines.server.command("SET", "a", "b").hasPrefix("-OOM"))
-    // Then images are served, without leases, and failures and purges are answered
+    // Then images are served, and failures and purges are answered
     for width in 21..<26 { #expect(try machines.get(first, width: width).status == 200) }
     let missing = try first.connect().get(
       "/image?url=\(encoded(machines.origin.url("/missing.jpg")))&w=20")

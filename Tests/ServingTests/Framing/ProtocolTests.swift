@@ -226,7 +226,13 @@ import Testing
 
   @Test func `the server runs with one event loop and with several`() async throws {
     for workers in [1, 5] {
-      try await withServer(TestProvider(), configure: { $0.workers = workers }) { server in
+      try await withServer(
+        TestProvider(),
+        configure: {
+          $0.workers = workers
+          $0.headerTimeout = .seconds(600)
+        }
+      ) { server in
         let clients = try (0..<10).map { _ in try HTTPClient(port: server.port) }
         for client in clients { #expect(try client.get("/stats").status == 200) }
       }
