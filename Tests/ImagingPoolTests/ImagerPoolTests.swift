@@ -31,25 +31,6 @@ import Testing
     }
   }
 
-  @Test func `a side of a pixel is not scaled down below it, however small the limits are`()
-    async throws
-  {
-    var configuration = PoolSupport.configuration()
-    configuration.limits.maximumResultPixels = 150
-    try await PoolSupport.withPool(configuration) { pool in
-      for (width, height) in [(64, 48), (300, 2), (2, 300), (500, 4), (1, 900), (1, 1)] {
-        for limit in [1, 3, 4, 40, 100, 399, 400, 1_000, Sizing.defaultLimitBytes] {
-          var transform = Transform()
-          transform.limitBytes = limit
-          let job = try PoolSupport.job(width: width, height: height, to: transform)
-          let image = try await pool.process(job)
-          #expect(image.rendered != nil, "\(width)×\(height), \(limit)")
-        }
-      }
-      #expect(pool.figures.workersLost == 0)
-    }
-  }
-
   @Test(arguments: [ImageFormat.heic, .avif])
   func `a worker loads a libvips module only when an image needs it`(_ format: ImageFormat)
     async throws
