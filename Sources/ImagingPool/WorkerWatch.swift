@@ -6,10 +6,10 @@ import Platform
 extension WorkerSlot {
   /// How often a worker is looked at.
   static var watchPause: Duration { .seconds(1) }
-  /// The processor time that a worker without a job has, to give memory back, which takes 0.3 ms a MiB. A worker on a busy
-  /// machine takes seconds to use half a second.
+  /// The processor time that a worker without a job has, to give memory back, which takes 0.3 ms a MiB, and more under a
+  /// sanitizer.
   private static func restTime(of worker: WorkerProcess) -> Duration {
-    .milliseconds(100 + worker.lastResidentBytes >> 20)
+    .milliseconds(500 + worker.lastResidentBytes >> 20)
   }
   /// Shared memory beyond the limit of private memory and that of a new worker: sources.
   private static var sharedSlack: Int { 256 << 20 }
