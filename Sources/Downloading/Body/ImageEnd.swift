@@ -14,7 +14,8 @@ enum ImageEnd {
     let head = body.bytes(at: 0, count: 12)
     func hasTail(_ marker: [UInt8]) -> Bool {
       let tail = body.bytes(at: max(size - reach, 0), count: reach)
-      return tail.indices.dropLast(marker.count - 1).contains {
+      // From its end, where a whole image has it.
+      return tail.indices.dropLast(marker.count - 1).reversed().contains {
         tail[$0..<$0 + marker.count].elementsEqual(marker)
       }
     }
