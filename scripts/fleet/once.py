@@ -44,6 +44,7 @@ class Hashing(HAProxy):
 
 def check(program, folder):
     """Asks three machines behind the proxy. Returns the problems."""
+    folder.mkdir()
     # A pause, so that other requests for the image arrive meanwhile.
     origin, redis = Origin(IMAGES, pause=lambda: 0.05), Redis(folder)
     machines, front = [], None
