@@ -70,7 +70,7 @@ LUMA, CHROMA = (
 QUALITIES = {"jpeg": (55, 68, 75, 80, 88), "webp": (55, 70, 79, 86, 93), "avif": (42, 54, 63, 70, 80),
              "jxl": (50, 66, 77, 84, 91)}
 #: Pictor's qualities (Sources/Model/Image/ImageFormat.swift) and efforts (EncoderEfforts), which others are compared with.
-DEFAULTS = {"jpeg": (80, "optimized"), "webp": (79, "effort 3"), "avif": (63, "effort 1"), "jxl": (77, "effort 4")}
+DEFAULTS = {"jpeg": (80, "optimized"), "webp": (79, "effort 3"), "avif": (63, "effort 1"), "jxl": (77, "libvips, effort 5")}
 
 
 def settings(format_: str) -> list[Setting]:
@@ -80,11 +80,11 @@ def settings(format_: str) -> list[Setting]:
         return [make("annex K's tables, plain", **annex, optimize=False), make("annex K's tables", **annex),
                 make("optimized", subsampling=2), make("progressive", subsampling=2, progressive=True),
                 make("4:4:4", subsampling=0)]
-    efforts = {"webp": (0, 2, 3, 4, 6), "avif": (0, 1, 2), "jxl": (3, 4, 5, 6, 7)}[format_]
+    efforts = {"webp": (0, 2, 3, 4, 6), "avif": (0, 1, 2), "jxl": ()}[format_]
     others = {"webp": [make("libvips, effort 3", effort=3), make("libvips, effort 3, sharp", effort=3, smart_subsample=True)],
               "avif": [make("libheif, effort 1", effort=1),
                        make("libheif, effort 1, 4:4:4", effort=1, subsample_mode="off")],
-              "jxl": [make("libvips, effort 4", effort=4)]}[format_]
+              "jxl": [make(f"libvips, effort {effort}", effort=effort) for effort in (3, 4, 5, 6, 7)]}[format_]
     return [*(by_effort(format_, effort) for effort in efforts), *others]
 
 
