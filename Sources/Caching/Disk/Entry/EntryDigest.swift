@@ -129,8 +129,8 @@ struct EntryDigest: Hashable, Sendable {
     }
   }
 
-  /// The number of the folder, 0–4,095, named by the first three digits.
-  var folder: Int { Int(high >> 52) }
+  /// The number of the folder, 0–255, named by the first two digits.
+  var folder: Int { Int(high >> 56) }
 
   // The digest is uniformly distributed, so the half that differs within a folder is enough.
   func hash(into hasher: inout Hasher) { hasher.combine(low) }

@@ -112,7 +112,7 @@ final class IndexShard: Sendable {
 /// large table has been copied.
 final class DiskIndex: Sendable {
   static let shardCount = 64
-  static let foldersPerShard = 4_096 / shardCount
+  static let foldersPerShard = 256 / shardCount
 
   /// The result of a look-up.
   enum Answer {

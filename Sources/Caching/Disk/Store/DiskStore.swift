@@ -41,8 +41,6 @@ final class DiskStore: Sendable {
   let writing: FailureEpisode
   let removing: FailureEpisode
   let queueing: FailureEpisode
-  /// The accounted size of each upper folder; by kind, then first digit.
-  let upperFolders = Lock([Int](repeating: 0, count: 32))
   let journal = Lock(PurgeJournalFile())
   let clockEpisode: ClockEpisode
   /// Whether a write failed for lack of disk space and there has been little space since.
