@@ -8,13 +8,14 @@ extension Configuration {
   static let tracingKeys: [ConfigurationKey] = [
     .list(
       "tracing.propagate", at: \.tracing.propagate,
-      purpose: "hosts whose origins get the traceparent and tracestate of the request that starts "
-        + "a download; \"*\": all; empty: none",
+      purpose:
+        "hosts whose origins get the traceparent and tracestate of the request that starts a "
+        + "download; \"*\": all",
       allowed: sourcePatterns, where: isSourcePattern),
     .text(
       "tracing.endpoint", at: \.tracing.endpoint,
       purpose: "URL of a collector for spans (OTLP/HTTP, JSON), such as "
-        + "http://127.0.0.1:4318/v1/traces; empty: none are recorded",
+        + "http://127.0.0.1:4318/v1/traces; empty: none",
       allowed: "an http or https URL with a path, without user and fragment; or nothing",
       where: { $0.isEmpty || isCollector($0) }),
     .number(
