@@ -12,8 +12,8 @@ public struct ConfigurationKey: Sendable {
   public let purpose: String
   /// The allowed values, as text for error messages.
   public let allowed: String
-  /// Applies a value, or returns `false` if it is not allowed. Throws if only a part is not allowed, or if
-  /// messages must not repeat the value.
+  /// Applies a value, or returns `false` if it is not allowed. Throws if only a part is not
+  /// allowed, or if messages must not repeat the value.
   let read: @Sendable (inout Configuration, RawValue) throws(MemberProblems) -> Bool
   /// The value as a JSON5 literal.
   let write: @Sendable (Configuration) -> String

@@ -65,7 +65,7 @@ extension Configuration {
     return true
   }
 
-  /// Whether a text is a URL that spans can be sent to. It is sent as it is, so it needs no normalizing.
+  /// Whether a text is a URL that spans can be sent to. It is used as it is, not normalized.
   private static func isCollector(_ text: String) -> Bool {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }), text.utf8.count <= 2_048,
       !text.contains("#"), let url = try? SourceURL(parsing: text), url.scheme.isHTTP,
@@ -79,7 +79,7 @@ extension Configuration {
     return !rest[..<end].hasSuffix(":") && isHost(url.host)
   }
 
-  /// Whether a host is an IP address, or a name whose last label is no number: curl takes `1.2.3` for an address.
+  /// Whether a host is an IP address, or a name that curl does not take for one, like `1.2.3`.
   private static func isHost(_ host: String) -> Bool {
     if IPAddress(host) != nil { return true }
     let labels = host.split(separator: ".")
