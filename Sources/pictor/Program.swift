@@ -201,7 +201,7 @@ enum Program {
         log.info("stopping", fields: ["signal": .string(name)])
         manager.report(.stopping)
         let delay = reloading.shutdownDelay
-        // Connections to an inherited socket wait for the next server: no one notices the stop.
+        // Connections to an inherited socket wait for the next server; no load balancer notices.
         if !isFromTerminal, !isInherited, delay > .zero {
           service.announceStop()
           if signals.stopsAgain(within: delay) {

@@ -19,7 +19,7 @@ struct MemoryHoldTests {
   ]
   private static let whole = 1 << 30
 
-  /// Returns a worker's configuration with `part` more than it has, or what is estimated, if more.
+  /// Returns the configuration of a worker that may take `part` more, or its estimate if larger.
   private static func configuration(part: Int, slack: Int = 48 << 20, workers: Int = 1)
     -> ImagerPoolConfiguration
   {

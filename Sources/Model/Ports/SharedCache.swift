@@ -30,7 +30,7 @@ public protocol SharedCache: Sendable {
   func variant(for key: CacheKey, generation: Int) async -> Variant?
   /// Shares a variant in the background, or drops it. Never blocks.
   func store(_ variant: Variant, since mark: SharedMark)
-  /// Notes a purge before it is applied here: from now on, shared entries under it are refused.
+  /// Notes a purge before it is applied here. Shared entries that it covers are refused then.
   ///
   /// - Returns: the purge's number, for `publish`.
   func beginPurge(_ scope: PurgeScope) -> Int

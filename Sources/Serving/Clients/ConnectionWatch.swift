@@ -1,4 +1,4 @@
-// ConnectionWatch: a connection for other threads: descriptor, client, deadline, waiting.
+// ConnectionWatch: what other threads see of a connection: descriptor, client, deadline.
 
 import Platform
 import Synchronization

@@ -36,7 +36,7 @@ struct ReadingPace: Hashable {
     /// The most milliseconds that an account is worth.
     var longest: Int { window * Self.maximumWindows }
 
-    /// Returns the least bytes that a client receives in a time, or in `longest` if shorter.
+    /// Returns the bytes that a client receives in a time at least; `longest` bounds the time.
     func bytes(in milliseconds: Int) -> Int { rate * min(max(milliseconds, 0), longest) / 1_000 }
   }
 

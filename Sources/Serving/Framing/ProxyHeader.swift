@@ -15,7 +15,7 @@ struct ProxyHeader: Hashable, Sendable {
 
   /// The maximum length of a header of version 1, with its line end (section 2.1).
   static let longestLine = 107
-  /// The maximum length of a version 2 header here, in bytes; certificates may take 65,551.
+  /// The most bytes of a version 2 header here; with certificates it may have 65,551.
   static let longest = 4_096
   private static let lineStart = Array("PROXY ".utf8)
   private static let signature: [UInt8] = [

@@ -61,7 +61,7 @@ final class Listener: Sendable {
     }
   }
 
-  /// Stops accepting and closes the sockets. Later clients are refused, or another process's.
+  /// Stops accepting and closes the sockets. Clients are refused then, unless others hold them.
   func stop() {
     guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
     wake.set()

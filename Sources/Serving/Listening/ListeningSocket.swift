@@ -86,7 +86,7 @@ final class ListeningSocket: Sendable {
     descriptor = socket.release()
   }
 
-  /// Takes over a listening socket, with the options of its own ones for accepted sockets.
+  /// Takes over a listening socket, and sets the options that accepted sockets inherit.
   init(inherited descriptor: CInt) throws(ServerError) {
     guard Self.prepare(descriptor), let name = Self.name(of: descriptor) else {
       throw .cannotListen(endpoint: "the inherited socket \(descriptor)", reason: errnoText())

@@ -43,7 +43,7 @@ struct RequestLine {
 struct RefusedLine {
   /// The maximum number of bytes that are read: the longest target with a method in front of it.
   static let longest = RequestFraming.longestTarget + RequestFraming.longestMethod
-  /// The maximum length in characters without a request line, as at the start of TLS.
+  /// The most characters of bytes that are no request line, such as the start of TLS.
   private static let longestGarbage = 60
 
   /// The method, if there is one.

@@ -10,7 +10,7 @@ import Telemetry
 public struct ServerConfiguration: Sendable {
   /// The keys `server.…`.
   public var settings: ServerSettings
-  /// Threads that read requests and write responses, at least 1: `settings.workers`, or cores.
+  /// Threads that read requests and write responses: `settings.workers`, or one per core.
   public var workers: Int
   /// The origins whose pages may read responses; `*` for all.
   public var corsOrigins: [String]

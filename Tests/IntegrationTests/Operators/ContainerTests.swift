@@ -1,4 +1,4 @@
-// ContainerTests: the server without what config/compose.yaml takes: root folder, capabilities.
+// ContainerTests: the server with a read-only root and no capabilities (config/compose.yaml).
 
 import Glibc
 import TestSupport

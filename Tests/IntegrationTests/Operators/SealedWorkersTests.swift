@@ -1,4 +1,4 @@
-// SealedWorkersTests: sealed workers for operators, as root and as another user.
+// SealedWorkersTests: what operators see of sealed workers, as root and as another user.
 
 import Glibc
 import Model

@@ -63,7 +63,7 @@ public final class TestPriority: WorkPriority {
     for observer in observers { observer(client) }
   }
 
-  /// Sets the priority and notifies all observers, also of a lower one: raises may overtake.
+  /// Sets the priority and notifies all observers, also of a lower one: a raise can be late.
   public func raise(to value: LoadPriority) {
     let observers = state.withLock { state in
       state.value = value

@@ -74,7 +74,7 @@ public struct HEIFGrid {
     let grid =
       [0, 0, UInt8(rows - 1), UInt8(columns - 1)] + HEIFBoxes.number(size.width, width: 2)
       + HEIFBoxes.number(size.height, width: 2)
-    // Tiles have the model of their code, the image another, which libheif does not use.
+    // Tiles have the model of their coding; the image's differs, and libheif does not use it.
     let model =
       model == .image
       ? HEIFBoxes.nclx(coefficients: 1)
