@@ -10,8 +10,8 @@ enum CommandOperator {
     let description: String
   }
 
-  /// Returns the first token that has the scopes and can be read here. Other tokens of the list may be in files and
-  /// variables that only the server has.
+  /// Returns the first token that has the scopes and can be read here. Other tokens of the list may
+  /// be in files and variables that only the server has.
   static func choose(
     from admin: AdminSettings, needing scopes: Set<OperatorScope>, environment: [String: String]
   ) throws(Failure) -> Operator {

@@ -21,7 +21,7 @@ public struct PurgeCommand {
   private let subjects: [PurgeSubject]
   private let console: Console
 
-  /// Creates a purge of these subjects on the configured server, with its first token that may purge.
+  /// Creates a purge of these subjects on the configured server, with its first purging token.
   ///
   /// - Parameter environment: the variables that tokens may refer to.
   public init(

@@ -45,8 +45,8 @@ struct ServerClient {
   /// failures with long URLs.
   private static let longestAnswer = 16 << 20
 
-  /// Creates a client for the operators' listener of `configuration`, or its only listener. A server
-  /// on all addresses is reached over loopback, one with several addresses at the first that accepts.
+  /// Creates a client for the operators' listener of `configuration`, or its only listener. A
+  /// server on all addresses is reached over loopback, else at the first address that accepts.
   init(_ configuration: ServerSettings, as holder: Operator? = nil) {
     places = Self.places(of: configuration).map(\.reachable)
     self.holder = holder

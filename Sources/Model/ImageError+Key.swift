@@ -25,7 +25,7 @@ extension ImageError {
     }
   }
 
-  /// `message`, with the reason and the key that decides, if there are any. For `server.explain_errors`.
+  /// `message` with the reason and the key that decides, if known: for `server.explain_errors`.
   public var explainedMessage: String {
     message + (reason.isEmpty ? "" : ": " + SecretMask.masked(reason)) + hint
   }

@@ -201,8 +201,8 @@ func require(_ path: String, at key: String, isFolder: Bool) throws(Configuratio
   }
 }
 
-/// Checks that a file of certificate authorities can be read and contains any: curl reports that only at the first TLS
-/// connection. An empty path stands for the system's.
+/// Checks that a file of certificate authorities can be read and contains any: curl reports that
+/// only at the first TLS connection. An empty path stands for the system's.
 func requireAuthorities(_ path: String, at key: String) throws(ConfigurationError) {
   guard !path.isEmpty else { return }
   try require(path, at: key, isFolder: false)
@@ -281,7 +281,7 @@ extension DownloaderConfiguration {
 }
 
 extension TracingSettings {
-  /// Returns the exporter's settings; `nil` without a collector. Adds secrets that cannot be read or sent to `problems`.
+  /// Returns the exporter's settings; `nil` without a collector. Adds bad secrets to `problems`.
   fileprivate func exporter(
     environment: [String: String], caFile: String, _ problems: inout ConfigurationProblems
   ) -> SpanExporterConfiguration? {

@@ -7,8 +7,8 @@ import Model
 
 /// The warning about keys that take the memory of jobs.
 enum ScarceJobMemory {
-  /// Returns the warning, or `nil` if jobs have more than their least memory, or no key that is set above its automatic
-  /// value is the cause.
+  /// Returns the warning, or `nil` if jobs have more than their least memory, or no key that is set
+  /// above its automatic value is the cause.
   ///
   /// - Parameters:
   ///   - parts: the bytes of the other parts together.

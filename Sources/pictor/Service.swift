@@ -129,7 +129,7 @@ final class Service: Sendable {
   /// Reports at `/stats` that the server is about to stop. Requests are still served.
   func announceStop() { server.announceStop() }
 
-  /// Returns whether the event loops and Swift's pool get to work within `time`. Blocks the calling thread.
+  /// Returns whether event loops and Swift's pool work within `time`. Blocks the thread.
   func responds(within time: Duration) -> Bool {
     let end = ContinuousClock.now + time
     let hasRun = DispatchSemaphore(value: 0)

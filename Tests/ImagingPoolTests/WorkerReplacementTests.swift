@@ -79,8 +79,8 @@ import Testing
     #expect(!RiskyFormats.contain(region))
   }
 
-  /// Returns settings for a worker whose start fails once for each file named `fail-…` in the folder, and always while
-  /// it has a file named `broken`.
+  /// Returns settings for a worker whose start fails once for each file named `fail-…` in the
+  /// folder, and always while it has a file named `broken`.
   private func configuration(in folder: TemporaryFolder) throws -> ImagerPoolConfiguration {
     let script = """
       #!/bin/sh

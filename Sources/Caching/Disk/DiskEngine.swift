@@ -108,10 +108,10 @@ struct DiskEngine {
     return kept.withLock { $0 }
   }
 
-  /// Makes an entry readable at once and queues its write. Returns whether the queue had room. Drops an entry that was
-  /// purged since its loading began or is too large for the tier.
+  /// Makes an entry readable at once and queues its write. Returns whether the queue had room.
+  /// Drops an entry that was purged since its loading began or is too large for the tier.
   ///
-  /// - Parameter isFreeForm: whether the entry is a variant of a free-form request; `nil`: as before.
+  /// - Parameter isFreeForm: whether the entry's request was free-form; `nil`: as before.
   func storeEntry(_ entry: DiskEntry, isFreeForm: Bool? = false) -> Bool {
     guard !store.purges.covers(entry.key, generation: entry.generation) else { return false }
     guard entry.bodyLength <= store.space.maximumBytes(of: EntryKind(of: entry.key)) else {

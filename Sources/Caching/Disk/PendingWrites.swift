@@ -154,8 +154,8 @@ final class PendingWrites: Sendable {
     return withExtendedLifetime(revoked) { removals }
   }
 
-  /// Drops the pending writes that `isSelected` selects. A write in progress is then discarded at its
-  /// end.
+  /// Drops the pending writes that `isSelected` selects. A write in progress is then discarded at
+  /// its end.
   ///
   /// - Returns: the dropped tickets.
   func drop(where isSelected: (DiskEntry) -> Bool) -> [Ticket] {

@@ -12,8 +12,8 @@ public struct ConfigurationKey: Sendable {
   public let purpose: String
   /// The allowed values, as text for error messages.
   public let allowed: String
-  /// Applies a value, or returns `false` if it is not allowed. Throws if only a part is not allowed, or if
-  /// messages must not repeat the value.
+  /// Applies a value, or returns `false` if it is not allowed. Throws if only a part is not
+  /// allowed, or if messages must not repeat the value.
   let read: @Sendable (inout Configuration, RawValue) throws(MemberProblems) -> Bool
   /// The value as a JSON5 literal.
   let write: @Sendable (Configuration) -> String
@@ -73,15 +73,15 @@ extension Configuration {
     .sizeOrAuto(
       "memory.response_limit", at: \.memory.responseLimit,
       purpose:
-        "bytes of images in memory that are not in the tier, until they are sent; beyond it, "
-        + "they are sent from files; auto: 256MiB, at most 1/16 of memory"),
+        "bytes of images in memory outside of the tier, until they are sent; beyond it, they "
+        + "are sent from files; auto: 256MiB, at most 1/16 of memory"),
     .integer(
       "memory.count_limit", at: \.memory.countLimit,
       purpose: "images in memory; 0: as many as fit", in: 0...1_000_000_000),
     .number(
       "memory.pressure", at: \.memory.pressure,
       purpose:
-        "share of the container's memory in use above which the memory tier shrinks; 0: never",
+        "share of the container's memory above which the memory tier shrinks; 0: never",
       in: 0...1),
 
     .text(
@@ -119,16 +119,15 @@ extension Configuration {
       in: .seconds(1)...(.seconds(86_400))),
     .number(
       "disk.clean_fraction", at: \.disk.cleanFraction,
-      purpose: "part of a share that a clean at its limit leaves, so that cleans are rare",
+      purpose: "part of a share that a clean at its limit leaves",
       in: 0.1...0.95),
     .size(
       "disk.promotion_threshold", at: \.disk.promotionThreshold,
-      purpose: "bodies up to this size move to memory when read; larger ones are sent from the file"
+      purpose: "bodies up to this size move to memory when read"
     ),
     .choice(
       "disk.verify", \.disk.verify,
-      "when a body's checksum is verified: once a run and after each change of its file, or always: "
-        + "at each read"),
+      "when a body's checksum is verified: once a run and after each change of its file, or always"),
     .sizeOrAuto(
       "disk.write_queue_limit", at: \.disk.writeQueueLimit,
       purpose:
@@ -166,7 +165,7 @@ extension Configuration {
     .duration(
       "freshness.error_interval", at: \.freshness.errorInterval,
       purpose:
-        "time for which a failed origin is not asked for the same image, which is served stale",
+        "time for which a failed origin is not asked for the same image",
       in: .zero...(.seconds(3_600))),
 
     .lifetimes(
@@ -196,7 +195,7 @@ extension Configuration {
     .choice("log.format", \.log.format, "text for people, json and logfmt for machines"),
     .choice(
       "log.level", \.log.level,
-      "lowest level that is written; memory hits are debug, unless log.requests says otherwise"),
+      "lowest level that is written"),
     .choice(
       "log.requests", \.log.requests,
       "requests logged at info: all (slows memory hits), misses (all but memory hits, "
@@ -206,8 +205,8 @@ extension Configuration {
       "format of the lines of requests: log (as log.format), json, logfmt, combined (Apache's)"),
     .text(
       "log.access_path", at: \.log.access.path,
-      purpose: "file for the lines of requests, opened again on SIGHUP, /dev/stdout or "
-        + "/dev/stderr; empty: they are in the log",
+      purpose: "file for the lines of requests, reopened on SIGHUP, /dev/stdout or /dev/stderr; "
+        + "empty: the log",
       allowed: "the path of a file, or nothing"
     ) { _ in true },
     .number(

@@ -8,13 +8,13 @@ extension Configuration {
     ConfigurationKey(
       path: "fleet.redis",
       purpose:
-        "address of the Redis through which machines share purges and variants; env:NAME or file:/path for one with a "
-        + "password; empty: the machine is alone",
+        "address of the Redis through which machines share purges and variants; env:NAME or "
+        + "file:/path for one with a password; empty: none",
       allowed: redisAllowed, read: readRedis,
       write: { ConfigurationKey.quoted($0.fleet.redis?.text ?? "") }),
     .text(
       "fleet.key_prefix", at: \.fleet.keyPrefix,
-      purpose: "what the names of keys in Redis begin with; one for each fleet",
+      purpose: "beginning of the names of keys in Redis; one for each fleet",
       allowed: "1 to 64 letters, digits, and characters of -_.:{}"
     ) { text in
       (1...64).contains(text.utf8.count)
@@ -33,7 +33,8 @@ extension Configuration {
     .duration(
       "fleet.retry_interval", at: \.fleet.retryInterval,
       purpose:
-        "time after a failure in which Redis, or the bucket, is not asked; it doubles with each failure, to 8 intervals",
+        "time after a failure in which Redis, or the bucket, is not asked; doubles with each "
+        + "failure, to 8 intervals",
       in: .milliseconds(10)...(.seconds(60))),
     .size(
       "fleet.variant_limit", at: \.fleet.variantLimit,

@@ -23,7 +23,7 @@ extension Configuration {
         in: 0...1_000_000),
       .integer(
         "imaging.jobs_per_worker", at: \.imaging.maximumJobsPerWorker,
-        purpose: "jobs after which a worker is replaced, so that leaks stay small",
+        purpose: "jobs after which a worker is replaced",
         in: 1...1_000_000_000),
       .sizeOrAuto(
         "imaging.worker_memory", at: \.imaging.workerMemory,
@@ -37,22 +37,21 @@ extension Configuration {
         atLeast: 32 << 20),
       .choice(
         "imaging.sandbox", \.imaging.sandbox,
-        "required: workers are sealed by Landlock and seccomp, or nothing starts; if_possible: by what the kernel has; "
-          + "off: not, for debuggers"),
+        "required: workers are sealed by Landlock and seccomp, or nothing starts; if_possible: by "
+          + "what the kernel has; off: not"),
       .integer(
         "imaging.niceness", at: \.imaging.niceness,
         purpose: "niceness of the workers; higher: responses come before encodes", in: 0...19),
       .boolean(
         "imaging.reserve_cores", at: \.imaging.reservesCores,
         purpose:
-          "whether workers leave up to half of the cores to event loops while these are busy, "
-          + "and these keep to them"
+          "whether workers leave up to half of the cores to busy event loops"
       ),
       .formats("imaging.formats", at: \.imaging.formats, purpose: "formats that are decoded"),
       .formats(
         "imaging.auto_formats", at: \.imaging.autoFormats,
         purpose:
-          "formats that format=auto offers clients that name them in Accept, the best first; "
+          "formats that format=auto offers to clients whose Accept names them, the best first; "
           + "[]: none",
         from: ImageFormat.negotiable, mayBeEmpty: true),
       .integer(
@@ -70,15 +69,14 @@ extension Configuration {
       .choice(
         "imaging.fail_on", \.imaging.failOn,
         "damage that is 422: warning: any lost pixels, error: a broken structure, truncated: "
-          + "an early end, none: only undecodable sources; allowed damage has X-Damaged: 1"),
+          + "an early end, none: only undecodable sources"),
       .boolean(
         "imaging.avif_later", at: \.imaging.defersAVIF,
         purpose: "whether WebP, JPEG or PNG is served until a negotiated AVIF is encoded"),
       .integer(
         "imaging.recompress_after", at: \.imaging.recompressAfter,
         purpose:
-          "hits in memory after which a JPEG, PNG, WebP or AVIF is encoded with more effort, once, "
-          + "while workers are idle; 0: never",
+          "hits in memory after which idle workers encode an image once with more effort; 0: never",
         in: 0...1_000_000),
       .boolean(
         "imaging.derive", at: \.imaging.derives,
@@ -113,8 +111,8 @@ extension Configuration {
     .boolean(
       "imaging.keep_palettes", at: \.imaging.keepsPalettes,
       purpose:
-        "whether a PNG of a source with a palette has a palette, too, where that saves a tenth of "
-        + "the bytes: at most 256 colours"),
+        "whether a PNG of a source with a palette has one, too, where that saves a tenth of "
+        + "the bytes"),
     .integer(
       "imaging.png_effort", at: \.imaging.efforts.png,
       purpose: "zlib's level for PNG; higher: slower, fewer bytes", in: EncoderEfforts.pngRange),

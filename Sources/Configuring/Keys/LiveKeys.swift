@@ -1,10 +1,10 @@
-// LiveKeys: the keys that a reload applies, and how their values pass from one configuration to another.
+// LiveKeys: the keys that a reload applies, and how a configuration takes their values.
 
 import Model
 
 extension ConfigurationKey {
-  /// Whether a reload applies the key: its value is read for each request, load or line of the log. Other keys decide
-  /// about listeners, threads, folders, tiers, worker processes and connections to other services at the start.
+  /// Whether a reload applies the key: its value is read for each request, load or line of the log.
+  /// Other keys decide at the start: listeners, threads, folders, tiers, workers, connections.
   public var isLive: Bool { Self.live.contains(path) }
 
   private static let live: Set<String> = [

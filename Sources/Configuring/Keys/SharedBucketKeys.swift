@@ -32,7 +32,7 @@ extension Configuration {
       allowed: "up to 64 letters, digits, - and _", where: ObjectStore.isRegion),
     .text(
       "fleet.s3.prefix", at: \.fleet.bucket.prefix,
-      purpose: "what the names of objects begin with; one for each fleet",
+      purpose: "beginning of the names of objects; one for each fleet",
       allowed:
         "up to 256 letters, digits, and characters of -_./, without empty segments, . and ..",
       where: SharedBucketSettings.isPrefix),

@@ -1,8 +1,8 @@
 // SecretMask+Prefilter: tells at little cost that a text contains no secret, as nearly all do.
 
 extension SecretMask {
-  /// Whether a text may contain a secret. `false` is certain: the text has no `@` in any encoding and, if parameters
-  /// count, no `=` in any encoding behind two characters that can end the name of a secret.
+  /// Whether a text may contain a secret. `false` is certain: in any encoding, the text has no `@`
+  /// and, if parameters count, no `=` behind two characters that can end a secret's name.
   static func mayHoldSecret(
     _ text: UnsafeBufferPointer<UInt8>, withParameters: Bool
   ) -> Bool {

@@ -1,13 +1,13 @@
-// SecretMask: masks user information and secret parameters of URLs in texts for logs, messages and lists.
+// SecretMask: masks user information and secret parameters of URLs in logs and messages.
 
 /// Masks secrets of URLs, anywhere in a text.
 ///
-/// - User information (RFC 3986, section 3.2.1), with and without a scheme in front, even if the URL is invalid because
-///   characters of the password are not encoded.
-/// - Values of query parameters with names of secrets: `sig`, `token`, `X-Amz-Signature`, `password`, …
+/// - User information (RFC 3986, section 3.2.1), with and without a scheme in front, even if the
+///   URL is invalid because characters of the password are not encoded.
+/// - Values of parameters with secret names: `sig`, `token`, `X-Amz-Signature`, `password`, …
 ///
-/// Both are also found in text that is percent-encoded any number of times: a URL is a parameter of `/image`, and may
-/// contain another URL as a parameter. In doubt the text is masked. Takes time in proportion to the text's length.
+/// Both are also found in text that is percent-encoded any number of times, as a URL in a parameter
+/// of `/image` is. In doubt the text is masked. Takes time linear in the text's length.
 public enum SecretMask {
   /// The replacement of a secret.
   public static let mark = "***"
@@ -15,7 +15,7 @@ public enum SecretMask {
   /// Returns the text with its secrets masked. Masking twice changes nothing.
   public static func masked(_ text: String) -> String { mask(text, withParameters: true) }
 
-  /// Does the same for a text whose end is missing: a possible start of user information at its end counts as such.
+  /// Does the same for a text without its end, where user information may have started.
   public static func maskedBeginning(_ text: String) -> String {
     // The highest encoding level, so that it ends only the innermost text.
     let sign = "%252540"
@@ -23,8 +23,8 @@ public enum SecretMask {
     return masked.hasSuffix(sign) ? String(masked.dropLast(sign.count)) : masked
   }
 
-  /// Returns the text with its user information masked and its parameters unchanged, for operators who need the full
-  /// URL.
+  /// Returns the text with its user information masked and its parameters unchanged, for operators
+  /// who need the full URL.
   public static func withoutUsers(_ text: String) -> String { mask(text, withParameters: false) }
 
   private static func mask(_ text: String, withParameters: Bool) -> String {
@@ -156,7 +156,7 @@ public enum SecretMask {
     "googleaccessid",
   ]
 
-  /// Endings of names: `access_token`, `X-Amz-Signature`, `X-Amz-Security-Token`, `client_secret`, …
+  /// Endings of names: `access_token`, `X-Amz-Signature`, `X-Amz-Security-Token`, …
   static let nameEnds = [
     "signature", "token", "secret", "password", "passwd", "apikey", "accesskey", "secretkey",
     "privatekey", "subscriptionkey", "sessionid", "sessid", "credential", "credentials",
@@ -232,14 +232,14 @@ private struct Unit {
 
 /// The state of the scan in front of a place.
 private struct Context {
-  /// The place of the last character that user information cannot contain, by its highest encoding level.
+  /// The last character that user information cannot contain, by its highest encoding level.
   private var boundaries = (-1, -1, -1, -1)
   private var lastColon = -1
   private var previous: Unit?
   private var beforePrevious: Unit?
   /// Whether a quotation has begun. Messages quote a URL: `the URL 'http://…' cannot be used`.
   private(set) var isQuoted = false
-  /// The result of `userStart` after a boundary. Many signs in a row would otherwise search again for each.
+  /// The result of `userStart` after a boundary. Many signs in a row would search again for each.
   private var known: (boundary: Int, start: Int)?
 
   /// Reads the next character.
@@ -274,7 +274,7 @@ private struct Context {
     return units[index - 2].isBlank || ":='\"(,".utf8.contains(units[index - 2].byte)
   }
 
-  /// Returns the start of user information without the slashes of an authority, `user:password@host`, if any.
+  /// Returns the start of user information without an authority's slashes, `user:password@host`.
   mutating func userStart(at depth: UInt8, before index: Int, _ units: [Unit]) -> Int? {
     let boundary =
       switch depth {

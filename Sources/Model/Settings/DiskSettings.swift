@@ -14,8 +14,8 @@ public struct DiskSettings: Hashable, Sendable {
 
   /// When a free-form variant (`LoadOptions.isFreeForm`) is written. Others are written at once.
   public enum Admission: String, CaseIterable, Hashable, Sendable {
-    /// At once while the variants' share has room, otherwise at the second request for its key. There is
-    /// room up to the fraction that a clean leaves (`cleanFraction`).
+    /// At once while the variants' share has room, otherwise at the second request for its key.
+    /// There is room up to the fraction that a clean leaves (`cleanFraction`).
     case auto
     /// At once.
     case always
@@ -27,8 +27,8 @@ public struct DiskSettings: Hashable, Sendable {
   public enum Verify: String, CaseIterable, Hashable, Sendable {
     /// Once a run, and again after any change of the file.
     case once
-    /// At each read into memory or for a worker. Larger variants, which are sent from their files: as
-    /// `once`.
+    /// At each read into memory or for a worker. Larger variants, which are sent from their files:
+    /// as `once`.
     case always
   }
 

@@ -28,7 +28,7 @@ struct RequestGrant: Sendable {
 }
 
 extension RequestRules {
-  /// Verifies the signature of a target. Does not look at the clock, because a grant is kept with its target.
+  /// Verifies a target's signature, without its time: a grant is kept with its target.
   ///
   /// - Parameters:
   ///   - path: the decoded path.
@@ -89,7 +89,7 @@ extension ImageQuery {
 }
 
 extension RequestContext {
-  /// Returns the target, if its signature has not expired. An operator's token stands for a signature.
+  /// Returns the target unless its signature has expired. A token stands for a signature.
   ///
   /// - Throws: `expiredSignature`.
   func entitledTarget() throws(ImageError) -> RequestTarget {

@@ -86,8 +86,8 @@ final class ServerFigures: Sendable {
     return figures
   }
 
-  /// Returns the counts by origin: the tier of hits and stale hits, and a name for each other outcome. Only `memory` may
-  /// be 0.
+  /// Returns the counts by origin: the tier of hits and stale hits, and a name for each other
+  /// outcome. Only `memory` may be 0.
   private static func byOrigin(_ outcomes: [String: [String: Int]]) -> [String: Int] {
     var counts: [String: Int] = [:]
     for (outcome, tiers) in outcomes {

@@ -152,7 +152,7 @@ import Testing
     parts.store.scan { false }
     let keys = [Sample.variantKey(1, width: 1), Sample.variantKey(1, width: 2)]
     let entries = keys.map { DiskEntry.variant(Sample.variant($0, bytes: Sample.bytes(10))) }
-    // Given two claimed writes, one of which is complete except for `finish`
+    // Given two claimed writes; one is complete except for `finish`
     let tickets = entries.map { PendingWrites.Ticket(storing: $0) }
     for ticket in tickets {
       _ = parts.store.pending.add(ticket)

@@ -1,4 +1,4 @@
-// DownloaderNamesTests: clients cannot tell a name with a refused address from one that does not exist.
+// DownloaderNamesTests: a name with a refused address looks like one that does not exist.
 
 import Model
 import TestSupport

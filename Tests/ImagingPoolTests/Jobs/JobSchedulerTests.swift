@@ -86,7 +86,7 @@ import Testing
     var board = board(slots: 2, limit: 9)
     for id in 1...3 { board.expectAdmitted(UInt64(id), job: "long", priority: .high, wake: nil) }
     board.expectAdmitted(4, job: "quick", priority: .low, wake: nil)
-    // When the first two are found to take long, then they wait, and what they are raised to is no matter
+    // When the first two are found to take long, then they wait, whatever they are raised to
     for id in 1...3 {
       board.expectJob(UInt64(id), slot: 0, now: now)
       let goesOn = board.takesLong(UInt64(id), bytes: 0)

@@ -1,4 +1,4 @@
-// CostlyVectorTests: requests for SVGs that cost far more than their bytes suggest, in the real program.
+// CostlyVectorTests: SVGs that cost far more than their bytes suggest, in the real program.
 
 import TestSupport
 import Testing

@@ -106,7 +106,7 @@ import Testing
   }
 
   @Test func `a thousand concurrent clients cause one download and one rendering`() throws {
-    // Connecting a thousand clients may take long on a busy machine, so the first must not time out.
+    // Connecting a thousand clients may take long, so the first must not time out.
     let pictor = try PictorProcess(
       in: folder,
       [

@@ -1,5 +1,5 @@
-// The downloader's rules as seen by clients and origins: queue, time-outs, retries, circuit breaker, headers,
-// redirects.
+// The downloader's rules as seen by clients and origins: queue, time-outs, retries, circuit
+// breaker, headers, redirects.
 
 import Glibc
 import Model
@@ -81,7 +81,7 @@ import Testing
       clients.append(try pictor.ask(origin.target("/p.jpg?\(name)", adding: priority)))
       try pictor.waitFor("\(name) waits") { $0.downloads.waiting == index + 1 }
     }
-    // A request of high priority joins b, which arrived before f; one of low priority joins f without effect.
+    // A high-priority request joins b, which arrived before f; a low one joins f without effect.
     for (name, priority) in [("b", "high"), ("f", "low")] {
       clients.append(
         try pictor.ask(origin.target("/p.jpg?\(name)", adding: "&w=10&priority=\(priority)")))

@@ -1,4 +1,4 @@
-// Tests of SecretMask: what is masked in any spelling, what is left alone, and that it takes no long.
+// Tests of SecretMask: what is masked in any spelling, what is left, and in linear time.
 
 import TestSupport
 import Testing

@@ -163,7 +163,7 @@ extension S3Bucket.Entry {
 
   // MARK: Failures
 
-  /// What a store may answer, and how often it is asked for ten reads: the breaker opens with the first.
+  /// What a store may answer, and how often ten reads ask it: the first opens the breaker.
   private static let hostile: [(String, @Sendable (Origin.Request) -> OriginReply)] = [
     ("garbage", { _ in .raw(Array("no HTTP at all\r\n\r\n".utf8)) }),
     ("nothing", { _ in .closeBeforeHead }),
@@ -227,7 +227,7 @@ extension S3Bucket.Entry {
   }
 
   @Test func `a drip ends at the same time as silence`() async throws {
-    // Long enough for a busy machine to send the request: one that waits to be sent is not timed out.
+    // Long enough for a busy machine: a request that waits to be sent is not timed out.
     let store = try store(timeout: .seconds(2))
     server.behave { _ in
       OriginReply([

@@ -74,7 +74,7 @@ struct MetricFamilyTests {
     return stats
   }
 
-  /// Figures that `/metrics` leaves out, because Prometheus computes them from others, or that only one tier has.
+  /// Figures that `/metrics` leaves out: Prometheus computes them, or only one tier has them.
   private static let derived: Set<String> = [
     "requests.total", "requests.hit_ratio", "memory.hit_ratio", "disk.hit_ratio",
     "memory.deferred", "memory.displaced", "memory.open_files",

@@ -1,4 +1,4 @@
-// DiskEngine+Removal: removes all entries of a URL, or all variants of a source, without opening files.
+// DiskEngine+Removal: removes a URL's entries, or a source's variants, without opening files.
 
 import Model
 import Platform

@@ -43,9 +43,9 @@ final class DiskFolder: Sendable {
     deinit { if descriptor >= 0 { close(descriptor) } }
   }
 
-  /// The folder for paths relative to it, which need no look-up of the folder's own path. A folder that
-  /// was deleted and created again is another one: nothing is found in the old one until `heal` opens
-  /// the new one. `nil` if it cannot be opened.
+  /// The folder for paths relative to it, which need no look-up of the folder's own path. A folder
+  /// that was deleted and created again is another one: nothing is found in the old one until
+  /// `heal` opens the new one. `nil` if it cannot be opened.
   var place: Place? { opened.withLock { $0 } }
 
   /// Creates missing folders and takes the lock.

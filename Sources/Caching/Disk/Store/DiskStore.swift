@@ -30,8 +30,8 @@ final class DiskStore: Sendable {
   let admission: DiskAdmission
   /// The free-form variants of each source; `nil` without a limit.
   let quota: Lock<VariantQuota>?
-  /// The fraction of a share that a clean leaves. At most 0.9, below the high-water mark: otherwise the
-  /// next write would request the next clean.
+  /// The fraction of a share that a clean leaves. At most 0.9, below the high-water mark: otherwise
+  /// the next write would request the next clean.
   let fractionLeft: Double
   /// Called when a write found no room, or when little is left. Set once, before the first write.
   let onShortage = Lock<(@Sendable () -> Void)?>(nil)

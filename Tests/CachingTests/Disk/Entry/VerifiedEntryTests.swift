@@ -1,4 +1,4 @@
-// VerifiedEntryTests: tests that the checksum of an unchanged file is verified once, and that of a changed one again.
+// VerifiedEntryTests: an unchanged file is verified once, and a changed one again.
 
 import Glibc
 import Model
@@ -48,8 +48,8 @@ import Testing
     return record.verified
   }
 
-  /// Makes the tier believe that it has verified the file in its present state. Only a read that trusts
-  /// this finds damaged bytes.
+  /// Makes the tier believe that it has verified the file in its present state. Only a read that
+  /// trusts this finds damaged bytes.
   private func trust(_ key: CacheKey, in tier: DiskTier) {
     let descriptor = Glibc.open(tier.path(of: key), O_RDONLY)
     defer { close(descriptor) }
@@ -62,8 +62,8 @@ import Testing
     }
   }
 
-  /// Flips a bit of the body in place. `keepsTime`: sets the old modification time again, as a program
-  /// does that hides its change.
+  /// Flips a bit of the body in place. `keepsTime`: sets the old modification time again, as a
+  /// program does that hides its change.
   private func damage(_ key: CacheKey, in tier: DiskTier, keepsTime: Bool = false) {
     Self.damage(tier.path(of: key), keepsTime: keepsTime)
   }
