@@ -72,6 +72,5 @@ extension ImageError {
     "stalled downloads": "download.limit",
     "requests": "server.active_requests", "imaging": "imaging.queue_limit",
     "download": "download.queue_limit",
-    "prefetch": "prefetch.lists", "disk": "disk.write_queue_limit",
   ]
 }

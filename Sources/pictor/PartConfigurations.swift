@@ -138,7 +138,7 @@ struct PartConfigurations: Sendable {
       problems.add(
         at: "memory.budget",
         "\(budget) bytes are less than memory.limit, memory.response_limit, "
-          + "download.maximum_bytes_in_flight and disk.write_queue_limit together: \(parts)")
+          + "download.maximum_bytes_in_flight and the disk's queue together: \(parts)")
     }
     imagers = ImagerPoolConfiguration(
       executable: executable ?? "", configuration.imaging, plan: plan, parts: parts)

@@ -25,7 +25,6 @@ enum ScarceJobMemory {
       ("memory.limit", configuration.memory.limit, plan.memoryTier),
       ("memory.response_limit", configuration.memory.responseLimit, plan.responses),
       ("download.maximum_bytes_in_flight", download.maximumBytesInFlight, bodies),
-      ("disk.write_queue_limit", configuration.disk.writeQueueLimit, plan.writeQueue),
     ].compactMap { key, value, automatic in
       value.flatMap { $0 > automatic ? "\(key) \(mebibytes($0))" : nil }
     }

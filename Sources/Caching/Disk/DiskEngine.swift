@@ -58,7 +58,7 @@ struct DiskEngine {
     guard let place = store.folder.place,
       let found = EntryFile.readAtOnce(
         DiskFolder.relativePath(.variant, of: digest), in: place.descriptor, key: key,
-        limit: record.bytes, verified: store.verify == .once ? record.verified : 0,
+        limit: record.bytes, verified: record.verified,
         memory: store.memory, where: accepts)
     else { return nil }
     if let visit = known?.visit {

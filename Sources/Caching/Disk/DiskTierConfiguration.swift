@@ -28,7 +28,7 @@ public struct DiskTierConfiguration: Sendable {
     self.settings = settings
     path = settings.path
     maximumAge = settings.maximumAge?.flooredSeconds ?? -1
-    writeQueueLimit = settings.writeQueueLimit ?? plan.writeQueue
+    writeQueueLimit = plan.writeQueue
   }
 
   /// Creates the default configuration for a folder.

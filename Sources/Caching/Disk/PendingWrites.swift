@@ -15,11 +15,6 @@ enum DiskEntry: Sendable {
     }
   }
 
-  /// Whether the body is sent to clients from its file, without a copy in this process.
-  var isSentFromFile: Bool {
-    if case .variant(let variant) = self, case .file = variant.body { true } else { false }
-  }
-
   var bodyLength: Int {
     switch self {
     case .variant(let variant): variant.body.count

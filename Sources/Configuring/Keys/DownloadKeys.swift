@@ -26,10 +26,6 @@ extension Configuration {
       purpose: "retries after a failure before the first byte, or after 502 to 504 with a short "
         + "Retry-After", in: 0...5
     ),
-    .duration(
-      "download.retry_delay", at: \.download.retryDelay,
-      purpose: "pause before a retry, plus or minus half of it",
-      in: .milliseconds(1)...(.seconds(10))),
     .integer(
       "download.breaker_threshold", at: \.download.breakerThreshold,
       purpose:
@@ -67,7 +63,8 @@ extension Configuration {
       purpose:
         "bytes of bodies in memory; beyond it, others wait or are 503; auto: 512MiB, at most "
         + "1/8 of memory",
-      atLeast: 1),
+      atLeast: 1
+    ).atStart,
     .integer(
       "download.maximum_redirects", at: \.download.maximumRedirects,
       purpose: "redirects that are followed",

@@ -8,7 +8,8 @@ extension Configuration {
     [
       .integer(
         "imaging.workers", at: \.imaging.workers,
-        purpose: "worker processes; 0: one per core, at most one per 160MiB of memory", in: 0...256),
+        purpose: "worker processes; 0: one per core, at most one per 160MiB of memory", in: 0...256
+      ).atStart,
       .duration(
         "imaging.deadline", at: \.imaging.jobDeadline,
         purpose: "time for one image; then its worker is killed",
@@ -21,32 +22,17 @@ extension Configuration {
         "imaging.queue_limit", at: \.imaging.queueLimit,
         purpose: "jobs that may wait for a worker; beyond it, 503",
         in: 0...1_000_000),
-      .integer(
-        "imaging.jobs_per_worker", at: \.imaging.maximumJobsPerWorker,
-        purpose: "jobs after which a worker is replaced",
-        in: 1...1_000_000_000),
       .sizeOrAuto(
         "imaging.worker_memory", at: \.imaging.workerMemory,
         purpose:
           "bytes that a worker may allocate; beyond it, 503; auto: 2GiB, at most half of memory",
-        atLeast: 64 << 20),
-      .sizeOrAuto(
-        "imaging.retire_above", at: \.imaging.retireAbove,
-        purpose:
-          "resident bytes above which a worker is replaced; auto: 256MiB, at most 1/8 of memory",
-        atLeast: 32 << 20),
+        atLeast: 64 << 20
+      ).atStart,
       .choice(
         "imaging.sandbox", \.imaging.sandbox,
         "required: workers are sealed by Landlock and seccomp, or nothing starts; if_possible: by "
-          + "what the kernel has; off: not"),
-      .integer(
-        "imaging.niceness", at: \.imaging.niceness,
-        purpose: "niceness of the workers; higher: responses come before encodes", in: 0...19),
-      .boolean(
-        "imaging.reserve_cores", at: \.imaging.reservesCores,
-        purpose:
-          "whether workers leave up to half of the cores to busy event loops"
-      ),
+          + "what the kernel has; off: not"
+      ).atStart,
       .formats("imaging.formats", at: \.imaging.formats, purpose: "formats that are decoded"),
       .formats(
         "imaging.auto_formats", at: \.imaging.autoFormats,
@@ -108,18 +94,6 @@ extension Configuration {
       purpose:
         "how much lower these qualities are for clients that send Save-Data: on; 0: not lower",
       in: 0...99),
-    .boolean(
-      "imaging.keep_palettes", at: \.imaging.keepsPalettes,
-      purpose:
-        "whether a PNG of a source with a palette has one, too, where that saves a tenth of "
-        + "the bytes"),
-    .integer(
-      "imaging.png_effort", at: \.imaging.efforts.png,
-      purpose: "zlib's level for PNG; higher: slower, fewer bytes", in: EncoderEfforts.pngRange),
-    .integer(
-      "imaging.gif_effort", at: \.imaging.efforts.gif,
-      purpose: "libimagequant's effort for palettes; higher: slower, better colours",
-      in: EncoderEfforts.gifRange),
     .integer(
       "imaging.webp_effort", at: \.imaging.efforts.webp,
       purpose: "libwebp's effort; higher: slower, fewer bytes", in: EncoderEfforts.webpRange),

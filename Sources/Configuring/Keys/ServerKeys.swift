@@ -9,33 +9,37 @@ extension Configuration {
       "server.address", at: \.server.addresses,
       purpose:
         "addresses to listen on, one or a list: 0.0.0.0 or :: for all, [::1]:8081, unix:/run/pictor.sock"
-    ),
+    ).atStart,
     .integer(
       "server.port", at: \.server.port,
-      purpose: "port of addresses without one; 0 takes any free one", in: 0...65_535),
+      purpose: "port of addresses without one; 0 takes any free one", in: 0...65_535
+    ).atStart,
     .listenAddress(
       "server.operator_address", at: \.server.operatorAddress,
       purpose:
         "second listener, for /stats, /metrics, /admin: 127.0.0.1:9090 or a unix: path; empty: "
         + "none"
-    ),
+    ).atStart,
     .permissions(
       "server.socket_mode", at: \.server.socketMode,
-      purpose: "permissions of unix sockets; writers may connect"),
+      purpose: "permissions of unix sockets; writers may connect"
+    ).atStart,
     .text(
       "server.id", at: \.server.id,
       purpose:
         "name in CDN-Loop and Via, by which it recognizes its own requests; empty: a random one",
       allowed: "letters, digits and -._ up to 64"
-    ) { $0.isEmpty || ServerTrail.isName($0) },
+    ) { $0.isEmpty || ServerTrail.isName($0) }.atStart,
     .integer(
       "server.workers", at: \.server.workers, purpose: "threads that serve; 0: one per core",
-      in: 0...256),
+      in: 0...256
+    ).atStart,
     .integer(
       "server.connections", at: \.server.connectionLimit,
       purpose:
         "open connections; a further one closes the longest idle one, or waits",
-      in: 16...1_000_000),
+      in: 16...1_000_000
+    ).atStart,
     .integer(
       "server.connections_per_client", at: \.server.connectionsPerClient,
       purpose:
@@ -62,7 +66,8 @@ extension Configuration {
     .duration(
       "server.idle_timeout", at: \.server.idleTimeout,
       purpose: "time without traffic after which a connection is closed",
-      in: .seconds(1)...(.seconds(3_600))),
+      in: .seconds(1)...(.seconds(3_600))
+    ).atStart,
     .duration(
       "server.header_timeout", at: \.server.headerTimeout,
       purpose: "time to receive a request's head; stops slow senders",
@@ -136,7 +141,7 @@ extension Configuration {
     .boolean(
       "server.redirect_auto", at: \.server.redirectsAuto,
       purpose: "whether format=auto redirects (302) to the chosen format, for CDNs that ignore Vary"
-    ),
+    ).atStart,
     .boolean(
       "server.page", at: \.server.page,
       purpose: "whether / is a page for people"

@@ -17,7 +17,8 @@ extension Configuration {
       purpose: "URL of a collector for spans (OTLP/HTTP, JSON), such as "
         + "http://127.0.0.1:4318/v1/traces; empty: none",
       allowed: "an http or https URL with a path, without user and fragment; or nothing",
-      where: { $0.isEmpty || isCollector($0) }),
+      where: { $0.isEmpty || isCollector($0) }
+    ).atStart,
     .number(
       "tracing.sample", at: \.tracing.sample,
       purpose: "share of requests that are recorded, unless a trusted proxy's traceparent decides",
@@ -30,7 +31,8 @@ extension Configuration {
         let fields = configuration.tracing.headers.sorted { $0.key < $1.key }
           .map { "\(ConfigurationKey.quoted($0)): \(ConfigurationKey.quoted($1.text))" }
         return fields.isEmpty ? "{}" : "{ " + fields.joined(separator: ", ") + " }"
-      }),
+      }
+    ).atStart,
   ]
 
   private static let collectorFields =

@@ -47,7 +47,7 @@ public struct MemoryPlan: Hashable, Sendable {
   /// `memory.response_limit`, in bytes.
   public var responses: Int { min(256 << 20, room / 16) }
 
-  /// `disk.write_queue_limit`, in bytes.
+  /// Bytes that may wait to be written to disk.
   public var writeQueue: Int { min(64 << 20, room / 16) }
 
   /// `download.maximum_bytes_in_flight`, in bytes: at least one body of the maximum length.
@@ -67,6 +67,6 @@ public struct MemoryPlan: Hashable, Sendable {
   /// `imaging.worker_memory`, in bytes: half of the available memory, so that one large image fits.
   public var workerMemory: Int { min(2 << 30, max(room / 2, 64 << 20)) }
 
-  /// `imaging.retire_above`, in bytes: the memory that idle workers may hold.
+  /// The memory that an idle worker may hold, in bytes.
   public var retireAbove: Int { min(256 << 20, max(room / 8, 48 << 20)) }
 }

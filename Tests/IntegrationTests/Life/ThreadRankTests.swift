@@ -70,7 +70,7 @@ import Testing
     }
     // A new thread of Swift's pool has the name of its creator until it works.
     #expect(found["pictor-http"]?.contains(own) == true)
-    // And workers and session groups have the niceness of `imaging.niceness`, 2 by default.
+    // And workers and session groups have niceness 2.
     try waitForWorkers(of: pictor, origin, niceness: own + 2)
   }
 
@@ -115,7 +115,7 @@ import Testing
   }
 
   /// Waits until the workers have this niceness, and the groups of their sessions, if the kernel
-  /// has groups, that of `imaging.niceness`, 2 by default, below the server's. Keeps them at work,
+  /// has groups, 2 below the server's. Keeps them at work,
   /// as the kernel may accept a group's niceness only later.
   private func waitForWorkers(of pictor: PictorProcess, _ origin: Origin, niceness: CInt) throws {
     // Each thread of a server without a group counts beside the groups.

@@ -128,7 +128,7 @@ import Testing
   @Test func `only failures that are usually brief are retried, once`() throws {
     // Given
     let pictor = try PictorProcess(
-      in: folder, ["--download.retry_delay", "10ms", "--download.breaker_threshold", "0"])
+      in: folder, ["--download.breaker_threshold", "0"])
     let image = try TestImages.jpeg(width: 30, height: 20)
     let replies: [(path: String, reply: OriginReply, requests: Int, status: Int)] = [
       ("/503-soon", .status(503, headers: ["Retry-After: 1"]), 2, 200),

@@ -26,8 +26,6 @@ enum EntryFile {
     /// The `FileStamp.fingerprint` of the state in which this process verified the file, or wrote
     /// it; 0 for none.
     var verified: UInt32 = 0
-    /// Which bodies are verified again in an unchanged file.
-    var verify = DiskSettings.Verify.once
     /// Maximum size in bytes of a variant that is read into memory.
     var promotionThreshold: Int
     /// What variants in memory count against.
@@ -66,9 +64,7 @@ enum EntryFile {
         let isUnchanged =
           fingerprint != 0 && fingerprint == options.verified
           && FileStamp(of: file.descriptor)?.fingerprint == fingerprint
-        // Only a body that is sent from its file would have to be read for its checksum alone.
-        let isKnown = isUnchanged && (options.verify == .once || entry.isSentFromFile)
-        if !isKnown, try checksum(of: entry, in: file, using: buffer) != header.bodyChecksum {
+        if !isUnchanged, try checksum(of: entry, in: file, using: buffer) != header.bodyChecksum {
           return .damaged(inode: inode)
         }
         return .found(entry, verified: fingerprint)

@@ -8,14 +8,14 @@ import Synchronization
 
 /// The folder of the disk tier:
 ///
-/// - `v/a/bc/<digest>`: variants. All variants of a source are in one folder.
-/// - `s/a/bc/<digest>`: sources.
+/// - `v/ab/<digest>`: variants. All variants of a source are in one folder.
+/// - `s/ab/<digest>`: sources.
 /// - `tmp`: files being written.
 /// - `lock`: the lock file.
 /// - `purges`: the purge journal, if purges are unfinished.
 /// - `CACHEDIR.TAG`: tells backups to leave the folder out (https://bford.info/cachedir).
 ///
-/// There are 4,096 folders of each kind, so a million entries are about 250 in each. Empty folders
+/// There are 256 folders of each kind, so a million entries are about 4,000 in each. Empty folders
 /// are removed. Files are addressed by path, not by folder descriptor, so a recreated folder is
 /// found again.
 final class DiskFolder: Sendable {

@@ -21,8 +21,6 @@ final class DiskStore: Sendable {
   let clock: @Sendable () -> UnixTime
   let log: Log
   let promotionThreshold: Int
-  /// Which bodies are verified again in an unchanged file.
-  let verify: DiskSettings.Verify
   /// The files of popular small variants.
   let openEntries: OpenEntries
   /// What variants in memory count against.
@@ -63,9 +61,7 @@ final class DiskStore: Sendable {
     space = DiskSpace(configuration, base: folder.baseCost)
     pending = PendingWrites(limit: configuration.writeQueueLimit)
     promotionThreshold = configuration.promotionThreshold
-    verify = configuration.verify
-    // A file that is verified at each read is not worth keeping.
-    openEntries = OpenEntries(limit: configuration.verify == .once ? configuration.openFiles : 0)
+    openEntries = OpenEntries(limit: configuration.openFiles)
     admission = DiskAdmission(configuration.admission)
     let perSource = configuration.variantsPerSource
     quota = perSource > 0 ? Lock(VariantQuota(limit: perSource)) : nil
@@ -81,7 +77,7 @@ final class DiskStore: Sendable {
   func read(_ key: CacheKey, digest: EntryDigest) -> DiskEntry? {
     let kind = EntryKind(of: key)
     var options = EntryFile.ReadOptions(
-      verify: verify, promotionThreshold: promotionThreshold, memory: memory, access: nil,
+      promotionThreshold: promotionThreshold, memory: memory, access: nil,
       purges: purges)
     let now = clock()
     if case .present(let record) = index.lookUp(digest) {

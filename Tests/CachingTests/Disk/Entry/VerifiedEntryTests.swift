@@ -21,13 +21,8 @@ import Testing
     var testDescription: String { "\(self)" }
   }
 
-  private func openTier(_ reading: Reading, verify: DiskSettings.Verify = .once) async throws
-    -> DiskTier
-  {
-    let tier = try open {
-      $0.verify = verify
-      if reading == .fromFile { $0.promotionThreshold = 100 }
-    }
+  private func openTier(_ reading: Reading) async throws -> DiskTier {
+    let tier = try open { if reading == .fromFile { $0.promotionThreshold = 100 } }
     #expect(await tier.ready())
     return tier
   }
@@ -129,18 +124,6 @@ import Testing
     #expect(await read(variant.key, in: tier, reading) == nil)
     #expect(await tier.variant(for: variant.key) == nil)
     #expect(tier.figures.damaged == 1)
-    await tier.shutDown(within: .seconds(10))
-  }
-
-  @Test(.enabled(if: systemReadsAtOnce), arguments: [Reading.atOnce, .intoMemory])
-  func `with disk.verify always, each read into memory verifies`(_ reading: Reading) async throws {
-    let tier = try await openTier(reading, verify: .always)
-    tier.store(variant)
-    #expect(await tier.quiet())
-    #expect(await read(variant.key, in: tier, reading) != nil)
-    damage(variant.key, in: tier)
-    trust(variant.key, in: tier)
-    #expect(await read(variant.key, in: tier, reading) == nil)
     await tier.shutDown(within: .seconds(10))
   }
 
