@@ -41,11 +41,13 @@ let package = Package(
     .target(
       name: "Telemetry", dependencies: ["Model", "Platform"],
       swiftSettings: optimized),
+    .target(
+      name: "Requesting", dependencies: ["Model", "Platform", "CCurl"], swiftSettings: optimized),
     .target(name: "Signing", dependencies: ["Model", "CGLib"], swiftSettings: optimized),
     .target(name: "Configuring", dependencies: ["Model", "Platform"]),
     .target(
       name: "Commanding",
-      dependencies: ["Model", "Platform", "Signing", "Configuring"]),
+      dependencies: ["Model", "Platform", "Signing", "Requesting", "CCurl", "Configuring"]),
     .target(
       name: "Serving",
       dependencies: words + ["Signing", "CMicrohttpd", "CGLib", "CReceiving", "CPage"],
@@ -58,11 +60,14 @@ let package = Package(
       swiftSettings: optimized),
     .target(
       name: "Downloading",
-      dependencies: words + ["Signing", "CCurl", "CGLib", "CDeflate", "CZlib", "CBrotli", "CZstd"],
+      dependencies: words + [
+        "Signing", "Requesting", "CCurl", "CGLib", "CDeflate", "CZlib", "CBrotli", "CZstd",
+      ],
       swiftSettings: optimized),
-    .target(name: "Tracing", dependencies: words + ["CCurl"]),
+    .target(name: "Tracing", dependencies: words + ["Requesting", "CCurl"]),
     .target(
-      name: "Sharing", dependencies: words + ["Signing", "CCurl", "CGLib", "CHiredis"],
+      name: "Sharing",
+      dependencies: words + ["Signing", "Requesting", "CCurl", "CGLib", "CHiredis"],
       swiftSettings: optimized),
     .target(
       name: "ImagingWire", dependencies: ["Model", "Platform", "CLinux"],

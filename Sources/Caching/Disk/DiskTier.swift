@@ -41,15 +41,15 @@ public final class DiskTier: DiskCache {
     // Must run before the first write: it removes `tmp`, where a killed process left its files.
     store.folder.removeLeftovers()
     let sweeper = try Self.sweeper(for: store, configuration)
-    let threads = try DiskThreads(
-      count: configuration.threads, readLimit: configuration.readQueueLimit)
+    let threads = try DiskEngine.threads(
+      configuration.threads, readLimit: configuration.readQueueLimit)
     let maintenance = DiskMaintenance(store: store, configuration: configuration)
     store.onShortage.withLock { $0 = { [weak maintenance] in maintenance?.requestClean() } }
     store.onHeal.withLock { $0 = { [weak maintenance] in maintenance?.requestVerification() } }
     try sweeper.start()
     do {
       try maintenance.start { [weak threads, weak sweeper] in
-        threads?.allowWrites()
+        threads?.release()
         sweeper?.begin()
       }
     } catch {
@@ -64,6 +64,7 @@ public final class DiskTier: DiskCache {
   deinit {
     parts?.maintenance.stop()
     parts?.sweeper.stop()
+    parts?.threads.stop()
     parts?.reads.end()
   }
 

@@ -1,6 +1,7 @@
 // CircuitBreakerTests: tests of CircuitBreaker, without sockets or clocks.
 
 import Model
+import Platform
 import TestSupport
 import Testing
 
@@ -131,15 +132,15 @@ import Testing
   }
 
   @Test(arguments: [
-    (ImageError.sourceUnreachable(detail: ""), CircuitBreaker.Outcome.failure),
+    (ImageError.sourceUnreachable(detail: ""), Breaker.Outcome.failure),
     (.sourceTimeout(detail: ""), .failure), (.sourceTLS(detail: ""), .failure),
     (.forbiddenSource(reason: "", detail: ""), .nothing), (.cancelled, .nothing),
     (.draining, .nothing), (.internal(detail: ""), .nothing),
   ])
   func `an error counts against a host that was not connected`(
-    error: ImageError, expected: CircuitBreaker.Outcome
+    error: ImageError, expected: Breaker.Outcome
   ) {
-    #expect(CircuitBreaker.Outcome(of: .failure(error), wasConnected: false) == expected)
+    #expect(Breaker.Outcome(of: .failure(error), wasConnected: false) == expected)
   }
 
   @Test(arguments: [
@@ -148,9 +149,9 @@ import Testing
     .sourceIncomplete(detail: ""), .forbiddenSource(reason: "", detail: ""),
   ])
   func `no error counts against a host that was connected`(error: ImageError) {
-    #expect(CircuitBreaker.Outcome(of: .failure(error), wasConnected: true) == .success)
+    #expect(Breaker.Outcome(of: .failure(error), wasConnected: true) == .success)
     for error in [ImageError.cancelled, .draining, .internal(detail: "")] {
-      #expect(CircuitBreaker.Outcome(of: .failure(error), wasConnected: true) == .nothing)
+      #expect(Breaker.Outcome(of: .failure(error), wasConnected: true) == .nothing)
     }
   }
 
@@ -168,7 +169,7 @@ import Testing
       let someone = models[number].onTheWay.sorted().randomElement(using: &random)
       if let someone, models[number].onTheWay.count > 6 || Bool.random(using: &random) {
         // The higher the number, the more often a host fails.
-        let outcome: CircuitBreaker.Outcome =
+        let outcome: Breaker.Outcome =
           switch Int.random(in: 0..<10, using: &random) {
           case 0: .nothing
           case ...(number * 2): .failure
@@ -224,7 +225,7 @@ private struct HostModel {
   }
 
   mutating func end(
-    _ id: Int, outcome: CircuitBreaker.Outcome, now: ContinuousClock.Instant
+    _ id: Int, outcome: Breaker.Outcome, now: ContinuousClock.Instant
   ) -> Bool {
     onTheWay.remove(id)
     let wasProbe = probe == id

@@ -261,12 +261,23 @@ extension S3Bucket.Entry {
     #expect(server.requests == 1 && store.figures.failures == 1)
   }
 
-  @Test func `an answer about one write does not stop reads`() async throws {
+  @Test(arguments: [409, 412, 413, 507])
+  func `an answer about one write does not stop reads`(status: Int) async throws {
     let store = try store()
-    server.behave { $0.method == "PUT" ? S3Server.error(507, "XMinioStorageFull") : nil }
+    server.behave { $0.method == "PUT" ? S3Server.error(status, "XMinioStorageFull") : nil }
     #expect(await !write(store, "v:0123", "x"))
     #expect(await store.read("v:0123").text == "absent")
     #expect(store.figures.dropped == 1 && store.figures.failures == 0)
+  }
+
+  @Test(arguments: [200, 201, 204])
+  func `other servers confirm a write otherwise`(status: Int) async throws {
+    let store = try store()
+    server.behave { $0.method == "PUT" ? .status(status) : .status(404) }
+    #expect(await write(store, "v:0123", "x"))
+    // A missing entry may have no code.
+    #expect(await store.read("v:0123").text == "absent")
+    #expect(store.isReady && store.figures.failures == 0)
   }
 
   // MARK: Healing
