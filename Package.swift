@@ -234,13 +234,19 @@ let package = Package(
 )
 
 // `make test-sanitized`: the thread sanitizer has a build of its own, without targets that have no thread, task or lock.
-// Of the pipeline's tests it has those with threads, and IntegrationTests start sanitized workers.
+// Of the pipeline's tests it has those with threads; of the whole program's, those in which many threads meet.
 if isSanitized {
   let singleThreaded = [
     "ModelTests", "SigningTests", "ConfiguringTests", "FastJPEGTests", "FuzzTests",
   ]
   let threaded = [
-    "ImagingPipelineTests": ["Support", "Pipeline/ThreadsTests.swift"]
+    "ImagingPipelineTests": ["Support", "Pipeline/ThreadsTests.swift"],
+    "IntegrationTests": [
+      "Support", "Clients", "Fleet", "Life/LifeTests.swift", "Life/ReloadTests.swift",
+      "Images/ComingImagesTests.swift", "Images/RecompressionTests.swift",
+      "Images/ServingImagesTests.swift", "Operators/AdminPrefetchTests.swift",
+      "Operators/PurgeTests.swift", "Origins/BurstTests.swift",
+    ],
   ]
   for target in package.targets { target.sources = threaded[target.name] ?? target.sources }
   package.targets.removeAll {
