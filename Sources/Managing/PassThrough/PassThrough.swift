@@ -4,22 +4,10 @@ import Model
 
 /// Answers requests with a stream if possible, otherwise with a whole variant.
 struct PassThrough: Sendable {
-  private let plainSources: PassThroughSources
-  private let lookup: VariantLookup
-  private let failures: NegativeCache
-  private let sources: SourceService
   private let variants: VariantService
+  private var parts: ManagerParts { variants.parts }
 
-  init(
-    plainSources: PassThroughSources, lookup: VariantLookup, failures: NegativeCache,
-    sources: SourceService, variants: VariantService
-  ) {
-    self.plainSources = plainSources
-    self.lookup = lookup
-    self.failures = failures
-    self.sources = sources
-    self.variants = variants
-  }
+  init(_ variants: VariantService) { self.variants = variants }
 
   /// Returns the response to a request, as a stream if possible.
   ///
@@ -27,8 +15,8 @@ struct PassThrough: Sendable {
   /// for no other change (compare SDWebImage's ProgressiveDownload). The image's head must show
   /// that no processing is needed.
   func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
-    guard let format = plainSources.format(for: request), await !isCached(request),
-      failures.failure(of: request, at: .rendering) == nil
+    guard let format = variants.plainSources.format(for: request), await !isCached(request),
+      parts.failures.failure(of: request, at: .rendering) == nil
     else { return .whole(try await variants.variant(for: request)) }
     let head = StreamingHead()
     let participant = FlightParticipant(request.options.priority) { head.begin($0) }
@@ -41,7 +29,8 @@ struct PassThrough: Sendable {
     }
     guard !Task.isCancelled else { throw .cancelled }
     if let (flight, size) = head.plain,
-      let info = plainSources.info(of: flight.body, format: format, size: size, for: request)
+      let info = variants.plainSources.info(
+        of: flight.body, format: format, size: size, for: request)
     {
       Task { await store(task.value, for: request, participant: participant) }
       return .coming(
@@ -57,13 +46,15 @@ struct PassThrough: Sendable {
     defer { task.cancel() }
     return .whole(
       try await variants.variant(
-        for: request, held: HeldSource(participant: participant, task: task)))
+        for: request, holding: .loading(participant, task)))
   }
 
   /// Returns whether a tier has a variant. One in memory may be too stale: it can be renewed.
   private func isCached(_ request: ImageRequest) async -> Bool {
-    if lookup.inMemory(request) != nil { return true }
-    return request.options.cache.readsCache ? await lookup.onDisk(request)?.use != nil : false
+    if parts.cache.inMemory(request.key) != nil { return true }
+    guard request.options.cache.readsCache else { return false }
+    let found = variants.cached(await parts.cache.onDisk(request.key), in: .disk, for: request)
+    return found?.use != nil
   }
 
   /// Waits for the source as a participant of its flight.
@@ -72,9 +63,9 @@ struct PassThrough: Sendable {
   ) async -> Result<LoadedSource, ImageError> {
     defer { head.end() }
     do throws(ImageError) {
-      let (loaded, _) = try await sources.source(
-        for: request, participant: participant, isDetached: request.options.isDetached)
-      if request.options.retriesFailed { failures.removeFailures(of: request) }
+      let (loaded, _) = try await parts.sources.source(
+        for: request, with: .allowed(participant), isDetached: request.options.isDetached)
+      if request.options.retriesFailed { parts.failures.removeFailures(of: request) }
       return .success(loaded)
     } catch {
       return .failure(error)
@@ -88,10 +79,10 @@ struct PassThrough: Sendable {
     participant: FlightParticipant
   ) async {
     guard case .success(let loaded) = result,
-      let variant = try? await plainSources.variant(
+      let variant = try? await variants.plainSources.variant(
         from: loaded.source, for: request, participant: participant),
       variant.info.freshness.isStorable
     else { return }
-    lookup.promote(variant, for: request)
+    variants.promote(variant, for: request)
   }
 }

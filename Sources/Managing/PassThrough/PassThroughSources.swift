@@ -5,30 +5,15 @@ import Platform
 
 /// Turns a source into a variant if it needs no processing.
 struct PassThroughSources: Sendable {
-  private let policy: PassingPolicy
-  private let files: FileReader
-  private let processor: any ImageProcessor
-  private let store: SourceStore
-  private let failures: NegativeCache
-  private let freshness: FreshnessEvaluator
-  private let validity: EntryValidity
+  private let parts: ManagerParts
 
-  init(
-    policy: PassingPolicy, files: FileReader, processor: any ImageProcessor, store: SourceStore,
-    failures: NegativeCache, freshness: FreshnessEvaluator, validity: EntryValidity
-  ) {
-    self.policy = policy
-    self.files = files
-    self.processor = processor
-    self.store = store
-    self.failures = failures
-    self.freshness = freshness
-    self.validity = validity
-  }
+  init(_ parts: ManagerParts) { self.parts = parts }
 
   /// Returns the format in which a source can be passed through to a request, or `nil` if the
   /// request asks for any change.
-  func format(for request: ImageRequest) -> ImageFormat? { policy.format(for: request.transform) }
+  func format(for request: ImageRequest) -> ImageFormat? {
+    parts.passing.format(for: request.transform)
+  }
 
   /// Returns the metadata of a body that is arriving, or `nil` if it is too large.
   ///
@@ -38,14 +23,14 @@ struct PassThroughSources: Sendable {
   func info(
     of body: any StreamingBody, format: ImageFormat, size: PixelSize, for request: ImageRequest
   ) -> VariantInfo? {
-    guard policy.allows(size, for: request.transform) else { return nil }
+    guard parts.passing.allows(size, for: request.transform) else { return nil }
     return VariantInfo(
       passingThrough: RenderedImage(
         format: format, size: size, density: Double(request.source.density)),
       origin: body.origin,
       // No decoder has verified the whole body, so clients get a short freshness lifetime.
-      freshness: freshness.limited(freshness.freshness(of: body.origin, for: request)),
-      version: body.version, generation: validity.generation)
+      freshness: parts.freshness.limited(parts.freshness.freshness(of: body.origin, for: request)),
+      version: body.version, generation: parts.validity.generation)
   }
 
   /// Returns the source as a variant if it needs no processing. Only memory stores it, because the
@@ -59,29 +44,30 @@ struct PassThroughSources: Sendable {
   ) async throws(ImageError) -> Variant? {
     // A source that cannot be read in time needs work, which reports the error.
     guard source.version != 0, let format = format(for: request),
-      let head = await files.beginning(of: source.file, upTo: PassThroughCheck.limit),
+      let head = await parts.files.beginning(of: source.file, upTo: PassThroughCheck.limit),
       case .plain(let size) = head.withUnsafeBytes({ PassThroughCheck.read($0, as: format) }),
-      policy.allows(size, for: request.transform),
+      parts.passing.allows(size, for: request.transform),
       await isClean(source.file, as: format)
     else { return nil }
     let image = RenderedImage(
       format: format, size: size, density: Double(request.source.density))
     var info = VariantInfo(passingThrough: image, of: source)
     if try await isDamaged(source, request: request, participant: participant) {
-      await store.remove(source)
+      await parts.store.remove(source)
       info.isDamaged = true
-      info.freshness = freshness.limited(info.freshness)
+      info.freshness = parts.freshness.limited(info.freshness)
     }
     let isSmall = source.file.count < ImageBytes.mappingThreshold
-    let bytes = isSmall ? await files.bytes(of: source.file) : nil
+    let bytes = isSmall ? await parts.files.bytes(of: source.file) : nil
     if let bytes { return Variant(key: request.key, info: info, body: .memory(bytes)) }
-    return Variant(key: request.key, info: info, body: .file(await files.sendable(source.file)))
+    return Variant(
+      key: request.key, info: info, body: .file(await parts.files.sendable(source.file)))
   }
 
   /// Returns whether nothing follows or interrupts a JPEG's scans that later requests should not get.
   private func isClean(_ file: FileRegion, as format: ImageFormat) async -> Bool {
     guard format == .jpeg else { return true }
-    return await files.bytesAndBody(of: file)?.bytes.withUnsafeBytes {
+    return await parts.files.bytesAndBody(of: file)?.bytes.withUnsafeBytes {
       TrailingDataCheck.isClean($0, as: format)
     } ?? false
   }
@@ -94,7 +80,7 @@ struct PassThroughSources: Sendable {
     var description = Transform()
     description.product = .info(nil)
     do throws(ImageError) {
-      return try await processor.process(
+      return try await parts.processor.process(
         ImageJob(
           file: source.file, transform: description, density: request.source.density,
           priority: participant,
@@ -103,8 +89,8 @@ struct PassThroughSources: Sendable {
       ).report.isDamaged
     } catch {
       guard case .undecodable = error else { throw error }
-      await store.remove(source)
-      throw failures.add(
+      await parts.store.remove(source)
+      throw parts.failures.add(
         error, of: source.key, since: source.generation, freshness: source.freshness)
     }
   }

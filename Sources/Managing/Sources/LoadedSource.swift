@@ -57,18 +57,23 @@ struct LoadedSource: Sendable {
   ) -> CacheStatus.Forward { replacesEntry && forward == .uriMiss ? .stale : forward }
 }
 
-/// A source that a request is loading before the manager knows how the request uses it.
-struct HeldSource: Sendable {
-  let participant: FlightParticipant
-  let task: Task<Result<LoadedSource, ImageError>, Never>
+/// A source that a request has, or is loading before the manager knows how the request uses it.
+enum HeldSource: Sendable {
+  case loaded(LoadedSource)
+  case loading(FlightParticipant, Task<Result<LoadedSource, ImageError>, Never>)
 
-  init(participant: FlightParticipant, task: Task<Result<LoadedSource, ImageError>, Never>) {
-    self.participant = participant
-    self.task = task
-  }
-
-  /// Holds a source that is loaded already.
-  init(_ loaded: LoadedSource) {
-    self.init(participant: .ofFlight(), task: Task { .success(loaded) })
+  /// Returns the source, and whether another request had started its load.
+  ///
+  /// - Parameter participant: the participant of a flight, which gives the load its priority. A load
+  ///   that closes closes the flight.
+  func value(
+    for participant: FlightParticipant
+  ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
+    switch self {
+    case .loaded(let loaded): return (loaded, false)
+    case .loading(let holder, let task):
+      holder.enter(0, participant: participant, hasJoined: false)
+      return (try await task.value.get(), holder.hasJoined)
+    }
   }
 }

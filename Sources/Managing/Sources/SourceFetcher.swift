@@ -19,6 +19,11 @@ struct SourceFetcher: Sendable {
     self.staleness = staleness
   }
 
+  /// Returns the validators of a conditional request; `nil` for an unconditional one.
+  func validators(of cached: Source?, for request: ImageRequest) -> Validators? {
+    request.options.cache == .bypass ? nil : cached.flatMap { Validators($0.origin) }
+  }
+
   /// Loads the source of a request from its origin, with a conditional request if a cached source
   /// has validators.
   ///
@@ -36,10 +41,10 @@ struct SourceFetcher: Sendable {
   ) async throws(ImageError) -> LoadedSource {
     let options = request.options
     let forward = CacheStatus.Forward(of: request, hasEntry: cached != nil)
-    let validators = options.cache == .bypass ? nil : cached.flatMap { Validators($0.origin) }
     let result = try await loader.load(
       LoadRequest(
-        url: request.source, validators: validators, priority: participant,
+        url: request.source, validators: validators(of: cached, for: request),
+        priority: participant,
         forwarded: request.forwarded, trail: options.trail, trace: options.trace,
         onHead: { [freshness] in onHead(freshness.freshness(of: $0, for: request)) },
         onBody: { participant.announce(FlightBody(body: $0, forward: forward)) }))
