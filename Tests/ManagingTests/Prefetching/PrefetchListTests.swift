@@ -1,4 +1,4 @@
-// PrefetchJobTests: tests the counts of PrefetchJob and the rate of PrefetchRate.
+// PrefetchListTests: tests the counts of PrefetchList and the rate of PrefetchRate.
 
 import Model
 import Testing
@@ -25,21 +25,22 @@ struct PrefetchListTests {
   }
 
   @Test func `equal lines are loaded once, and the repetitions are skipped`() throws {
-    var list = PrefetchJob(
+    var list = PrefetchList(
       id: "x",
       lines: lines(
         .success(try request("http://a/1")), .success(try request("http://A:80/1#x")),
         .success(try request("http://a/1") { $0.priority = .high }),
         .success(try request("http://a/1") { $0.isDetached = true }),
         .success(try request("http://a/1") { $0.cache = .refresh })), at: start)
-    #expect(list.hosts.count == 2)
+    #expect(list.waiting == 2)
     #expect(list.status(at: start).skipped == 3)
-    #expect(list.take(1)?.number == 5)
-    #expect(list.take(1) == nil, "each is given out once")
+    #expect(list.take { _ in false }?.number == 1)
+    #expect(list.take { _ in false }?.number == 5)
+    #expect(list.take { _ in false }?.number == nil, "each is given out once")
   }
 
   @Test func `every line runs at low priority and is not detached`() throws {
-    var list = PrefetchJob(
+    var list = PrefetchList(
       id: "x",
       lines: lines(
         .success(
@@ -47,18 +48,18 @@ struct PrefetchListTests {
             $0.priority = .high
             $0.isDetached = true
           })), at: start)
-    let wanted = list.take(0)
-    let options = try #require(wanted).request.options
+    let line = list.take { _ in false }
+    let options = try #require(line).request.options
     #expect(options.priority == .low && !options.isDetached)
   }
 
   @Test func `invalid lines count as failed from the start`() throws {
-    var list = PrefetchJob(
+    var list = PrefetchList(
       id: "x",
       lines: lines(
         .failure(.unknownParameter("ww")), .success(try request("local:///a.jpg")),
         .failure(.missingParameter("url"))), at: start)
-    #expect(list.hosts == [nil])
+    #expect(list.waiting == 1)
     let status = list.status(at: start)
     #expect((status.failed, status.total) == (2, 3))
     #expect(status.reasons == ["unknown_parameter": 1, "missing_parameter": 1])
@@ -72,21 +73,21 @@ struct PrefetchListTests {
   }
 
   @Test func `a list without valid lines ends when it begins`() {
-    var list = PrefetchJob(id: "x", lines: lines(.failure(.missingParameter("url"))), at: start)
+    var list = PrefetchList(id: "x", lines: lines(.failure(.missingParameter("url"))), at: start)
     #expect(list.status(at: at(5)).state == .finished)
     #expect(list.status(at: at(5)).seconds == 0)
   }
 
   @Test func `all failures are counted, and the first hundred are listed`() throws {
     let bad = (1...150).map { PrefetchLine(number: $0, request: .failure(.unknownParameter("x"))) }
-    var list = PrefetchJob(id: "x", lines: bad, at: start)
+    var list = PrefetchList(id: "x", lines: bad, at: start)
     let status = list.status(at: start)
     #expect(status.failed == 150 && status.reasons == ["unknown_parameter": 150])
     #expect(status.failures.map(\.line) == Array(1...100))
   }
 
   @Test func `results after a cancellation are ignored`() throws {
-    var list = PrefetchJob(
+    var list = PrefetchList(
       id: "x",
       lines: lines(.success(try request("http://a/1")), .success(try request("http://a/2"))),
       at: start)
@@ -101,7 +102,7 @@ struct PrefetchListTests {
     let requests = try (1...100).map {
       PrefetchLine(number: $0, request: .success(try request("http://a/\($0)")))
     }
-    var list = PrefetchJob(id: "x", lines: requests, at: start)
+    var list = PrefetchList(id: "x", lines: requests, at: start)
     #expect(list.status(at: start).secondsLeft == nil)
     for line in 1...50 { list.settle(line, as: .skipped, at: at(0.5)) }
     #expect(list.status(at: at(0.5)).rate == 50, "the first second counts as whole")

@@ -1,6 +1,7 @@
-// PrefetchJob: tracks the progress of one prefetch list.
+// PrefetchList: the lines of one prefetch list, in the order in which they run, and its progress.
 
 import Model
+import Platform
 import Telemetry
 
 /// The outcome of one line of a prefetch list.
@@ -13,43 +14,62 @@ enum PrefetchOutcome: Hashable, Sendable {
   case failed(ImageError)
 }
 
-/// One prefetch list: its remaining lines and its progress. A pure state machine: the caller passes
-/// the time.
-struct PrefetchJob {
+/// One prefetch list. A pure state machine: the caller passes the time.
+struct PrefetchList {
   /// A line that needs work.
-  struct Wanted: Sendable {
+  struct Line: Sendable {
     /// The line number in the submitted list, from 1.
     let number: Int
     let request: ImageRequest
+
+    /// The source host; `nil` for a local file, which has no host limit.
+    var host: String? { request.source.scheme == .local ? nil : request.source.host }
+  }
+
+  private struct Host {
+    let name: String?
+    var lines: Deque<Line>
   }
 
   /// The maximum number of failures listed individually. `reasons` counts them all.
   static let failuresTold = 100
 
-  /// Lines that need work. A started line becomes `nil`, which releases its request.
-  private var wanted: [Wanted?] = []
+  /// Waiting lines by host. The least recently served host comes first.
+  private var hosts = Deque<Host>()
+  /// The number of waiting lines.
+  private(set) var waiting = 0
   private var status: PrefetchStatus
   private var rate = PrefetchRate()
   /// The number of lines that needed no work: invalid and repeated ones.
   private var settledAtOnce = 0
   private let began: ContinuousClock.Instant
 
-  /// Parses a list. Invalid lines fail at once and repeated lines are skipped. O(n) in the number
-  /// of lines.
+  /// Sorts the lines by host. Invalid lines fail at once and repeated lines are skipped. All lines get
+  /// low priority and are not detached. O(n) in the number of lines.
   init(id: String, lines: [PrefetchLine], at now: ContinuousClock.Instant) {
     status = PrefetchStatus(id: id, total: lines.count)
     began = now
     var seen: Set<FlightKey> = []
+    var indices: [String?: Int] = [:]
     for line in lines {
       switch line.request {
       case .success(var request):
         request.options.priority = .low
         // Detached work would outlive a cancelled list.
         request.options.isDetached = false
-        if seen.insert(FlightKey(request)).inserted {
-          wanted.append(Wanted(number: line.number, request: request))
-        } else {
+        guard seen.insert(FlightKey(request)).inserted else {
           count(.skipped, line: line.number)
+          continue
+        }
+        let line = Line(number: line.number, request: request)
+        waiting += 1
+        if let index = indices[line.host] {
+          hosts[index].lines.append(line)
+        } else {
+          indices[line.host] = hosts.count
+          var host = Host(name: line.host, lines: Deque())
+          host.lines.append(line)
+          hosts.append(host)
         }
       case .failure(let error): count(.failed(error), line: line.number)
       }
@@ -63,18 +83,18 @@ struct PrefetchJob {
   /// Whether lines remain.
   var isRunning: Bool { status.state == .running }
 
-  /// The source host of each line that needs work; `nil` for a local file.
-  var hosts: [String?] {
-    wanted.map { wanted in
-      guard let source = wanted?.request.source, source.scheme != .local else { return nil }
-      return source.host
-    }
+  /// Returns the next line of the least recently served host that is not full, and removes it.
+  mutating func take(sparing isFull: (String) -> Bool) -> Line? {
+    let position = hosts.firstIndex { host in host.name.map { !isFull($0) } ?? true }
+    guard let position else { return nil }
+    var host = hosts.remove(at: position)
+    let line = host.lines.popFirst()
+    if !host.lines.isEmpty { hosts.append(host) }
+    waiting -= 1
+    return line
   }
 
-  /// Returns a line that needs work, by its index among those, and removes it.
-  mutating func take(_ index: Int) -> Wanted? { wanted[index].take() }
-
-  /// Records the outcome of a started line. Does nothing after the list has ended.
+  /// Records the outcome of a line. Does nothing after the list has ended.
   mutating func settle(
     _ line: Int, as outcome: PrefetchOutcome, at now: ContinuousClock.Instant
   ) {
@@ -86,8 +106,7 @@ struct PrefetchJob {
 
   /// Cancels the list.
   mutating func cancel(at now: ContinuousClock.Instant) {
-    guard isRunning else { return }
-    end(.cancelled, at: now)
+    if isRunning { end(.cancelled, at: now) }
   }
 
   /// Returns the progress. The rate counts lines that needed work: over the last ten seconds, or
@@ -126,6 +145,35 @@ struct PrefetchJob {
     status.secondsLeft = 0
     let worked = status.done - settledAtOnce
     status.rate = worked > 0 && status.seconds > 0 ? Double(worked) / status.seconds : 0
-    wanted = []
+    hosts = Deque()
+    waiting = 0
+  }
+}
+
+/// A rate over a sliding window of ten seconds, which predicts the remaining time better than the
+/// overall rate. Pure: the caller passes the time since the start.
+struct PrefetchRate {
+  private static let window = 10
+  /// Counts by second, at the second's number modulo `window`.
+  private var counts = [Int](repeating: 0, count: window)
+  private var second = 0
+
+  /// Counts one completed line.
+  mutating func add(at elapsed: Duration) {
+    advance(to: elapsed)
+    counts[second % Self.window] += 1
+  }
+
+  /// Returns lines per second. During the first second, the count itself.
+  mutating func value(at elapsed: Duration) -> Double {
+    advance(to: elapsed)
+    let start = Double(max(second - Self.window + 1, 0))
+    return Double(counts.reduce(0, +)) / max(elapsed.inSeconds - start, 1)
+  }
+
+  private mutating func advance(to elapsed: Duration) {
+    let now = max(Int(elapsed.components.seconds), second)
+    for passed in (second..<now).suffix(Self.window) { counts[(passed + 1) % Self.window] = 0 }
+    second = now
   }
 }
