@@ -11,7 +11,6 @@ import Telemetry
 public final class ImageManager: ImageProvider {
   private let parts: ManagerParts
   private let variants: VariantService
-  private let passThrough: PassThrough
   private let invalidation: Invalidation
   private let uploads: Uploads
   private let recompressor: Recompressor
@@ -55,7 +54,6 @@ public final class ImageManager: ImageProvider {
       recompression: recompression, storage: storage, fleet: fleet, files: files, log: log,
       now: now)
     variants = VariantService(parts)
-    passThrough = PassThrough(variants)
     invalidation = Invalidation(variants)
     uploads = Uploads(formats: sourceFormats, parts: parts, invalidation: invalidation)
     recompressor = Recompressor(parts)
@@ -112,7 +110,7 @@ public final class ImageManager: ImageProvider {
 
   /// Returns the response to a request, as a stream if possible.
   public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
-    try await passThrough.answer(to: request)
+    try await variants.stream(request)
   }
 
   /// See `ImageProvider`.

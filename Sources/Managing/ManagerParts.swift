@@ -69,9 +69,7 @@ struct ManagerParts: Sendable {
     let counters = FreshnessCounters()
     revalidator = Revalidator(staleness: staleness, failures: failures, counters: counters)
     sources = SourceService(
-      store: store,
-      fetcher: SourceFetcher(
-        loader: loader, store: store, freshness: freshness, staleness: staleness),
+      store: store, loader: loader, freshness: freshness,
       failures: failures, staleness: staleness, revalidator: revalidator, validity: validity,
       clock: ClockMonitor(counters: counters, log: log, now: now))
   }

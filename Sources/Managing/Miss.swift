@@ -397,7 +397,7 @@ extension VariantService {
       }
       return nil
     }
-    return try await plainSources.variant(from: source, for: request, participant: participant)
+    return try await passedThrough(source, for: request, participant: participant)
   }
 
   /// Renders the variant, and remembers a failure to render it. Returns an equivalent image if that

@@ -65,13 +65,11 @@ struct FlightDeliveries: Sendable {
 /// requests by variant key.
 final class VariantService: Sendable {
   let parts: ManagerParts
-  let plainSources: PassThroughSources
   let deferredAVIF: DeferredAVIF
   private let flights = Flights<FlightKey, FlightDeliveries>()
 
   init(_ parts: ManagerParts) {
     self.parts = parts
-    plainSources = PassThroughSources(parts)
     deferredAVIF = DeferredAVIF(parts)
   }
 

@@ -27,34 +27,18 @@ struct LoadedSource: Sendable {
     from tier: CacheStatus.Tier, replacesEntry: Bool, isStored: Bool, isCollapsed: Bool,
     at now: UnixTime
   ) -> CacheStatus {
-    Self.status(
-      forward: forward, stale: stale, originStatus: originStatus, freshness: source.freshness,
-      from: tier, replacesEntry: replacesEntry, isStored: isStored, isCollapsed: isCollapsed,
-      at: now)
-  }
-
-  /// Returns the cache status of a response that needed a source with these properties.
-  static func status(
-    forward: CacheStatus.Forward?, stale: CacheStatus.StaleReason?, originStatus: Int?,
-    freshness: Freshness, from tier: CacheStatus.Tier, replacesEntry: Bool, isStored: Bool,
-    isCollapsed: Bool, at now: UnixTime
-  ) -> CacheStatus {
     guard let forward else {
       let use = stale.map { EntryUse.stale($0) } ?? .fresh
-      return use.status(of: freshness, from: tier, at: now)
+      return use.status(of: source.freshness, from: tier, at: now)
     }
     guard stale == nil else {
       return .staleIfError(collapsed: isCollapsed, originStatus: originStatus)
     }
+    // An absent source of a cached variant counts as stale.
     return .miss(
-      Self.forward(forward, replacesEntry: replacesEntry), stored: isStored,
+      replacesEntry && forward == .uriMiss ? .stale : forward, stored: isStored,
       collapsed: isCollapsed, originStatus: originStatus)
   }
-
-  /// Returns why a request is forwarded: an absent source of a cached variant counts as stale.
-  static func forward(
-    _ forward: CacheStatus.Forward, replacesEntry: Bool
-  ) -> CacheStatus.Forward { replacesEntry && forward == .uriMiss ? .stale : forward }
 }
 
 /// A source that a request has, or is loading before the manager knows how the request uses it.
