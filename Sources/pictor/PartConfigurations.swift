@@ -29,7 +29,7 @@ struct PartConfigurations: Sendable {
   let avif: AVIFPolicy
   let derives: Bool
   let recompression: RecompressionPolicy
-  let prefetcher: PrefetcherConfiguration
+  let prefetcher: PrefetchSettings
   /// Through what the machine shares; `nil`: it is alone.
   var fleet: FleetConfiguration?
   /// Where spans are sent; `nil`: nowhere.
@@ -148,7 +148,7 @@ struct PartConfigurations: Sendable {
     avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
     derives = configuration.imaging.derives
     recompression = RecompressionPolicy(configuration.imaging)
-    prefetcher = PrefetcherConfiguration(configuration.prefetch)
+    prefetcher = configuration.prefetch
     shutdownDelay = configuration.server.shutdownDelay
   }
 }

@@ -67,7 +67,7 @@ final class Service: Sendable {
       passing: configurations.passing, avifPolicy: configurations.avif,
       derives: configurations.derives, recompression: configurations.recompression,
       storage: storage, fleet: fleet, log: log)
-    let prefetcher = Prefetcher(provider: manager, configuration: configurations.prefetcher)
+    let prefetcher = Prefetcher(provider: manager, settings: configurations.prefetcher)
     let start = ContinuousClock.now
     server = Server(
       configuration: configurations.server, provider: manager,
