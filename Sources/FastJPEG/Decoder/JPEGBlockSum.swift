@@ -1,17 +1,18 @@
 // JPEGBlockSum: computes the pixels of a reduced block from its coefficients.
 
-/// Sums up the patterns of a block's coefficients, as `JPEGComponentDecoder` does while it reads them.
+/// Sums up the patterns of a block's coefficients. Lookup tables are in manually allocated memory, because arrays would
+/// cost reference counting for each block.
 struct JPEGBlockSum: ~Copyable {
+  /// The pixels that a block is reduced to.
   private let size: (across: Int, down: Int)
+  /// `JPEGBasis.pitch`.
   private let pitch: Int
+  /// `JPEGBasis.count`.
   private let count: Int
   /// `JPEGBasis.patterns`. Owned; freed by `deinit`.
   private let patterns: UnsafeMutablePointer<Float>
   /// The pixels of a block. Owned; freed by `deinit`.
   private let block: UnsafeMutablePointer<Float>
-
-  /// The highest DC and AC coefficients of 8-bit samples (T.81, F.1.2), on which `JPEGRow` relies. Damage may exceed them.
-  private static let highest: (mean: Int16, detail: Int16) = (2_047, 1_023)
 
   init(_ basis: JPEGBasis) {
     size = basis.size
@@ -31,52 +32,54 @@ struct JPEGBlockSum: ~Copyable {
   /// Writes the pixels of a block.
   ///
   /// - Parameters:
-  ///   - coefficients: The first `kept` coefficients, in file order.
+  ///   - mean: The DC coefficient.
+  ///   - coefficients: The other coefficients that are not zero, as `JPEGCoefficient` packs them.
+  ///   - found: The number of those.
   ///   - corner: The address of the upper left pixel.
   ///   - stride: The number of values from one row to the next.
   @inline(__always)
   func paint(
-    _ coefficients: UnsafePointer<Int16>, kept: Int, to corner: UnsafeMutablePointer<Float>,
-    stride: Int
+    mean: Int, _ coefficients: UnsafePointer<UInt32>, _ found: Int,
+    to corner: UnsafeMutablePointer<Float>, stride: Int
   ) {
-    let mean = min(max(coefficients[0], -Self.highest.mean), Self.highest.mean)
     // Samples are stored with 128 subtracted (T.81, A.3.1).
     let ground = patterns[0] * Float(mean) + 128
     switch count {
     case 1: corner[0] = ground
-    case 4: sum(SIMD4<Float>.self, coefficients, kept, ground, to: corner, stride: stride)
-    case 16: sum(SIMD16<Float>.self, coefficients, kept, ground, to: corner, stride: stride)
-    default:
-      block.update(repeating: ground, count: count)
-      for place in 1..<kept where coefficients[place] != 0 {
-        let pattern = patterns + place &* count
-        let number = Self.number(coefficients[place])
-        for pixel in 0..<count { block[pixel] += pattern[pixel] * number }
-      }
-      put(to: corner, stride: stride)
+    case 4: add(SIMD4<Float>.self, coefficients, found, ground, to: corner, stride: stride)
+    case 16: add(SIMD16<Float>.self, coefficients, found, ground, to: corner, stride: stride)
+    default: addAny(coefficients, found, ground, to: corner, stride: stride)
     }
   }
 
   @inline(__always)
-  private func sum<Pixels: SIMD>(
-    _: Pixels.Type, _ coefficients: UnsafePointer<Int16>, _ kept: Int, _ ground: Float,
+  private func add<Pixels: SIMD>(
+    _: Pixels.Type, _ coefficients: UnsafePointer<UInt32>, _ found: Int, _ ground: Float,
     to corner: UnsafeMutablePointer<Float>, stride: Int
   ) where Pixels.Scalar == Float {
     let patterns = UnsafeRawPointer(patterns)
     var pixels = Pixels(repeating: ground)
-    for place in 1..<kept where coefficients[place] != 0 {
+    for index in 0..<found {
+      let (number, place) = JPEGCoefficient.unpacked(coefficients[index])
       let offset = place &* Pixels.scalarCount &* 4
-      pixels +=
-        patterns.loadUnaligned(fromByteOffset: offset, as: Pixels.self)
-        * Self.number(coefficients[place])
+      pixels += patterns.loadUnaligned(fromByteOffset: offset, as: Pixels.self) * number
     }
     UnsafeMutableRawPointer(block).storeBytes(of: pixels, as: Pixels.self)
     put(to: corner, stride: stride)
   }
 
-  @inline(__always)
-  private static func number(_ coefficient: Int16) -> Float {
-    Float(min(max(coefficient, -highest.detail), highest.detail))
+  /// Sums up other numbers of pixels, up to 64, which exceed the registers.
+  private func addAny(
+    _ coefficients: UnsafePointer<UInt32>, _ found: Int, _ ground: Float,
+    to corner: UnsafeMutablePointer<Float>, stride: Int
+  ) {
+    block.update(repeating: ground, count: count)
+    for index in 0..<found {
+      let (number, place) = JPEGCoefficient.unpacked(coefficients[index])
+      let pattern = patterns + place &* count
+      for pixel in 0..<count { block[pixel] += pattern[pixel] * number }
+    }
+    put(to: corner, stride: stride)
   }
 
   @inline(__always)
@@ -84,5 +87,21 @@ struct JPEGBlockSum: ~Copyable {
     for y in 0..<size.down {
       for x in 0..<size.across { corner[y &* stride &+ x] = block[y &* pitch &+ x] }
     }
+  }
+}
+
+/// A coefficient with its place in the block, in one word.
+enum JPEGCoefficient {
+  /// - Parameters:
+  ///   - number: The coefficient: 16 bits with its sign.
+  ///   - place: Its place in file order.
+  @inline(__always)
+  static func packed(_ number: Int, at place: Int) -> UInt32 {
+    UInt32(truncatingIfNeeded: place) &<< 16 | UInt32(UInt16(truncatingIfNeeded: number))
+  }
+
+  @inline(__always)
+  static func unpacked(_ word: UInt32) -> (number: Float, place: Int) {
+    (Float(Int16(truncatingIfNeeded: word)), Int(word &>> 16))
   }
 }

@@ -49,7 +49,6 @@ enum Blame {
     // A vector is drawn at a reduced scale because its nominal size is unbounded.
     let scale =
       header.format == .svg ? min(1, (maximumVectorPixels / header.size.area).squareRoot()) : 1
-    if header.format == .svg { _ = try Loader.drawing(source, header, at: scale) }
     let image = try Loader.open(
       source, as: header.format, pages: header.pages(frames: frames), scale: scale,
       failOn: try Loader.decoderFailOn(source, header: header))

@@ -15,7 +15,7 @@ extension JobCost {
     decoding source: UnsafeRawBufferPointer, _ header: SourceHeader, frames: Int, scans: Int = 1,
     share: Double
   ) {
-    // The cost of a vector depends on its drawn size (`VectorCost`).
+    // The cost of a vector depends on its drawn size.
     guard header.format != .svg else { return }
     isOfSource = !header.isAnimation || frames == 1
     let part = header.isAnimation ? Double(frames) / Double(header.pages) : 1
@@ -67,9 +67,6 @@ extension JobCost {
     // The margins of a vector are found in a small drawing.
     seconds += decoding.seconds + (header.format == .svg ? 0 : 3e-9 * Double(header.size.pixels))
   }
-
-  /// Adds the decoding of the PNGs and JPEGs within a vector.
-  mutating func add(embeddedPixels pixels: Int) { seconds += 10e-9 * Double(pixels) }
 
   /// Adds the decoding of a watermark, and its compositing onto each frame.
   mutating func add(watermark: JobCost, on size: PixelSize, frames: Int) {

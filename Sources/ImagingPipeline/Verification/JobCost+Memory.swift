@@ -2,6 +2,7 @@
 
 import ImagingWire
 import Model
+import Platform
 
 extension JobCost {
   /// Checks what libvips allocates to read the header: for a WebP 4 bytes for each pixel of its canvas.
@@ -75,7 +76,7 @@ extension JobCost {
     case .jxl: needed += pixels * 2.2 * depth
     case .jp2:
       // Tiles are decoded a row at a time, with 32 bits a sample.
-      let stream = BoxLengths.content(of: "jp2c", in: source) ?? source
+      let stream = HEIFBox.first("jp2c", in: ByteReader(source))?.bytes ?? source
       let height = CodestreamKind(of: stream)?.tileHeight ?? header.size.height
       needed += Double(header.size.width * min(height, header.size.height)) * 4 * depth
     case .bmp, .ico: needed += pixels * depth

@@ -8,8 +8,8 @@ public struct ImagingSettings: Hashable, Sendable {
   /// Deadline of a job, 100 ms to 1 h. After it, the worker is killed. Shorter than the time limit
   /// for a response, so that the response can tell the reason.
   public var jobDeadline = Duration.seconds(20)
-  /// Maximum processor time of a job, summed over the worker's threads, 100 ms to 1 h. After it,
-  /// the worker is killed.
+  /// Maximum processor time of a job, summed over the worker's threads, 100 ms to 1 h; an SVG has
+  /// half of it. After it, the worker is killed.
   public var processorTime = Duration.seconds(10)
   /// Maximum number of jobs in the queue.
   public var queueLimit = 1_024

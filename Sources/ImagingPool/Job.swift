@@ -1,10 +1,19 @@
-// JobExchange: sends one job to a worker, waits for the answer, and retries if the worker dies.
+// Job: sends one job to a worker, waits for the answer, and retries if the worker dies.
 
 import Glibc
 import ImagingWire
 import Model
 import Platform
 import Telemetry
+
+/// A job and the continuation of its caller.
+struct PendingJob: Sendable {
+  let job: ImageJob
+  let submittedAt: ContinuousClock.Instant
+  /// What the time of workers is charged to; `nil` if no client caused the job.
+  let account: (any ImagingAccount)?
+  let caller: CheckedContinuation<Result<ProcessedImage, ImageError>, Never>
+}
 
 extension WorkerSlot {
   /// All cores of the machine: an upper bound of those that a worker may get while its job runs.
@@ -24,8 +33,8 @@ extension WorkerSlot {
     case confused(String)
     /// The job exceeded its deadline.
     case late
-    /// The job exceeded its processor time.
-    case costly
+    /// The job exceeded this processor time.
+    case costly(Duration)
     /// The job takes longer than estimated, and others need its slot.
     case givesWay
     /// The job was cancelled, and the worker did not finish it within `cancelGrace`.
@@ -122,10 +131,10 @@ extension WorkerSlot {
         core.lost.add()
         lose(worker, reason: "no answer within the deadline of \(configuration.jobDeadline)")
         return .failure(.imagingTimeout)
-      case .costly:
+      case .costly(let limit):
         core.lost.add()
-        lose(worker, reason: "more than \(configuration.processorTime) of processor time")
-        return .failure(tooCostly(pending.job))
+        lose(worker, reason: "more than \(limit) of processor time")
+        return .failure(tooCostly(pending.job, limit))
       case .givesWay:
         lose(worker, reason: "its job takes longer than estimated, and others wait", isOurs: true)
         return core.giveWay(id) ? nil : .failure(.cancelled)
@@ -140,13 +149,15 @@ extension WorkerSlot {
     return .failure(.internal(detail: "workers end before they get a job"))
   }
 
-  /// Returns the error for a costly job. It blames the source if the job only reduces it, or if another variant of it was
-  /// as costly, otherwise the variant.
-  private func tooCostly(_ job: ImageJob) -> ImageError {
+  /// Returns the error for a job that took more processor time than it may. It blames the source if the job only reduces
+  /// it, or if another variant of it was as costly, otherwise the variant.
+  private func tooCostly(_ job: ImageJob, _ limit: Duration) -> ImageError {
     let error = ImageError.tooCostly(
-      reason: "more than \(configuration.processorTime) of processor time",
-      key: ImagingLimits.timeKey)
-    return core.blamesSource(job.source, for: job.transform) ? error : .ofVariant(error)
+      reason: "more than \(limit) of processor time", key: ImagingLimits.timeKey)
+    // A vector may be drawn smaller.
+    let isReduced = job.transform.isPlainReduction && !job.mayDrawVector
+    return isReduced || core.blamesSource(job.source, for: job.transform)
+      ? error : .ofVariant(error)
   }
 
   /// Waits until no other worker has a job, so that this job can use all memory.
@@ -192,7 +203,7 @@ extension WorkerSlot {
   func placeLoops() {
     guard let reserve = core.reserve else { return }
     do throws(SystemError) {
-      try reserve.placeLoops(running: { core.busyCount })
+      try reserve.placeLoops(running: { core.read { $0.busyCount } })
     } catch {
       fail(reserve, "they cannot be moved", error)
     }
@@ -224,7 +235,7 @@ extension WorkerSlot {
 
   /// Returns why the job should not continue; `nil` if it should.
   private func endedEarly(_ id: UInt64) -> ImageError? {
-    let orders = core.orders(for: id)
+    let orders = core.read { $0.orders(for: id) }
     if orders.isAbandoned { return .cancelled }
     return orders.stopAt.map { .now >= $0 } == true ? .draining : nil
   }
@@ -232,7 +243,7 @@ extension WorkerSlot {
   private func exchange(
     _ id: UInt64, job: ImageJob, with worker: WorkerProcess
   ) -> Outcome {
-    let admitted = core.bytesOfLong(id)
+    let admitted = core.read { $0.bytesOfLong(id) }
     // Also if only the memory is unknown.
     let isQuickOnly = (admitted ?? 0) == 0
     var mayOverrun = admitted == nil && !job.isBackground
@@ -254,16 +265,18 @@ extension WorkerSlot {
     core.update(slot: index) { $0.isBusy = true }
     placeLoops()
     let deadline = ContinuousClock.now + configuration.jobDeadline
+    // How long a vector takes is hardly known before it is drawn.
+    let processorTime = configuration.processorTime / (job.mayDrawVector ? 2 : 1)
     let timeBefore = worker.processorTime ?? .zero
     var abandonedAt: ContinuousClock.Instant?
     while true {
-      let orders = core.orders(for: id)
+      let orders = core.read { $0.orders(for: id) }
       var until = deadline
       var outcome = Outcome.late
       if orders.givesWay { return .givesWay }
       let timeUsed = (worker.processorTime ?? .zero) - timeBefore
-      var timeLeft = configuration.processorTime - timeUsed
-      if timeLeft <= .zero { return .costly }
+      var timeLeft = processorTime - timeUsed
+      if timeLeft <= .zero { return .costly(processorTime) }
       if mayOverrun {
         guard timeUsed < configuration.quickTime else {
           mayOverrun = false
@@ -321,6 +334,79 @@ extension WorkerSlot {
       }
       if let excess = excessMemory(of: worker) { return .confused(excess) }
       if .now >= until { return outcome }
+    }
+  }
+
+  // MARK: Memory
+
+  /// Lowers the worker's limits of memory and of its result to what the job was admitted with, or lifts them for a job that
+  /// was admitted with the whole memory of a worker. A machine that refuses this has estimates and no limit for them.
+  ///
+  /// - Returns: whether the worker has less than its whole memory for the job.
+  func hold(_ worker: WorkerProcess, for id: UInt64, _ job: ImageJob) -> Bool {
+    let bytes = admittedBytes(id).flatMap { job.mayFindColours(configuration.limits) ? nil : $0 }
+    do throws(SystemError) {
+      try worker.holdMemory(
+        to: bytes.map { $0 + configuration.memorySlack },
+        resultBytes: ImagerPoolConfiguration.resultBytes(ofMemory: bytes ?? 0))
+    } catch {
+      core.log.debug("a worker's memory limit stays", fields: ["reason": .string("\(error)")])
+    }
+    return worker.isHeld
+  }
+
+  /// The memory that the job may take, in bytes; `nil` for all that its worker can have.
+  ///
+  /// Each worker has a part of its own. An expensive job has what was estimated, if that is more.
+  private func admittedBytes(_ id: UInt64) -> Int? {
+    guard let whole = configuration.maximumWorkerMemory else { return nil }
+    let part = configuration.limits.maximumQuickBytes
+    let admitted = max(core.read({ $0.bytesOfLong(id) }) ?? 0, part)
+    return admitted < whole ? admitted : nil
+  }
+
+  /// Admits a job that needs more memory than estimated with the whole memory of a worker.
+  ///
+  /// - Returns: whether the job continues here; otherwise it is queued again.
+  func takesWholeMemory(_ id: UInt64) -> Bool {
+    core.underestimated.add()
+    return core.takesLong(id, bytes: configuration.maximumWorkerMemory ?? .max)
+  }
+}
+
+extension ImageJob {
+  /// Whether its source or its watermark may be a vector.
+  fileprivate var mayDrawVector: Bool {
+    [file, overlay?.file].compactMap(\.self).contains(where: SourceHead.mayBeVector)
+  }
+
+  /// Whether libimagequant finds the colours of the result, as far as that is known: for a GIF, and for a PNG of a source
+  /// with a palette. With less memory it finds other colours and reports no error, so these jobs have the whole memory of
+  /// a worker.
+  fileprivate func mayFindColours(_ limits: ImagingLimits) -> Bool {
+    let format = transform.output.format
+    if (format ?? SourceHead.format(of: file)) == .gif { return true }
+    return limits.keepsPalettes && (format ?? .png) == .png && SourceHead.mayHavePalette(file)
+  }
+}
+
+extension Result<ProcessedImage, ImageError> {
+  /// Whether missing memory may be the cause. Some decoders and encoders report a failed allocation as any other failure,
+  /// tolerant ones as damage, and libimagequant not at all.
+  var mayLackMemory: Bool {
+    switch self {
+    case .success(let image): image.report.isDamaged || image.rendered?.format == .gif
+    case .failure(let error): error.mayLackMemory
+    }
+  }
+}
+
+extension ImageError {
+  fileprivate var mayLackMemory: Bool {
+    switch self {
+    case .outOfMemory, .undecodable, .internal: true
+    case .watermark(let cause), .ofVariant(let cause): cause.mayLackMemory
+    default: false
     }
   }
 }

@@ -14,6 +14,19 @@ enum SourceHead {
     withBytes(of: file) { FormatSigns.format(of: $0) } ?? nil
   }
 
+  /// Returns whether a file may be a vector. A compressed one, and one that begins with a long comment, have an unknown
+  /// head.
+  static func mayBeVector(_ file: FileRegion) -> Bool { format(of: file) ?? .svg == .svg }
+
+  /// Formats with large or seldom tested decoders.
+  private static let risky: Set<ImageFormat> = [.heic, .avif, .jxl, .jp2, .tiff, .svg]
+
+  /// Returns whether a file is in a risky format, or in an unknown one. A fault in a decoder stays with few sources if
+  /// workers that have decoded such sources are replaced early.
+  static func isRisky(_ file: FileRegion) -> Bool {
+    format(of: file).map(risky.contains) ?? true
+  }
+
   /// Returns whether the pixels of a file may be indices of a palette.
   static func mayHavePalette(_ file: FileRegion) -> Bool {
     withBytes(of: file) { bytes in

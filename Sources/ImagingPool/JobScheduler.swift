@@ -11,6 +11,49 @@ import Platform
 /// Each admitted job is handed back exactly once to answer its caller: by `finish`, `cancel`,
 /// `removeWaiting`, `update` or `leave`.
 struct JobScheduler<Job> {
+  /// The result of submitting a job.
+  enum Admission {
+    /// A slot is idle and must be woken. The job goes before all others, regardless of its
+    /// priority, unless it is expensive.
+    case next(wake: Int)
+    /// The job is queued. `raise` can move it forward.
+    case waits
+    /// The job is refused.
+    case refused(ImageError)
+  }
+
+  /// The next action of a slot.
+  enum Next {
+    /// Perform this job.
+    case job(UInt64, Job)
+    /// Wait for a signal. `wake` is an idle slot to wake for a job that this slot cannot take.
+    case wait(wake: Int?)
+    /// Stop the worker and end the slot.
+    case leave
+  }
+
+  /// Changes that a slot with a job must obey.
+  struct Orders: Equatable {
+    /// Whether the job was cancelled or answered.
+    var isAbandoned = false
+    /// Whether the worker must be stopped and the job queued again, because it takes long and others wait.
+    var givesWay = false
+    /// When the worker must be stopped, even with a job.
+    var stopAt: ContinuousClock.Instant?
+  }
+
+  /// The state of a slot, besides its job.
+  struct Slot {
+    /// The ready worker, if any.
+    var pid: pid_t?
+    /// Resident memory of the worker after its last job, in bytes.
+    var residentBytes = 0
+    /// Why no worker could start. Cleared by the next successful start.
+    var fault: String?
+    /// Whether a job has been sent to the worker; for tests.
+    var isBusy = false
+  }
+
   /// A job with a slot; `job` is `nil` once its caller has been answered.
   struct Running {
     let slot: Int
@@ -21,7 +64,7 @@ struct JobScheduler<Job> {
     var bytes: Int?
     /// Whether the job gives way to others.
     var isBackground = false
-    /// Whether the job began as a quick one and took longer (`JobScheduler+Overrun.swift`).
+    /// Whether the job began as a quick one and took longer (`overran`).
     var hasOverrun = false
   }
 
@@ -38,11 +81,10 @@ struct JobScheduler<Job> {
   /// least 1.
   private(set) var width: Int
   private(set) var slots: [Slot]
-  // The extensions in other files use these, and only they.
-  var waiting: JobQueue<Job>
-  var running: [UInt64: Running] = [:]
+  private(set) var waiting: JobQueue<Job>
+  private(set) var running: [UInt64: Running] = [:]
   /// Jobs that run only while slots are idle, one at a time. They do not count as waiting.
-  var background = Deque<(id: UInt64, job: Job)>()
+  private(set) var background = Deque<(id: UInt64, job: Job)>()
   /// Jobs that overtook a waiting expensive job since the last expensive one was taken.
   private var passed = 0
   /// The most estimated memory of expensive jobs at one time, in bytes.
@@ -50,7 +92,7 @@ struct JobScheduler<Job> {
   /// How often an expensive job had to wait for memory.
   private(set) var waitsForMemory = 0
   /// Slots that wait to be woken. The last one worked last, so its memory is warm.
-  var idle: [Int] = []
+  private(set) var idle: [Int] = []
   /// The number of slots that run.
   private(set) var staffed = 0
   /// The slot that must run its job alone, because the job ran out of memory beside others.
@@ -329,5 +371,87 @@ struct JobScheduler<Job> {
   /// The fault of the first slot if all slots have a fault.
   var commonFault: String? {
     slots.allSatisfy { $0.fault != nil } ? slots.first?.fault : nil
+  }
+
+  // MARK: Background jobs
+
+  /// The maximum number of background jobs that wait.
+  private static var maximumBackground: Int { 16 }
+
+  /// Adds a job that runs alone of its kind, while half of the slots are idle and no other job waits.
+  mutating func submitBackground(_ id: UInt64, job: Job) -> Admission {
+    guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
+    if let fault = commonFault { return .refused(.internal(detail: fault)) }
+    guard background.count < Self.maximumBackground else {
+      return .refused(.overloaded(queue: "imaging", retryAfter: 1))
+    }
+    background.append((id, job))
+    guard idle.count > slots.count / 2, mayTakeBackground, let slot = idle.popLast() else {
+      return .waits
+    }
+    return .next(wake: slot)
+  }
+
+  /// The background job that runs, unless its caller was answered.
+  var runningBackground: UInt64? {
+    running.first { $1.isBackground && $1.job != nil }?.key
+  }
+
+  /// The background job that is to be cancelled, because another job waits for a slot or for its memory.
+  var backgroundInTheWay: UInt64? {
+    guard waiting.count > 0, let id = runningBackground else { return nil }
+    let hasMemory = running[id]?.bytes != nil && waiting.count(of: .later) > 0
+    return idle.isEmpty || hasMemory ? id : nil
+  }
+
+  /// Removes and returns the waiting background jobs.
+  mutating func removeBackground() -> [Job] {
+    defer { background.removeAll { _ in true } }
+    return background.map(\.job)
+  }
+
+  /// Whether a slot may take a background job, apart from the number of idle slots.
+  private var mayTakeBackground: Bool {
+    waiting.count == 0 && !running.values.contains { $0.isBackground || $0.bytes != nil }
+  }
+
+  /// Takes a background job for a slot that is not idle any more.
+  mutating func takeBackground() -> (id: UInt64, job: Job)? {
+    guard stopAt == nil, idle.count >= slots.count / 2, mayTakeBackground else { return nil }
+    return background.popFirst()
+  }
+
+  // MARK: Overruns
+
+  /// Reports that a job which began as a quick one takes long. From now on it counts as an expensive one.
+  mutating func overran(_ id: UInt64) {
+    guard let entry = running[id], !entry.isBackground, entry.bytes == nil else { return }
+    running[id]?.bytes = 0
+    running[id]?.hasOverrun = true
+  }
+
+  /// The job that gives its slot back, because expensive jobs have more than half of the slots and another job waits. Of
+  /// several it is the one that arrived last. `nil` if no job has to.
+  var overrunInTheWay: (id: UInt64, slot: Int)? {
+    let quick = waiting.count - waiting.count(of: .next) - waiting.count(of: .later)
+    guard quick > 0, idle.isEmpty, alone == nil else { return nil }
+    let long = running.filter { $0.value.bytes != nil }
+    guard long.count > maximumLong else { return nil }
+    return long.filter { $0.value.hasOverrun && $0.value.job != nil }.max { $0.key < $1.key }
+      .map { ($0.key, $0.value.slot) }
+  }
+
+  /// Queues a job with a slot again, behind all others, as an expensive one. The slot has no job then.
+  ///
+  /// - Returns: `false` if the caller of the job was answered.
+  mutating func giveWay(_ id: UInt64) -> Bool {
+    guard let run = endRun(of: id), let job = run.job else { return false }
+    waiting.append(id, job: job, clients: [run.client], turn: .later)
+    return true
+  }
+
+  /// Makes the matching queued jobs expensive, except those with a woken slot.
+  mutating func postponeWaiting(where isSelected: (Job) -> Bool) {
+    waiting.postpone(where: isSelected)
   }
 }
