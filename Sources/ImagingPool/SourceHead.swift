@@ -18,13 +18,10 @@ enum SourceHead {
   /// head.
   static func mayBeVector(_ file: FileRegion) -> Bool { format(of: file) ?? .svg == .svg }
 
-  /// Formats with large or seldom tested decoders.
-  private static let risky: Set<ImageFormat> = [.heic, .avif, .jxl, .jp2, .tiff, .svg]
-
   /// Returns whether a file is in a risky format, or in an unknown one. A fault in a decoder stays with few sources if
   /// workers that have decoded such sources are replaced early.
   static func isRisky(_ file: FileRegion) -> Bool {
-    format(of: file).map(risky.contains) ?? true
+    format(of: file).map(\.traits.isRisky) ?? true
   }
 
   /// Returns whether the pixels of a file may be indices of a palette.

@@ -83,13 +83,11 @@ extension Transform {
     guard image.frames == 1, image.droppedFrames == 0, image.scaledDownFrom == nil, isPlainImage,
       sizing.keepsShape, !sizing.enlarge
     else { return false }
-    return switch image.format {
-    case .png: output.quality == nil && output.maxBytes == nil
-    case .jpeg, .webp, .avif, .jxl:
-      (image.quality ?? output.quality ?? output.qualities[image.format] ?? 0)
-        >= Self.leastQuality && (output.maxBytes == nil || image.quality != nil)
-    default: false
+    guard let usual = output.qualities[image.format] else {
+      return image.format == .png && output.quality == nil && output.maxBytes == nil
     }
+    return (image.quality ?? output.quality ?? usual) >= Self.leastQuality
+      && (output.maxBytes == nil || image.quality != nil)
   }
 
   /// Returns the transform that turns a larger variant into this result, or `nil` if no exact one

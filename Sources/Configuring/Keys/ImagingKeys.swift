@@ -72,23 +72,16 @@ extension Configuration {
     ] + qualityKeys
 
   /// Qualities and efforts of encoders, for requests that name none.
-  private static let qualityKeys: [ConfigurationKey] = [
-    .integer(
-      "imaging.jpeg_quality", at: \.imaging.qualities.jpeg,
-      purpose: "quality of a JPEG without quality=",
-      in: OutputOptions.qualityRange),
-    .integer(
-      "imaging.webp_quality", at: \.imaging.qualities.webp,
-      purpose: "quality of a WebP without quality=",
-      in: OutputOptions.qualityRange),
-    .integer(
-      "imaging.avif_quality", at: \.imaging.qualities.avif,
-      purpose: "quality of an AVIF without quality=",
-      in: OutputOptions.qualityRange),
-    .integer(
-      "imaging.jxl_quality", at: \.imaging.qualities.jxl,
-      purpose: "quality of a JPEG XL without quality=",
-      in: OutputOptions.qualityRange),
+  private static let qualityKeys: [ConfigurationKey] =
+    ImageFormat.lossy.map { format in
+      .integer(
+        "imaging.\(format.rawValue)_quality", at: \.imaging.qualities[lossy: format],
+        purpose: "quality of \(format.traits.title) without quality=",
+        in: OutputOptions.qualityRange)
+    } + encoderKeys
+
+  /// How qualities change, and efforts.
+  private static let encoderKeys: [ConfigurationKey] = [
     .integer(
       "imaging.save_data_reduction", at: \.imaging.saveDataReduction,
       purpose:

@@ -242,11 +242,9 @@ struct Loader {
     scale: Double = 1, failOn: FailOn
   ) throws(ImageError) -> Image {
     switch format {
-    case .heic, .avif: try VipsLibrary.loadHEIF()
-    case .jxl: try VipsLibrary.loadJXL()
     case .bmp: return try Bitmap(source).image()
     case .ico: return try Icon(source).image(failOn)
-    default: break
+    default: try loadModule(of: format)
     }
     let (page, count): (CInt, CInt) =
       switch pages {
@@ -287,6 +285,19 @@ struct Loader {
     case .heic where isPrimary, .avif where isPrimary:
       try HEIFSamples(of: source).completed(image)
     default: image
+    }
+  }
+}
+
+extension Loader {
+  /// Loads the module of libvips that reads and writes a format, if it has one.
+  ///
+  /// - Throws: `ImageError.unsupportedFormat` if the module is missing.
+  static func loadModule(of format: ImageFormat) throws(ImageError) {
+    switch format {
+    case .heic, .avif: try VipsLibrary.loadHEIF()
+    case .jxl: try VipsLibrary.loadJXL()
+    default: break
     }
   }
 }

@@ -59,10 +59,7 @@ enum Blame {
   /// Returns whether a decoder that reports no cause may have run out of memory. Decoders of these
   /// formats hold the whole image, in up to three copies.
   private static func mayLackMemory(_ header: SourceHeader, frames: Int) -> Bool {
-    guard [.heic, .avif, .jxl, .jp2, .webp].contains(header.format), let room = MemoryLeft.bytes
-    else {
-      return false
-    }
+    guard header.format.traits.decoderHoldsImage, let room = MemoryLeft.bytes else { return false }
     return header.size.pixels * 4 * 3 > room
   }
 }

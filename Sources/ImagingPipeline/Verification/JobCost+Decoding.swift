@@ -51,12 +51,10 @@ extension JobCost {
       nanoseconds = min(bytes, pixels) * 100 + pixels * (40 + 14 * share)
     case .avif: nanoseconds = min(bytes * 120, pixels * 25) + pixels * (2.5 + 14 * share)
     case .heic: nanoseconds = min(bytes, pixels) * 100 + pixels * (5 + 14 * share)
-    // Flat pixels take 17 with losses and 80 without, which the bytes do not tell.
-    case .jxl: nanoseconds = min(bytes, pixels) * 60 + pixels * 55
-    case .jp2: nanoseconds = min(bytes, pixels) * 100 + pixels * 45
     case .tiff: nanoseconds = pixels * (5 + 2.5 * min(depth, 3))
-    case .bmp, .ico: nanoseconds = pixels * 12
-    case .svg: nanoseconds = 0
+    default:
+      let cost = header.format.traits.decoding
+      nanoseconds = min(bytes, pixels) * cost.byte + pixels * cost.pixel
     }
     seconds = nanoseconds / 1e9
   }

@@ -59,7 +59,7 @@ public struct RecompressionPolicy: Sendable {
   /// like, in fewer bytes. `nil` if more effort gains nothing.
   func transform(_ transform: Transform, for format: ImageFormat) -> Transform? {
     guard format == .avif else { return transform }
-    let quality = transform.output.quality ?? transform.output.qualities.avif
+    let quality = transform.output.quality ?? transform.output.qualities[lossy: .avif]
     guard let reduction = efforts.popularAVIFReduction, quality < Self.fullColourQuality,
       quality > reduction
     else { return nil }

@@ -78,11 +78,9 @@ extension ImageQuery {
   /// - Throws: `invalidParameter`.
   fileprivate func expiry() throws(ImageError) -> UnixTime? {
     guard let text = value(of: "exp") else { return nil }
-    let range = ImageParameter.expiryRange
-    guard let seconds = ImageParameter.whole(text, in: range) else {
+    guard let seconds = ParameterText(text).whole(in: ImageParameter.expiryRange) else {
       throw .invalidParameter(
-        name: "exp", value: displayable(text),
-        allowed: ImageParameter.text(range) + ", in Unix seconds")
+        name: "exp", value: displayable(text), allowed: ImageParameter.expiryTimes.text)
     }
     return UnixTime(seconds: seconds)
   }

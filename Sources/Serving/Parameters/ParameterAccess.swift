@@ -1,4 +1,4 @@
-// SignatureParameters: the parameters of signed URLs, and which parameters need a signature.
+// ParameterAccess: who may use a parameter.
 
 import Model
 
@@ -31,25 +31,6 @@ extension ImageParameter {
   func enlarges(_ value: String, against rules: RequestRules) -> Bool {
     name == "enlarge" && value != "0" && !rules.allowsEnlarging
   }
-
-  /// The times that `exp` can name: up to the end of the year 9999.
-  static let expiryRange = 1...253_402_300_799
-
-  /// The parameters of signatures. `RequestRules.grant` verifies them, before any value is parsed.
-  static let signatureTable: [ImageParameter] = [
-    ImageParameter(
-      name: "exp",
-      allowed: .whole(
-        expiryRange, unit: "Unix seconds", saying: text(expiryRange) + ", in Unix seconds"),
-      group: .signature, help: "The time from which on the URL is refused",
-      shapesImage: false, access: .plain
-    ) { value, _ in whole(value, in: expiryRange) != nil },
-    ImageParameter(
-      name: "sig", allowed: AllowedValues(text: "id.signature", form: .text),
-      group: .signature, help: "HMAC-SHA256 of path and query: id.signature",
-      shapesImage: false, access: .plain
-    ) { _, _ in true },
-  ]
 
   /// Checks that the rules let a client use the parameter with this value.
   ///

@@ -2,10 +2,11 @@
 
 import Platform
 
-/// The values that a parameter can have. A value is one of the names, a number in the range, or has the form.
-struct AllowedValues: Sendable {
+/// The values that a parameter can have. A value is one of the names, a number in the range, or has
+/// the form.
+public struct AllowedValues: Sendable {
   /// A range of numbers.
-  enum Numbers: Sendable {
+  public enum Numbers: Sendable {
     /// Whole numbers.
     case whole(ClosedRange<Int>)
     /// Decimal numbers.
@@ -15,7 +16,7 @@ struct AllowedValues: Sendable {
   }
 
   /// The form of values that are neither names nor numbers.
-  enum Form: String, Sendable {
+  public enum Form: String, Sendable {
     /// Any text.
     case text
     /// `rgb`, `rrggbb` or `rrggbbaa`.
@@ -29,18 +30,31 @@ struct AllowedValues: Sendable {
   }
 
   /// All values, for error messages.
-  var text: String
+  public var text: String
   /// Single values.
-  var names: [String] = []
+  public var names: [String]
   /// The numbers among the values.
-  var numbers: Numbers?
+  public var numbers: Numbers?
   /// What the numbers count, such as `points`.
-  var unit: String?
+  public var unit: String?
   /// The form of the other values.
-  var form: Form?
+  public var form: Form?
 
-  /// Returns the single values that a wrong one probably stands for: `webp` for `WEBP`, `1` for `true`.
-  func nearest(to value: String) -> [String] {
+  /// Creates the values of a parameter.
+  public init(
+    text: String, names: [String] = [], numbers: Numbers? = nil, unit: String? = nil,
+    form: Form? = nil
+  ) {
+    self.text = text
+    self.names = names
+    self.numbers = numbers
+    self.unit = unit
+    self.form = form
+  }
+
+  /// Returns the single values that a wrong one probably stands for: `webp` for `WEBP`, `1` for
+  /// `true`.
+  public func nearest(to value: String) -> [String] {
     if names == Self.flag.names {
       switch value.lowercased() {
       case "true", "yes", "on": return ["1"]
@@ -52,41 +66,51 @@ struct AllowedValues: Sendable {
   }
 
   /// `0` and `1`.
-  static let flag = AllowedValues(text: "0 or 1", names: ["0", "1"])
+  public static let flag = AllowedValues(text: "0 or 1", names: ["0", "1"])
   /// A colour in hexadecimal.
   static let color = AllowedValues(text: "rgb, rrggbb or rrggbbaa in hexadecimal", form: .color)
 
   /// One of these names.
-  static func names(_ names: [String], saying text: String? = nil) -> AllowedValues {
+  public static func names(_ names: [String], saying text: String? = nil) -> AllowedValues {
     AllowedValues(text: text ?? "one of " + names.joined(separator: ", "), names: names)
   }
 
   /// A whole number.
-  static func whole(
+  public static func whole(
     _ range: ClosedRange<Int>, unit: String? = nil, saying text: String? = nil
   ) -> AllowedValues {
-    AllowedValues(text: text ?? ImageParameter.text(range), numbers: .whole(range), unit: unit)
+    AllowedValues(text: text ?? Self.text(range), numbers: .whole(range), unit: unit)
   }
 
   /// A decimal number.
   static func decimal(_ range: ClosedRange<Double>, unit: String? = nil) -> AllowedValues {
-    AllowedValues(text: ImageParameter.text(range), numbers: .decimal(range), unit: unit)
+    AllowedValues(
+      text: "a number from \(range.lowerBound) to \(range.upperBound)", numbers: .decimal(range),
+      unit: unit)
   }
 
-  /// A decimal number above the lowest one of the range.
-  static func decimal(above range: ClosedRange<Double>, saying text: String) -> AllowedValues {
-    AllowedValues(text: text, numbers: .decimalAbove(range))
+  /// How messages say a range of whole numbers.
+  public static func text(_ range: ClosedRange<Int>) -> String {
+    "a whole number from \(range.lowerBound) to \(range.upperBound)"
   }
 }
 
 /// The groups of parameters, in the order of docs/http-api.md and of the page.
-enum ParameterGroup: String, CaseIterable, Sendable {
+public enum ParameterGroup: String, CaseIterable, Sendable {
+  /// The image to load, and its frames.
   case source = "Source"
+  /// The size of the result.
   case size = "Size"
+  /// The part of the source.
   case part = "Turn and crop"
+  /// What changes pixels.
   case effects = "Effects"
+  /// The second image on top.
   case watermark = "Watermark"
+  /// Format and quality.
   case output = "Output"
+  /// How the image is loaded and stored.
   case loading = "Caching and priority"
+  /// The signature.
   case signature = "Signature"
 }
