@@ -60,8 +60,10 @@ extension SeededGenerator {
     for format in ImageFormat.lossy where isOne(of: 3) {
       draft.transform.output.qualities[format] = edge(OutputOptions.qualityRange)
     }
-    if draft.product == nil { draft.placeholder = nil }
-    return TransformDraft(text: draft.text) ?? draft
+    draft.transform.product = draft.product ?? .image
+    var whole = TransformDraft(draft.transform)
+    whole.placement = draft.placement
+    return TransformDraft(text: whole.text) ?? whole
   }
 
   /// Returns a value of a parameter, often one of its ends.
