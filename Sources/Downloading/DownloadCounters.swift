@@ -44,12 +44,13 @@ final class DownloadCounters: Sendable {
 
   /// Stores the current state of the queue, the circuit breaker, the look-ups and the memory.
   func publish(
-    _ queue: DownloadQueue, breaker: CircuitBreaker, names: NameFigures, waitingForMemory: Int
+    _ queue: DownloadQueue, waiting count: Int, breaker: CircuitBreaker, names: NameFigures,
+    waitingForMemory: Int
   ) {
     self.names.withLock { $0 = names }
     self.waitingForMemory.store(waitingForMemory, ordering: .relaxed)
     running.store(queue.runningCount, ordering: .relaxed)
-    waiting.store(queue.waitingCount, ordering: .relaxed)
+    waiting.store(count, ordering: .relaxed)
     silent.store(queue.silentCount, ordering: .relaxed)
     slow.store(queue.slowCount, ordering: .relaxed)
     aboveShare.store(queue.surplusCount, ordering: .relaxed)

@@ -211,15 +211,18 @@ final class Transfer {
   /// Sets what the hop's name resolves to and the time that is left. Call it before curl gets the
   /// handle.
   ///
-  /// - Parameter addresses: the addresses of the hop's name. With them curl asks no resolver: it would
-  ///   start a thread for each transfer, without a limit.
+  /// - Parameters:
+  ///   - addresses: the addresses of the hop's name. With them curl asks no resolver: it would start a
+  ///     thread for each transfer, without a limit.
+  ///   - time: how long the name took ahead of the queue.
   func launch(
-    _ addresses: [IPAddress], now: ContinuousClock.Instant
+    _ addresses: [IPAddress], lookedUpIn time: Duration, now: ContinuousClock.Instant
   ) throws(ImageError) {
     guard deadline > now else {
       throw .sourceTimeout(detail: "no time left for another request", key: "download.timeout")
     }
-    hop.lookUpTime = now - hop.began
+    hop.lookUpTime = now - hop.began + time
+    timings.queue = timings.queue.map { $0 - time }
     // curl reads the list at the start of a hop.
     let names = try HeaderList(hop.name?.lines(addresses) ?? [])
     try easy.set(CURLOPT_RESOLVE, pointer: names.pointer)
