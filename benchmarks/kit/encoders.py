@@ -128,7 +128,7 @@ def by_pictor(image: pyvips.Image, format_: str, quality: int, effort: int) -> t
 
 def without_metadata(body: bytes) -> bytes:
     """A WebP without the chunks that libvips 8.14 writes in spite of `strip`, and Pictor drops
-    (Sources/ImagingPipeline/WebP/WebPContainer.swift)."""
+    (Sources/ImagingPipeline/Save/WebPChunks.swift)."""
     kept, start = b"", 12
     while start < len(body):
         end = start + 8 + (int.from_bytes(body[start + 4:start + 8], "little") + 1) // 2 * 2
