@@ -29,7 +29,7 @@ struct NameAhead {
 }
 
 extension TransferLoop {
-  /// Looks the name of a new load up. Returns `false` if there is none to look up: the load has an
+  /// Looks the name of a new load up. Returns `false` if the load has no name: it has an
   /// address or a proxy.
   func lookUpAhead(_ load: PendingDownload) -> Bool {
     guard rules.proxy(rules.hosts[load.target]?.rule) == nil, let name = HopName(load.target),
