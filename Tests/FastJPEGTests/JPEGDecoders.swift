@@ -36,20 +36,8 @@ enum JPEGDecoders {
 
   /// Decodes a progressive JPEG with the scaled decoder; `nil` if that leaves it to libjpeg.
   static func progressive(_ bytes: [UInt8], toEighths eighths: Int) throws -> Pixels? {
-    try GuardedBytes(bytes).withBytes { buffer in
-      guard JPEGMarkers.maximumFramePixels(in: buffer) < maximumPixels,
-        let decoder = ScaledProgressiveDecoder(buffer, eighths: eighths)
-      else { return nil }
-      let count = decoder.size.width * decoder.bands
-      var pixels = Pixels(
-        width: decoder.size.width, height: decoder.size.height,
-        color: [UInt8](repeating: 0, count: decoder.bands))
-      try decoder.run { y, row in
-        pixels.values.replaceSubrange(
-          y * count..<(y + 1) * count, with: UnsafeBufferPointer(start: row, count: count))
-      }
-      return pixels
-    }
+    let isSmall = bytes.withUnsafeBytes { JPEGMarkers.maximumFramePixels(in: $0) < maximumPixels }
+    return isSmall ? try reduced(bytes, toEighths: eighths) : nil
   }
 
   /// Decodes with libjpeg; `nil` if it fails. libvips drops partial last rows and columns, and

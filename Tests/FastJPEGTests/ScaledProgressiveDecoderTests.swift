@@ -48,10 +48,9 @@ import Testing
     let scene = Self.noisy(width: 61, height: 45)
     let progressive = try TestImages.jpeg(scene, as: .ycc, progressive: true, quality: 90)
     #expect(try JPEGDecoders.progressive(progressive, toEighths: 4) != nil)
-    // Given: a sequential one, RGB, arithmetic coding, inks
+    // Given: RGB, arithmetic coding, inks
     let inks = Self.noisy(width: 61, height: 45, bands: 4)
     let others = [
-      try TestImages.jpeg(scene, as: .ycc, quality: 90),
       try TestImages.jpeg(scene, as: .rgb, progressive: true, quality: 90),
       try TestImages.jpeg(scene, as: .ycc, progressive: true, arithmetic: true, quality: 90),
       try TestImages.jpeg(inks, as: .ycck, progressive: true, quality: 90),

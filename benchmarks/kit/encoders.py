@@ -62,7 +62,7 @@ class Setting:
 
 SAVERS = {"webp": ("webpsave_buffer", {}), "avif": ("heifsave_buffer", AVIF),
           "jxl": ("jxlsave_buffer", {})}
-#: Pictor's (Sources/ImagingPipeline/JPEG/JPEGTables.swift), by the square of the distance from the lowest frequency.
+#: Pictor's (Sources/ImagingPipeline/JPEG/JPEGEncoder.swift), by the square of the distance from the lowest frequency.
 LUMA, CHROMA = (
     [round(step(place // 8 * (place // 8) + place % 8 * (place % 8))) for place in range(64)]
     for step in (lambda square: 14 + square, lambda square: 20 + 8 * square ** 0.5))
@@ -128,7 +128,7 @@ def by_pictor(image: pyvips.Image, format_: str, quality: int, effort: int) -> t
 
 def without_metadata(body: bytes) -> bytes:
     """A WebP without the chunks that libvips 8.14 writes in spite of `strip`, and Pictor drops
-    (Sources/ImagingPipeline/Save/WebPChunks.swift)."""
+    (Sources/ImagingPipeline/Save/Stripping.swift)."""
     kept, start = b"", 12
     while start < len(body):
         end = start + 8 + (int.from_bytes(body[start + 4:start + 8], "little") + 1) // 2 * 2

@@ -1,4 +1,4 @@
-// JPEGFrame: the header of a JPEG of the most common kind, read before its pixels.
+// JPEGFrame: the header of a JPEG of the most common kind, and the tables of its codes.
 
 import Model
 
@@ -72,9 +72,7 @@ struct JPEGFrame {
     func table(_ index: Int) -> JPEGHuffmanTable? {
       if let table = made[index] { return table }
       guard let definition = tables.definition(index) else { return nil }
-      made[index] = JPEGHuffmanTable(
-        counts: definition.prefix(16).map { Int($0) }, symbols: Array(definition.dropFirst(16)),
-        isDC: index < 4)
+      made[index] = JPEGHuffmanTable(definition, isDC: index < 4)
       return made[index]
     }
 
@@ -124,5 +122,126 @@ struct JPEGQuantizers {
   /// 8 bits allow, on which `JPEGRow` relies.
   func factors(_ index: Int) -> [UInt16]? {
     tables[index].flatMap { table in table.allSatisfy { $0 <= 255 } ? table : nil }
+  }
+}
+
+/// A Huffman table of ITU-T T.81, annex F.2.2.3: codes of 1 to 16 bits.
+struct JPEGHuffmanTable {
+  /// The meaning of a code and the number after it.
+  struct Entry {
+    /// The bits of the code, plus those of the number if it is known already.
+    let bits: Int
+    /// The number of coefficients to advance; `end` if the block ends.
+    let advance: Int
+    /// The bits of the number still to be read.
+    let more: Int
+    /// The number, if `more` is 0.
+    let value: Int
+
+    /// An advance past the last coefficient from any position.
+    static let end = 64
+  }
+
+  /// The maximum bits of a code in the lookup table.
+  static let quickBits = 11
+  /// For each value of the next `quickBits` bits: a packed entry, or 0 if the code is longer.
+  let quick: [UInt32]
+  /// For each value of the next `quickBits` bits: the total of all complete codes in it, for
+  /// skipping coefficients. Packed as total bits, total advance, and an end-of-block flag; empty
+  /// for DC.
+  let runs: [UInt32]
+  private let codes: JPEGCodes
+  private let isDC: Bool
+
+  /// Builds the table. Returns `nil` in these cases:
+  /// - There are more codes than fit.
+  /// - A code consists of ones only (T.81, C.2 excludes it, and libjpeg rejects it).
+  /// - A number has more bits than 8-bit samples allow: 11 for DC, 10 for AC (T.81, tables F.1 and
+  ///   F.2).
+  ///
+  /// - Parameters:
+  ///   - definition: The number of codes of each length, 1–16, then the symbols in the order of the
+  ///     codes.
+  ///   - isDC: Whether symbols are only bit counts, without a run of zeros.
+  init?(_ definition: UnsafeRawBufferPointer, isDC: Bool) {
+    guard definition.dropFirst(16).allSatisfy({ isDC ? $0 <= 11 : $0 & 15 <= 10 }) else {
+      return nil
+    }
+    var quick = [UInt32](repeating: 0, count: 1 << Self.quickBits)
+    let codes = JPEGCodes(definition, hasOnes: false) { code, length, symbol in
+      guard length <= Self.quickBits else { return }
+      let room = Self.quickBits - length
+      for rest in 0..<1 << room {
+        quick[code << room | rest] = Self.pack(
+          Self.entry(symbol, length: length, isDC: isDC), rest: rest, of: room)
+      }
+    }
+    guard let codes else { return nil }
+    self.codes = codes
+    self.isDC = isDC
+    self.quick = quick
+    runs = isDC ? [] : Self.runs(of: quick)
+  }
+
+  /// Looks up a code that is longer than `quickBits`.
+  ///
+  /// - Parameter next: The next 16 bits.
+  /// - Returns: `nil` for an invalid code.
+  func entry(for next: Int) -> Entry? {
+    codes.code(next, longerThan: Self.quickBits).map {
+      Self.entry($0.symbol, length: $0.length, isDC: isDC)
+    }
+  }
+
+  /// Returns the number that `raw` encodes in `bits` bits (T.81, table F.1): the lower half of the
+  /// range is negative.
+  @inline(__always)
+  static func number(_ raw: Int, bits: Int) -> Int {
+    raw < 1 << (bits - 1) ? raw - (1 << bits) + 1 : raw
+  }
+
+  private static func entry(_ symbol: UInt8, length: Int, isDC: Bool) -> Entry {
+    let run = Int(symbol >> 4)
+    let more = Int(symbol & 15)
+    if isDC { return Entry(bits: length, advance: 0, more: more, value: 0) }
+    // A run of 15 without a number means 16 zeros; any other run without a number ends the block.
+    let advance = more > 0 || run == 15 ? run + 1 : Entry.end
+    return Entry(bits: length, advance: advance, more: more, value: 0)
+  }
+
+  /// Packs an entry, including the number after the code if `rest` contains all of it.
+  private static func pack(_ entry: Entry, rest: Int, of room: Int) -> UInt32 {
+    let isWhole = entry.more <= room
+    let value =
+      isWhole && entry.more > 0 ? number(rest >> (room - entry.more), bits: entry.more) : 0
+    let bits = entry.bits + (isWhole ? entry.more : 0)
+    return UInt32(bits) | UInt32(entry.advance) << 6 | UInt32(isWhole ? 0 : entry.more) << 13
+      | UInt32(UInt16(truncatingIfNeeded: value)) << 17
+  }
+
+  /// Builds `runs` from `quick`.
+  private static func runs(of quick: [UInt32]) -> [UInt32] {
+    quick.indices.map { next in
+      var bits = 0
+      var advance = 0
+      while true {
+        let entry = unpack(quick[next << bits & (1 << quickBits - 1)])
+        let length = entry.bits + entry.more
+        guard length > 0, bits + length <= quickBits, advance + entry.advance < 2 * Entry.end else {
+          return UInt32(bits) | UInt32(advance) << 6
+        }
+        bits += length
+        if entry.advance == Entry.end { return UInt32(bits) | UInt32(advance) << 6 | 1 << 13 }
+        advance += entry.advance
+      }
+    }
+  }
+
+  /// Unpacks an entry of `quick`.
+  @inline(__always)
+  static func unpack(_ packed: UInt32) -> Entry {
+    Entry(
+      bits: Int(packed & 63), advance: Int(packed >> 6 & 127), more: Int(packed >> 13 & 15),
+      value: Int(Int32(bitPattern: packed) >> 17))
   }
 }

@@ -76,25 +76,19 @@ extension Image {
 
   /// The embedded profile if it fits the image and is not sRGB's own; empty otherwise.
   var foreignProfile: [UInt8] {
-    withVipsImage { image in
-      guard vips_image_get_typeof(image, VIPS_META_ICC_NAME) != 0 else { return [] }
-      var data: UnsafeRawPointer?
-      var count = 0
-      guard vips_image_get_blob(image, VIPS_META_ICC_NAME, &data, &count) == 0, let data,
-        vips_icc_is_compatible_profile(image, data, count) != 0
-      else { return [] }
-      // ICC.1:2022, 7.2: the 128-byte header holds class and colour space at 12 and 16, device
-      // manufacturer and model at 48 and 52. The colour space is checked because libvips accepts a
-      // grey profile for three bands.
-      let header = UnsafeRawBufferPointer(start: data, count: count)
-      let isOfImages = ["mntr", "scnr", "prtr", "spac"].contains {
-        header.dropFirst(12).starts(with: $0.utf8)
-      }
-      guard isOfImages, header.dropFirst(16).starts(with: profileSpace.utf8) else { return [] }
-      // The profile that nearly every sRGB image carries has "IEC " and "sRGB" here; applying it
-      // would take time and change nothing.
-      return header.dropFirst(48).starts(with: "IEC sRGB".utf8) ? [] : Array(header)
+    guard let profile = blob(VIPS_META_ICC_NAME),
+      withVipsImage({ vips_icc_is_compatible_profile($0, profile, profile.count) }) != 0
+    else { return [] }
+    // ICC.1:2022, 7.2: the 128-byte header holds class and colour space at 12 and 16, device
+    // manufacturer and model at 48 and 52. The colour space is checked because libvips accepts a
+    // grey profile for three bands.
+    let isOfImages = ["mntr", "scnr", "prtr", "spac"].contains {
+      profile.dropFirst(12).starts(with: $0.utf8)
     }
+    guard isOfImages, profile.dropFirst(16).starts(with: profileSpace.utf8) else { return [] }
+    // The profile that nearly every sRGB image carries has "IEC " and "sRGB" here; applying it
+    // would take time and change nothing.
+    return profile.dropFirst(48).starts(with: "IEC sRGB".utf8) ? [] : profile
   }
 
   /// The colour space of the image as ICC headers name it.
@@ -165,5 +159,53 @@ extension Image {
   private func greyOfEqualBands() throws(ImageError) -> Image {
     let grey = try bands(2, count: hasAlpha ? 2 : 1)
     return try grey.made("grey") { pictor_vips_copy_as($0, $1, VIPS_INTERPRETATION_B_W) }
+  }
+
+  /// Whether full light is a 16-bit value.
+  var has16Bits: Bool {
+    interpretation == VIPS_INTERPRETATION_RGB16 || interpretation == VIPS_INTERPRETATION_GREY16
+  }
+
+  /// The value of full light: 255, or 65,535 at 16 bits. For 10 or 12 bits from libheif the value
+  /// is lower, because libvips shifts them up and leaves zeros below.
+  var fullLight: Double {
+    guard has16Bits else { return 255 }
+    guard let bits = integer("heif-bitdepth"), (9...16).contains(bits) else { return 65_535 }
+    return Double((1 << bits - 1) << (16 - bits))
+  }
+
+  /// Converts 16 bits to 8 with rounding.
+  ///
+  /// libvips truncates the lower 8 bits, which darkens an image by half a step on average, visibly
+  /// so in dark gradients.
+  consuming func in8Bits() throws(ImageError) -> Image {
+    let meaning = bands < 3 ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
+    let image = try roundedToBytes(by: 255 / fullLight)
+    return try image.made("depth") { pictor_vips_copy_as($0, $1, meaning) }
+  }
+
+  /// Returns the values multiplied by `factor`, as integers from 0 to 255.
+  func roundedToBytes(by factor: Double) throws(ImageError) -> Image {
+    // libvips truncates the fraction, so adding 0.5 rounds.
+    try made("depth") { pictor_vips_linear1($0, $1, factor, 0.5, 1) }
+  }
+
+  /// Converts floats to 16-bit integers, except for linear light without a profile, which libvips
+  /// converts itself.
+  ///
+  /// Float TIFFs, and libvips's images of JPEG XL, hold values from 0 to 1 in the profile's colour
+  /// space. littleCMS receives integers.
+  consuming func inWholeNumbers() throws(ImageError) -> Image {
+    guard format == VIPS_FORMAT_FLOAT else { return self }
+    let meaning: VipsInterpretation
+    switch interpretation {
+    case VIPS_INTERPRETATION_B_W: meaning = VIPS_INTERPRETATION_GREY16
+    case VIPS_INTERPRETATION_scRGB where !foreignProfile.isEmpty:
+      meaning = VIPS_INTERPRETATION_RGB16
+    default: return self
+    }
+    let wide = try made("depth") { pictor_vips_linear1($0, $1, 65_535, 0.5, 0) }
+    let whole = try wide.cast(to: VIPS_FORMAT_USHORT)
+    return try whole.made("depth") { pictor_vips_copy_as($0, $1, meaning) }
   }
 }

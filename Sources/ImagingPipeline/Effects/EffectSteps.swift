@@ -1,5 +1,6 @@
 // EffectSteps: applies the effects to an image of its final size, in order.
 
+import Glibc
 import Model
 
 /// All effects take 8-bit sRGB or grey and return an image in memory, with at most 4 bytes per
@@ -42,5 +43,178 @@ extension Image {
       try result.write(line, row: y)
     }
     return result
+  }
+
+  /// The number of sample lines per row; along a line the coverage of a pixel is exact.
+  private static let linesPerRow = 16
+
+  /// Rounds the corners; pixels outside become transparent black.
+  ///
+  /// - Parameter radius: The radius in pixels, at most half of the shorter side.
+  consuming func rounded(by radius: Double) throws(ImageError) -> Image {
+    let image = hasAlpha ? self : try withOpaqueAlpha()
+    let size = image.size
+    let bands = image.bands
+    let width = Double(size.width)
+    let height = Double(size.height)
+    let radius = min(radius, width / 2, height / 2)
+    var insets = [Double](repeating: 0, count: Self.linesPerRow)
+    return try image.mapped(bands: bands) { y, row, result throws(ImageError) in
+      result.update(from: row, count: size.width * bands)
+      guard Double(min(y, size.height - 1 - y)) < radius else { return }
+      for line in insets.indices {
+        let middle = Double(y) + (Double(line) + 0.5) / Double(Self.linesPerRow)
+        let rise = max(0, radius - min(middle, height - middle))
+        insets[line] = radius - (radius * radius - rise * rise).squareRoot()
+      }
+      let maximum = insets.max() ?? 0
+      for x in 0..<min(Int(maximum.rounded(.up)), (size.width + 1) / 2) {
+        var inside = 0.0
+        for inset in insets {
+          inside += max(0, min(Double(x + 1), width - inset) - max(Double(x), inset))
+        }
+        let share = inside / Double(Self.linesPerRow)
+        Self.keep(share, of: result + x * bands, bands: bands)
+        let mirrored = size.width - 1 - x
+        if mirrored > x { Self.keep(share, of: result + mirrored * bands, bands: bands) }
+      }
+    }
+  }
+
+  private static func keep(_ share: Double, of pixel: UnsafeMutablePointer<UInt8>, bands: Int) {
+    let alpha = UInt8((Double(pixel[bands - 1]) * min(share, 1)).rounded())
+    pixel[bands - 1] = alpha
+    // The colour is invisible, and zeros encode to fewer bytes.
+    if alpha == 0 { pixel.update(repeating: 0, count: bands - 1) }
+  }
+}
+
+/// Applies all tone effects in one pass over the pixels. Alpha stays unchanged.
+struct Tone {
+  private let tint: Color?
+  private let isGrayscale: Bool
+  private let brightness: Float
+  private let saturation: Float
+
+  /// Returns `nil` if no effect changes the image.
+  init?(_ effects: Effects) {
+    tint = effects.tint.flatMap { $0.alpha == 0 ? nil : $0 }
+    isGrayscale = effects.isGrayscale
+    brightness = Float(effects.brightness)
+    saturation = Float(effects.saturation)
+    guard tint != nil || isGrayscale || brightness != 1 || saturation != 1 else { return nil }
+  }
+
+  /// Applies the effects to an image. Returns a grey image if that can show the result.
+  func apply(to image: consuming Image) throws(ImageError) -> Image {
+    if let tint { image = try image.able(toShow: tint) }
+    let bands = image.bands
+    let width = image.size.width
+    let colors = bands < 3 ? 1 : 3
+    let alphas = bands.isMultiple(of: 2) ? 1 : 0
+    let results = isGrayscale ? 1 : colors
+    let tinted = tables(for: image.components(of: tint ?? .white))
+    let lighter = brightnessTable
+    let changesColor = results == 3 && (brightness != 1 || saturation != 1)
+    return try image.mapped(bands: results + alphas) { _, row, result throws(ImageError) in
+      for x in 0..<width {
+        let pixel = row + x &* bands
+        let out = result + x &* (results &+ alphas)
+        if colors == 1 {
+          out[0] = lighter[Int(tinted[0][Int(pixel[0])])]
+        } else {
+          let color = (
+            tinted[0][Int(pixel[0])], tinted[1][Int(pixel[1])], tinted[2][Int(pixel[2])]
+          )
+          if results == 1 {
+            out[0] = lighter[Int(Self.grey(color))]
+          } else {
+            (out[0], out[1], out[2]) = changesColor ? changed(color) : color
+          }
+        }
+        if alphas == 1 { out[results] = pixel[bands &- 1] }
+      }
+    }
+  }
+
+  // MARK: Tables
+
+  /// Returns a table for each band that composites the tint over a value by the tint's alpha, in
+  /// sRGB values. Core Graphics does the same for SDImageTintTransformer.
+  private func tables(for colors: [Double]) -> [[UInt8]] {
+    let strength = Double(tint?.alpha ?? 0) / 255
+    return colors.map { color in
+      (0...255).map { UInt8((Double($0) + (color - Double($0)) * strength).rounded()) }
+    }
+  }
+
+  /// The table of brightness for grey values.
+  private var brightnessTable: [UInt8] {
+    (0...255).map { (value: UInt8) in
+      brightness == 1 ? value : changed((value, value, value)).0
+    }
+  }
+
+  /// The light of each value (IEC 61966-2-1).
+  private static let light: [Float] = (0...255).map { Float(SRGB.linear($0)) }
+
+  /// The value of each amount of light. At the steepest part, near black, a step is a fifth of a
+  /// value.
+  private static let values: [UInt8] = (0...lightSteps).map {
+    UInt8((255 * SRGB.value(Double($0) / Double(lightSteps))).rounded())
+  }
+
+  private static let lightSteps = 16_384
+
+  private static func value(of light: Float) -> UInt8 {
+    values[Int((min(max(light, 0), 1) * Float(lightSteps)).rounded())]
+  }
+
+  // MARK: Colours
+
+  private typealias RGB = (UInt8, UInt8, UInt8)
+
+  /// Returns the grey of the same lightness.
+  private static func grey(_ color: RGB) -> UInt8 {
+    value(
+      of: luminance(red: light[Int(color.0)], green: light[Int(color.1)], blue: light[Int(color.2)])
+    )
+  }
+
+  /// Returns CIE's Y of linear sRGB.
+  private static func luminance(red: Float, green: Float, blue: Float) -> Float {
+    0.212_639_0 * red + 0.715_168_7 * green + 0.072_192_3 * blue
+  }
+
+  /// Multiplies lightness and chroma and keeps the hue: CIE LCh of D65, as in sharp's `modulate`.
+  /// Colours outside sRGB are clipped.
+  private func changed(_ color: RGB) -> RGB {
+    let red = Self.light[Int(color.0)]
+    let green = Self.light[Int(color.1)]
+    let blue = Self.light[Int(color.2)]
+    // X and Z are relative to white, so that a grey has three equal values.
+    let x = Self.root(0.433_887_3 * red + 0.376_224_0 * green + 0.189_888_6 * blue)
+    let y = Self.root(Self.luminance(red: red, green: green, blue: blue))
+    let z = Self.root(0.017_750_0 * red + 0.109_447_6 * green + 0.872_802_3 * blue)
+    // L* is 116 y - 16. a* and b*, and thus their chroma, are proportional to x - y and y - z.
+    let lightness = (brightness * (116 * y - 16) + 16) / 116
+    let newX = Self.unrooted(lightness + saturation * (x - y)) * 0.950_455_9
+    let newY = Self.unrooted(lightness)
+    let newZ = Self.unrooted(lightness - saturation * (y - z)) * 1.089_057_8
+    return (
+      Self.value(of: 3.240_969_9 * newX - 1.537_383_2 * newY - 0.498_610_8 * newZ),
+      Self.value(of: -0.969_243_6 * newX + 1.875_967_5 * newY + 0.041_555_1 * newZ),
+      Self.value(of: 0.055_630_1 * newX - 0.203_977_0 * newY + 1.056_971_5 * newZ)
+    )
+  }
+
+  /// The cube root of CIE lightness, with a straight line near black (CIE 15:2004, 8.2.1).
+  private static func root(_ value: Float) -> Float {
+    value > 216 / 24_389 ? cbrtf(value) : (24_389 / 27 * value + 16) / 116
+  }
+
+  /// The inverse of `root`.
+  private static func unrooted(_ root: Float) -> Float {
+    root > 6 / 29 ? root * root * root : (116 * root - 16) * 27 / 24_389
   }
 }

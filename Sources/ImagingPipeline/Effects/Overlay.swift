@@ -6,7 +6,7 @@ import Model
 
 /// A watermark as an imaging worker receives it.
 public struct OverlaySource {
-  let bytes: UnsafeRawBufferPointer
+  var bytes: UnsafeRawBufferPointer
   let density: Int
   let placement: WatermarkPlacement
 

@@ -1,4 +1,4 @@
-// JPEGEncoder: encodes pixels with libjpeg and the tables of JPEGTables.
+// JPEGEncoder: encodes pixels with libjpeg.
 
 import CJPEG
 import CVips
@@ -49,7 +49,7 @@ struct JPEGEncoder: ~Copyable {
       pictor_jpeg_start(
         jpeg, CUnsignedInt(size.width), CUnsignedInt(size.height), CInt(bands),
         CInt(settings.quality), settings.isProgressive ? 1 : 0, settings.subsamples ? 1 : 0,
-        JPEGTables.luma, JPEGTables.chroma))
+        Self.luma, Self.chroma))
   }
 
   /// Copies the segments that libvips writes for the image's metadata. It writes them for black pixels of the same size,
@@ -114,5 +114,22 @@ struct JPEGEncoder: ~Copyable {
     }
     let detail = "encode: \(text)"
     throw Blame.isOfMemory(text) ? .outOfMemory(detail: detail) : .internal(detail: detail)
+  }
+
+  // MARK: Tables
+
+  // The quantization tables at quality 50, row by row; libjpeg scales them to other qualities.
+  //
+  // Steps grow with the distance from the lowest frequency. libjpeg has the example tables of
+  // ISO/IEC 10918-1, annex K. At equal SSIM photographs take 7 to 8 % fewer bytes with these.
+  static let luma = table { 14 + $0 }
+  static let chroma = table { 20 + 8 * $0.squareRoot() }
+
+  /// Computes a table from the square of the distance.
+  private static func table(_ step: (Double) -> Double) -> [CUnsignedInt] {
+    (0..<64).map { place in
+      let (down, across) = (Double(place / 8), Double(place % 8))
+      return CUnsignedInt(step(down * down + across * across).rounded())
+    }
   }
 }

@@ -1,8 +1,11 @@
-// SourceHeader: the facts of a source's header, and their check against the limits.
+// SourceHeader: detects a source's format, reads the facts of its header, and checks them against
+// the limits.
 
+import CJXL
 import CVips
 import ImagingWire
 import Model
+import Platform
 
 /// The facts of a source's header.
 struct SourceHeader {
@@ -65,9 +68,9 @@ struct SourceHeader {
     switch format {
     case .gif, .webp, .heic, .avif: pages = counted
     case .tiff:
-      let directories = TIFFDirectories(of: source, count: counted)
-      pages = directories.pages(of: counted)
-      let directory = directories.directory(ofPage: min(frame ?? 0, pages))
+      let directories = TIFF.pages(of: source, directories: counted)
+      pages = directories.count
+      let directory = directories[min(frame ?? 0, pages - 1)]
       page = frame == nil && directory == 0 ? nil : directory
     default: page = nil
     }
@@ -119,6 +122,12 @@ struct SourceHeader {
   /// Whether `pages` are the frames of an animation.
   var isAnimation: Bool { pages > 1 && (format == .gif || format == .webp) }
 
+  /// Returns the scale at which a vector has at most so many pixels, since its nominal size is
+  /// unbounded; 1 for other formats.
+  func scale(atMost pixels: Double) -> Double {
+    format == .svg ? min(1, (pixels / size.area).squareRoot()) : 1
+  }
+
   /// The size of the upright image.
   var uprightSize: PixelSize { orientation.swapsSides ? size.turned : size }
 
@@ -155,5 +164,99 @@ struct SourceHeader {
   func droppedFrames(from frames: Int, for transform: Transform) -> Int {
     guard transform.output.isAnimated, transform.selection.frame == nil else { return 0 }
     return (isAnimation ? pages : undecodedFrames) - frames
+  }
+}
+
+/// Detects formats by their signatures. A source of an unknown format never reaches a loader.
+enum Sniffer {
+  /// Returns the format of an image.
+  ///
+  /// - Throws: `ImageError.unsupportedFormat` if the format is unknown or not in `allowed`.
+  static func format(of bytes: UnsafeRawBufferPointer, allowed: Set<ImageFormat>)
+    throws(ImageError) -> ImageFormat
+  {
+    guard let format = FormatSigns.format(of: bytes) else {
+      throw .unsupportedFormat(detail: description(of: bytes))
+    }
+    guard allowed.contains(format) else {
+      throw .unsupportedFormat(detail: "\(format.rawValue) is disabled")
+    }
+    return format
+  }
+
+  /// Describes bytes of no known format: an HTML page by its title, which often says why there is no image, other bytes by
+  /// the first ones.
+  private static func description(of bytes: UnsafeRawBufferPointer) -> String {
+    let start = Array(bytes.prefix(4_096))
+    let lower = start.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }
+    func find(_ text: String) -> Int? {
+      lower.indices.first { lower[$0...].starts(with: text.utf8) }
+    }
+    guard find("<html") != nil || find("<!doctype html") != nil else {
+      let first = start.prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+      return "\(bytes.count) bytes starting \(first.joined(separator: " "))"
+    }
+    let tag = find("<title").map { start[$0...].drop { $0 != UInt8(ascii: ">") }.dropFirst() }
+    let title = String(
+      decoding: (tag ?? []).prefix { $0 != UInt8(ascii: "<") }.prefix(200), as: UTF8.self)
+    let words = title.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    return words.isEmpty ? "an HTML page" : "an HTML page, '\(words)'"
+  }
+}
+
+/// APNGs, image sequences of AVIF and HEIC, and animated JPEG XLs. libvips shows one image of each, as readers do that do
+/// not know the animation.
+enum UndecodedAnimation {
+  /// Returns the number of frames; 1 for a still and for other formats.
+  static func frames(of source: UnsafeRawBufferPointer, as format: ImageFormat) -> Int {
+    let count =
+      switch format {
+      case .png: framesOfPNG(source)
+      case .avif, .heic:
+        HEIFTrack.all(in: source).filter { $0.handler == "pict" }.map(\.samples).max() ?? 1
+      case .jxl: framesOfJXL(source)
+      default: 1
+      }
+    return min(max(count, 1), Int(Int32.max))
+  }
+
+  /// An `acTL` before the pixels makes a PNG an animation; each frame begins with an `fcTL` (PNG, third edition, 11.3.6).
+  private static func framesOfPNG(_ file: UnsafeRawBufferPointer) -> Int {
+    var chunks = PNGChunks(file)
+    var stated: Int?
+    while stated == nil, let chunk = try? chunks.next(), !chunk.isOf("IDAT") {
+      if chunk.isOf("acTL") { stated = try? ByteReader(chunk.content).number(at: 0, width: 4) }
+    }
+    guard let stated else { return 1 }
+    var count = 0
+    while count < stated, let chunk = try? chunks.next() {
+      if chunk.isOf("fcTL") { count += 1 }
+    }
+    return count
+  }
+
+  /// libjxl reads the headers of an animation's frames, and skips their pixels.
+  private static func framesOfJXL(_ file: UnsafeRawBufferPointer) -> Int {
+    guard let decoder = JxlDecoderCreate(nil) else { return 1 }
+    defer { JxlDecoderDestroy(decoder) }
+    let events = JXL_DEC_BASIC_INFO.rawValue | JXL_DEC_FRAME.rawValue
+    guard JxlDecoderSubscribeEvents(decoder, CInt(events)) == JXL_DEC_SUCCESS,
+      JxlDecoderSetInput(
+        decoder, file.baseAddress?.assumingMemoryBound(to: UInt8.self), file.count)
+        == JXL_DEC_SUCCESS
+    else { return 1 }
+    JxlDecoderCloseInput(decoder)
+    var count = 0
+    while true {
+      switch JxlDecoderProcessInput(decoder) {
+      case JXL_DEC_BASIC_INFO:
+        var information = JxlBasicInfo()
+        guard JxlDecoderGetBasicInfo(decoder, &information) == JXL_DEC_SUCCESS,
+          information.have_animation != 0
+        else { return 1 }
+      case JXL_DEC_FRAME: count += 1
+      default: return count
+      }
+    }
   }
 }

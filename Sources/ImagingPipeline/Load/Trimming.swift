@@ -67,9 +67,7 @@ struct Trimming {
   }
 
   /// Returns the scale that a vector is drawn at; 1 for other formats.
-  static func scale(of header: SourceHeader) -> Double {
-    header.format == .svg ? min(1, (maximumVectorPixels / header.size.area).squareRoot()) : 1
-  }
+  static func scale(of header: SourceHeader) -> Double { header.scale(atMost: maximumVectorPixels) }
 
   /// Opens all requested frames in sRGB, not yet turned.
   private func open() throws(ImageError) -> Image {

@@ -5,29 +5,21 @@ import Model
 /// Decides whether a request keeps the source's pixels, and returns the source's own bytes with
 /// minimal changes.
 struct LosslessResult {
-  private let source: UnsafeRawBufferPointer
-  private let header: SourceHeader
-  private let orientation: Orientation
-  private let geometry: Geometry
-  private let output: Output
-  /// Whether the result shows every pixel of the source and no others.
-  let keepsPixels: Bool
-  /// Whether the request accepts the source's format without its metadata.
-  private let acceptsStrippedSource: Bool
+  let source: UnsafeRawBufferPointer
+  let header: SourceHeader
+  let part: SourceRegion
+  /// The frames of the result.
+  let frames: Int
+  let geometry: Geometry
+  let transform: Transform
+  let output: Output
 
-  init(
-    of source: UnsafeRawBufferPointer, _ header: SourceHeader, part: SourceRegion, frames: Int,
-    geometry: Geometry, transform: Transform, output: Output
-  ) {
-    self.source = source
-    self.header = header
-    self.output = output
-    self.geometry = geometry
-    orientation = part.orientation
-    keepsPixels =
-      transform.keepsPixels && geometry.image == part.size && geometry.canvas == part.size
+  private var orientation: Orientation { part.orientation }
+
+  /// Whether the result shows every pixel of the source and no others.
+  private var keepsPixels: Bool {
+    transform.keepsPixels && geometry.image == part.size && geometry.canvas == part.size
       && geometry.scaledDownFrom == nil && (header.pages == 1 || frames == header.pages)
-    acceptsStrippedSource = transform.output.stripsMetadata && transform.takes(header.format)
   }
 
   /// Returns the source's bytes, upright and without metadata; `nil` if pixels would have to be
@@ -36,7 +28,8 @@ struct LosslessResult {
   /// A JPEG is rotated losslessly if its sides are multiples of its block size. The result is
   /// progressive on request, or if a baseline result would be larger than the source.
   func bytes() -> [UInt8]? {
-    guard keepsPixels, acceptsStrippedSource, header.profile.isEmpty, header.codePoints == nil
+    guard keepsPixels, transform.output.stripsMetadata, transform.takes(header.format),
+      header.profile.isEmpty, header.codePoints == nil
     else { return nil }
     guard header.format == .jpeg else {
       return orientation == .up ? Stripping.stripped(source, as: header.format) : nil
@@ -73,9 +66,9 @@ struct LosslessResult {
       || hasGivenWay
   }
 
-  /// Returns the maximum bytes of a result that could replace the source, if its quality is open:
-  /// the source's byte count.
-  func maximumBytes(for transform: Transform) -> Int? {
+  /// The maximum bytes of a result that could replace the source, if its quality is open: the
+  /// source's byte count.
+  var maximumBytes: Int? {
     let isOpen =
       transform.output.quality == nil && transform.output.maxBytes == nil
       && transform.output.stripsMetadata

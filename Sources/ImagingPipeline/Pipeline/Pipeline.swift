@@ -25,10 +25,7 @@ public struct Pipeline: Sendable {
 
   /// Loads the code that jobs otherwise load on demand: modules and character encodings. A sealed worker can load none.
   /// What is missing is an error of the first job that needs it.
-  public static func loadEverything() {
-    VipsLibrary.loadModules()
-    TextEncodings.load()
-  }
+  public static func loadEverything() { VipsLibrary.loadModules() }
 
   /// Renders the result that `transform` describes.
   ///
@@ -60,11 +57,10 @@ public struct Pipeline: Sendable {
           source, transform: transform, density: density, limits: limits, overlay: overlay,
           verifies: verifies, admits: admits)
       }
-      guard let overlay else { return try process(with: nil) }
+      guard var overlay else { return try process(with: nil) }
       return try SourceMending.withMended(overlay.bytes) { bytes throws(ImageError) in
-        try process(
-          with: OverlaySource(
-            bytes: bytes, density: overlay.density, placement: overlay.placement))
+        overlay.bytes = bytes
+        return try process(with: overlay)
       }
     }
   }
@@ -132,7 +128,7 @@ public struct Pipeline: Sendable {
       cost.add(drawing: work.vector, header, scale: 1)
       try job.admit(cost)
       do throws(ImageError) {
-        try SourceVerification(source: job.source, header: header).run()
+        try Soundness.verify(job.source, header)
       } catch {
         let frames = header.isAnimation ? header.pages : 1
         throw Blame.settled(error, source: job.source, header: header, frames: frames)
@@ -193,7 +189,8 @@ public struct Pipeline: Sendable {
         cost.add(watermark: decoding, on: geometry.canvas, frames: frames)
       }
       let encoding = JobCost.Encoding(
-        of: job.source, header, geometry, frames: frames, transform: transform)
+        source: job.source, header: header, geometry: geometry, frames: frames,
+        transform: transform)
       cost.add(encoding, as: output.format)
       var largest = output.format
       if output.reducesColours {
@@ -223,7 +220,8 @@ public struct Pipeline: Sendable {
     if let kind = transform.product.placeholder {
       let small = try SmallImage(image)
       watch.finish(\.transform)
-      let placeholder = Placeholder(kind, of: small, on: transform.output.background)
+      let placeholder = Placeholder(
+        kind: kind, small: small, background: transform.output.background)
       return transform.product == .placeholder(kind)
         ? try placeholder.encoded(geometry, watch: &watch)
         : try SourceDescription(of: job.source, header, density: job.density)
@@ -234,13 +232,13 @@ public struct Pipeline: Sendable {
       isBare: transform.output.stripsMetadata)
     image = try notes.attached(to: image)
     let lossless = LosslessResult(
-      of: job.source, header, part: part, frames: frames, geometry: geometry, transform: transform,
-      output: output)
+      source: job.source, header: header, part: part, frames: frames, geometry: geometry,
+      transform: transform, output: output)
     // The source's bytes still contain the damage that a tolerant decoder skipped.
     let isWhole = job.limits.failOn == .warning
     let own = job.overlay == nil && isWhole ? lossless.bytes() : nil
     let isSmall = (own?.count ?? .max) <= job.source.count
-    let maximumBytes = job.overlay == nil && !isSmall ? lossless.maximumBytes(for: transform) : nil
+    let maximumBytes = job.overlay == nil && !isSmall ? lossless.maximumBytes : nil
     let isHeld =
       geometry.canvas.pixels <= Self.maximumPixelsHeld || transform.output.maxBytes != nil
       || (maximumBytes != nil && geometry.canvas.pixels <= Self.maximumPixelsFitted

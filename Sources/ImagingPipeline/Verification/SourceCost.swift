@@ -30,7 +30,9 @@ struct SourceCost {
     if header.format == .svg { cost.vector = try VectorLimits(checking: source, limits: limits) }
     guard header.format == .jpeg else { return cost }
     let counts = counts(of: source)
-    guard counts.segments <= maximumSegments else { throw tooManySegments }
+    guard counts.segments <= maximumSegments else {
+      throw .tooCostly(reason: "a JPEG of more than \(maximumSegments) segments")
+    }
     let maximum = max(maximumScannedPixels / max(header.size.pixels, 1), 1)
     guard counts.scans <= maximum else {
       throw .tooCostly(
@@ -51,10 +53,6 @@ struct SourceCost {
     var cost = JobCost(decoding: source, header, frames: frames, scans: scans, share: share)
     if let vector { cost.seconds += 10e-9 * Double(vector.embeddedPixels) }
     return cost
-  }
-
-  private static var tooManySegments: ImageError {
-    .tooCostly(reason: "a JPEG of more than \(maximumSegments) segments")
   }
 
   /// Returns the scans of a JPEG, at least 1, and its segments, up to its end marker. Within coded data each 0xff is

@@ -170,6 +170,14 @@ struct Image: ~Copyable {
     return Array(UnsafeRawBufferPointer(start: data, count: count))
   }
 
+  /// The names of all metadata, built-in fields such as the width included.
+  var fields: [String] {
+    guard let names = vips_image_get_fields(image) else { return [] }
+    defer { g_strfreev(names) }
+    return sequence(first: names) { $0 + 1 }.lazy.map(\.pointee).prefix { $0 != nil }
+      .compactMap { $0.map { String(cString: $0) } }
+  }
+
   /// The bytes of all pixels, row by row without gaps; `nil` if they are not in memory. Only those of an image created by
   /// `init(blank:bands:profile:)` may be written.
   var pixels: UnsafeMutablePointer<UInt8>? {

@@ -69,24 +69,17 @@ enum VipsLibrary {
       }, nil)
   }
 
-  /// Loads the HEIC and AVIF loaders on first use. Their libvips module links libheif and three
-  /// video codecs.
-  ///
-  /// - Throws: `ImageError.unsupportedFormat` if the module is missing.
-  static func loadHEIF() throws(ImageError) {
-    if let heifFailure { throw heifFailure }
+  /// Loads both modules and all encodings now. What fails stays an error of the first image that
+  /// needs it. The conversions are never closed, so their modules stay loaded.
+  static func loadModules() {
+    _ = (heifFailure, jxlFailure)
+    for name in encodings { _ = iconv_open("UTF-8", name) }
   }
 
-  /// Loads the JPEG XL loader on first use; its module links libjxl.
-  static func loadJXL() throws(ImageError) {
-    if let jxlFailure { throw jxlFailure }
-  }
-
-  /// Loads both modules now. What fails stays an error of the first image that needs it.
-  static func loadModules() { _ = (heifFailure, jxlFailure) }
-
-  private static let heifFailure = failure(toLoad: "Heif")
-  private static let jxlFailure = failure(toLoad: "Jxl")
+  /// Why the module of HEIC and AVIF, which links libheif and three video codecs, or that of
+  /// JPEG XL cannot be loaded, on first use; `nil` if it is.
+  static let heifFailure = failure(toLoad: "Heif")
+  static let jxlFailure = failure(toLoad: "Jxl")
 
   /// Loads a module; returns `nil` if its loader is available.
   private static func failure(toLoad module: String) -> ImageError? {
@@ -135,4 +128,12 @@ enum VipsLibrary {
     defer { g_free(buffer) }
     return String(cString: buffer).split(separator: "\n").joined(separator: "; ")
   }
+
+  /// The encodings that SVGs of the web have, beyond those that libxml2 knows itself (UTF-8, UTF-16,
+  /// ISO-8859-1, ASCII). iconv(3) loads code for each.
+  private static let encodings = [
+    "ISO-8859-2", "ISO-8859-5", "ISO-8859-7", "ISO-8859-9", "ISO-8859-15", "WINDOWS-1250",
+    "WINDOWS-1251", "WINDOWS-1252", "KOI8-R", "SHIFT_JIS", "EUC-JP", "GBK", "GB18030", "BIG5",
+    "EUC-KR",
+  ]
 }

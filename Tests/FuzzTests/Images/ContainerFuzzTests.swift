@@ -48,7 +48,7 @@ import Testing
         try hold(errors[0] != nil || errors[2] == nil, "\(errors)")
         if errors[0] == nil { sound += 1 } else { refused += 1 }
         _ = FormatSigns.format(of: bytes)
-        _ = TIFFDirectories(of: bytes, count: 100).pages(of: 100)
+        _ = TIFF.pages(of: bytes, directories: 100)
         if format != .jpeg || JPEGMarkers.maximumFramePixels(in: bytes) < 100_000 {
           _ = Soundness(of: bytes, as: format)
         }

@@ -41,14 +41,14 @@ import Testing
   }
 
   @Test(arguments: [(1, 0.02), (50, 1), (80, 2.5), (100, 0)])
-  func `tables are those of JPEGTables, scaled`(quality: Int, finer: Double) throws {
+  func `tables are those of the encoder, scaled`(quality: Int, finer: Double) throws {
     // libjpeg: 5000 ÷ quality percent below 50, 200 - 2 × quality from there on; 1 to 255.
     let bytes = try Self.encode(
       try Self.smooth(PixelSize(width: 16, height: 16), bands: 3).image(),
       JPEGEncoder.Settings(quality: quality, isProgressive: false, subsamples: true))
     let tables = Self.tables(of: bytes)
     #expect(tables.count == 2)
-    for (table, base) in zip(tables, [JPEGTables.luma, JPEGTables.chroma]) {
+    for (table, base) in zip(tables, [JPEGEncoder.luma, JPEGEncoder.chroma]) {
       // A zigzag's places (ISO/IEC 10918-1, figure A.6): the first two diagonals and the last.
       for (place, index) in [(0, 0), (1, 1), (2, 8), (3, 16), (4, 9), (5, 2), (63, 63)] {
         let scaled = finer > 0 ? Double(base[index]) / finer : 0
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test func `steps grow with the frequency, alike across and down`() {
-    for table in [JPEGTables.luma, JPEGTables.chroma] {
+    for table in [JPEGEncoder.luma, JPEGEncoder.chroma] {
       #expect(table.count == 64 && table.allSatisfy { (1...255).contains($0) })
       for index in table.indices {
         #expect(table[index] == table[index % 8 * 8 + index / 8])

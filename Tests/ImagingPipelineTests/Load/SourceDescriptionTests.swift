@@ -101,7 +101,9 @@ extension SourceInfo {
   // MARK: Parts
 
   @Test func `JSON text is escaped where required`() {
-    let text = JSONText.object([("a\"b", .text("c\\d\n\u{1f}é")), ("e", .object([]))]).encoded
+    let text = JSONText.object([
+      "a\"b": JSONText.quoted("c\\d\n\u{1f}é"), "e": JSONText.object([:]),
+    ])
     #expect(text == #"{"a\"b":"c\\d\u000a\u001fé","e":{}}"#)
   }
 

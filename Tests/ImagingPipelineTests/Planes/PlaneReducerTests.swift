@@ -74,7 +74,7 @@ import Testing
     let shares = [1: (0.2126, 0.0722), 9: (0.2627, 0.0593)][coefficients] ?? (0.299, 0.114)
     for isFullRange in [true, false] {
       let matrix = try #require(
-        ColourMatrix(coefficients: coefficients, isFullRange: isFullRange, depth: depth))
+        ColourMatrix(.init(coefficients: coefficients, isFullRange: isFullRange), depth: depth))
       // Given
       let noise = Noise(width: 201, height: 3, depth: depth)
       let rows = (0..<3).map { plane in
@@ -116,7 +116,7 @@ import Testing
 
   @Test(arguments: [0, 3, 4, 8, 10, 14, 255])
   func `other colour models have no such matrix`(coefficients: Int) {
-    #expect(ColourMatrix(coefficients: coefficients, isFullRange: true, depth: 8) == nil)
+    #expect(ColourMatrix(.init(coefficients: coefficients, isFullRange: true), depth: 8) == nil)
     #expect(!ColourMatrix.exists(for: coefficients))
   }
 
