@@ -7,20 +7,23 @@ import Testing
 @testable import FastJPEG
 
 @Suite(.onOwnThreads) struct ScaledProgressiveDecoderTests {
-  private static let samplings = [(1, 1), (2, 1), (1, 2), (2, 2)]
+  private static let kinds: [(colors: TestImages.JPEGColors, sampling: (across: Int, down: Int))] =
+    [
+      (.ycc, (1, 1)), (.ycc, (2, 1)), (.ycc, (1, 2)), (.ycc, (2, 2)), (.grey, (1, 1)),
+    ]
 
-  @Test(arguments: 1...4, 0..<4)
+  @Test(arguments: 1...4, kinds.indices)
   func `the same coefficients give the same pixels, whichever way they are coded`(
     eighths: Int, kind: Int
   ) throws {
-    let sampling = Self.samplings[kind]
+    let (colors, sampling) = Self.kinds[kind]
     for (width, height) in [(1, 1), (33, 8), (7, 41), (150, 97)] {
-      let scene = Self.noisy(width: width, height: height)
+      let scene = Self.noisy(width: width, height: height, bands: colors == .grey ? 1 : 3)
       for (quality, restartInterval) in [(95, 0), (60, 3)] {
         // Given: libjpeg quantizes both alike; the progressive one refines coefficients by bits
         let files = try [false, true].map { progressive in
           try TestImages.jpeg(
-            scene, as: .ycc, sampling: sampling, progressive: progressive, quality: quality,
+            scene, as: colors, sampling: sampling, progressive: progressive, quality: quality,
             restartInterval: restartInterval)
         }
         // When
@@ -31,17 +34,6 @@ import Testing
         #expect(progressive.values == sequential.values, "\(width)x\(height), quality \(quality)")
       }
     }
-  }
-
-  @Test(arguments: 1...4)
-  func `a grey JPEG is decoded alike`(eighths: Int) throws {
-    let scene = Self.noisy(width: 61, height: 45, bands: 1)
-    let files = try [false, true].map {
-      try TestImages.jpeg(scene, as: .grey, progressive: $0, quality: 90)
-    }
-    let sequential = try #require(try JPEGDecoders.reduced(files[0], toEighths: eighths))
-    let progressive = try #require(try JPEGDecoders.progressive(files[1], toEighths: eighths))
-    #expect(progressive.bands == 1 && progressive.values == sequential.values)
   }
 
   @Test func `other kinds and incomplete files are left to libjpeg`() throws {

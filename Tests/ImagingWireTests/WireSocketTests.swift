@@ -100,6 +100,34 @@ import Testing
     close(pipe[0])
   }
 
+  @Test func `two descriptors arrive in order if the receiver expects two`() throws {
+    // given
+    let ends = try Ends()
+    let (first, second) = (try FileRegion.sealed([7]), try FileRegion.sealed([8, 9]))
+    // when
+    try ends.server.send([1], passing: first.descriptor, and: second.descriptor)
+    var message = try ends.worker.receive(passed: 2)
+    // then
+    for count in [1, 2] {
+      guard let descriptor = message.takeDescriptor() else {
+        Issue.record("no descriptor \(count)")
+        return
+      }
+      var status = stat()
+      #expect(fstat(descriptor.value, &status) == 0 && Int(status.st_size) == count)
+      #expect(fcntl(descriptor.value, F_GETFD) & FD_CLOEXEC == FD_CLOEXEC)
+    }
+    let isThird = message.takeDescriptor() != nil
+    #expect(!isThird)
+    // And a job without a watermark has one
+    try ends.server.send([2], passing: first.descriptor)
+    var plain = try ends.worker.receive(passed: 2)
+    let hasFirst = plain.takeDescriptor() != nil
+    let hasSecond = plain.takeDescriptor() != nil
+    #expect(hasFirst && !hasSecond)
+    withExtendedLifetime((first, second)) {}
+  }
+
   /// Passes more than one descriptor, which Pictor never does, laid out by hand as CMSG_LEN and
   /// CMSG_DATA do.
   private func sendDescriptors(_ descriptors: [CInt], over socket: CInt) throws {

@@ -57,33 +57,38 @@ import Testing
     #expect(freshness.isStorable)
   }
 
-  @Test
-  func `s-maxage takes precedence over max-age, max-age over Expires, Expires over the default`() {
-    let expires = "Sun, 06 Nov 1994 08:59:37 GMT"
-    #expect(
-      freshness {
-        $0.cacheControl = "max-age=60, s-maxage=30"
-        $0.expires = expires
-      }.lifetime == 30)
-    #expect(
-      freshness {
-        $0.cacheControl = "max-age=60"
-        $0.expires = expires
-      }.lifetime == 60)
-    #expect(freshness { $0.expires = expires }.lifetime == 600)
-    #expect(
-      freshness {
-        $0.expires = expires
-        $0.date = "Sun, 06 Nov 1994 08:58:37 GMT"
-      }.lifetime == 60)
-  }
+  /// The time, 10 minutes after it, 1 minute before that, 1 s and 2 hours before it.
+  private static let (later, nearly) = (
+    "Sun, 06 Nov 1994 08:59:37 GMT", "Sun, 06 Nov 1994 08:58:37 GMT"
+  )
+  private static let (past, hoursAgo) = (
+    "Sun, 06 Nov 1994 08:49:36 GMT", "Sun, 06 Nov 1994 06:49:37 GMT"
+  )
 
-  @Test func `an unreadable, past or no-cache response is stale at once`() {
-    #expect(freshness { $0.expires = "0" }.lifetime == 0)
-    #expect(freshness { $0.expires = "Sun, 06 Nov 1994 08:49:36 GMT" }.lifetime == 0)
-    #expect(freshness { $0.cacheControl = "no-cache, max-age=60" }.lifetime == 0)
-    #expect(freshness { $0.cacheControl = "max-age=soon" }.lifetime == 0)
-    #expect(!freshness { $0.cacheControl = "max-age=0" }.isFresh(at: Self.now))
+  @Test(
+    arguments: [
+      // s-maxage takes precedence over max-age, max-age over Expires, Expires over the default.
+      ("max-age=60, s-maxage=30", later, nil, nil, 30), ("max-age=60", later, nil, nil, 60),
+      (nil, later, nil, nil, 600), (nil, later, nearly, nil, 60),
+      // What is unreadable, past or no-cache is stale at once.
+      (nil, "0", nil, nil, 0), (nil, past, nil, nil, 0), ("no-cache, max-age=60", nil, nil, nil, 0),
+      ("max-age=soon", nil, nil, nil, 0), ("max-age=0", nil, nil, nil, 0),
+      // A tenth of the time since Last-Modified (RFC 9111, 4.2.2), by the origin's own Date, and
+      // only without an explicit lifetime.
+      (nil, nil, nil, hoursAgo, 720), (nil, nil, "Sun, 06 Nov 1994 07:49:37 GMT", hoursAgo, 360),
+      (nil, nil, nil, "Thu, 01 Jan 1970 00:00:00 GMT", 604_800),
+      (nil, nil, nil, "Sun, 06 Nov 1994 09:49:37 GMT", 0), (nil, nil, nil, "yesterday", 604_800),
+      ("max-age=5", nil, nil, hoursAgo, 5),
+    ] as [(String?, String?, String?, String?, Int)])
+  func `the lifetime is the first that the origin states, or a tenth of the age`(
+    control: String?, expires: String?, date: String?, lastModified: String?, lifetime: Int
+  ) {
+    let freshness = freshness {
+      ($0.cacheControl, $0.expires, $0.date) = (control, expires, date)
+      $0.lastModified = lastModified
+    }
+    #expect(freshness.lifetime == lifetime)
+    if lifetime == 0 { #expect(!freshness.isFresh(at: Self.now)) }
   }
 
   @Test func `no-store and private forbid storing`() {
@@ -122,53 +127,23 @@ import Testing
     }
   }
 
-  @Test func `the initial age is the maximum of Age and the time since Date`() {
-    #expect(freshness { $0.age = "100" }.initialAge == 100)
-    #expect(freshness { $0.age = "100, 200" }.initialAge == 100)
-    #expect(freshness { $0.age = "-3" }.initialAge == 0)
-    #expect(freshness { $0.date = "Sun, 06 Nov 1994 08:48:37 GMT" }.initialAge == 60)
-    #expect(freshness { $0.date = "Sun, 06 Nov 1994 08:50:37 GMT" }.initialAge == 0)
-    #expect(
-      freshness {
-        $0.age = "10"
-        $0.date = "Sun, 06 Nov 1994 08:48:37 GMT"
-      }.initialAge == 60)
+  @Test(
+    arguments: [
+      (0, "100", nil, 100), (0, "100, 200", nil, 100), (0, "-3", nil, 0),
+      (0, nil, "Sun, 06 Nov 1994 08:48:37 GMT", 60), (0, nil, "Sun, 06 Nov 1994 08:50:37 GMT", 0),
+      (0, "10", "Sun, 06 Nov 1994 08:48:37 GMT", 60),
+      // The delay of the response counts (RFC 9111, 4.2.3), unless the clock was set back.
+      (3, nil, nil, 3), (3, "100", nil, 103), (3, "10", "Sun, 06 Nov 1994 08:48:37 GMT", 60),
+      (-50, "10", nil, 10),
+    ] as [(Int, String?, String?, Int)])
+  func `the initial age is the maximum of Age with the delay and the time since Date`(
+    delay: Int, age: String?, date: String?, expected: Int
+  ) {
+    #expect(freshness(delay: delay) { ($0.age, $0.date) = (age, date) }.initialAge == expected)
   }
 }
 
 extension FreshnessTests {
-  @Test func `the heuristic lifetime is a tenth of the time since Last-Modified, RFC 9111 4.2.2`() {
-    let hoursAgo = "Sun, 06 Nov 1994 06:49:37 GMT"
-    #expect(freshness { $0.lastModified = hoursAgo }.lifetime == 720)
-    // Relative to the origin's own Date.
-    #expect(
-      freshness {
-        $0.lastModified = hoursAgo
-        $0.date = "Sun, 06 Nov 1994 07:49:37 GMT"
-      }.lifetime == 360)
-    #expect(freshness { $0.lastModified = "Thu, 01 Jan 1970 00:00:00 GMT" }.lifetime == 604_800)
-    #expect(freshness { $0.lastModified = "Sun, 06 Nov 1994 09:49:37 GMT" }.lifetime == 0)
-    #expect(freshness { $0.lastModified = "yesterday" }.lifetime == 604_800)
-    // Only without an explicit lifetime.
-    #expect(
-      freshness {
-        $0.lastModified = hoursAgo
-        $0.cacheControl = "max-age=5"
-      }.lifetime == 5)
-  }
-
-  @Test func `the response delay counts as age, RFC 9111 4.2.3`() {
-    #expect(freshness(delay: 3) { _ in }.initialAge == 3)
-    #expect(freshness(delay: 3) { $0.age = "100" }.initialAge == 103)
-    #expect(
-      freshness(delay: 3) {
-        $0.age = "10"
-        $0.date = "Sun, 06 Nov 1994 08:48:37 GMT"
-      }.initialAge == 60)
-    // The clock was set back meanwhile.
-    #expect(freshness(delay: -50) { $0.age = "10" }.initialAge == 10)
-  }
-
   @Test(arguments: [
     // Cache-Control; stale-while-revalidate, stale-if-error.
     ("max-age=60", 10, 86_400), ("max-age=0", 0, 86_400),
@@ -263,5 +238,91 @@ extension FreshnessTests {
     #expect(isSelected("Accept, Cookie, User-Agent", cookies: false))
     #expect(!isSelected("accept,\tcookie ", cookies: true))
     #expect(isSelected("Accept", cookies: true))
+  }
+}
+
+extension FreshnessTests {
+  @Test func `each response of a redirect chain has the age of its own exchange`() {
+    // Given a redirect of ten seconds, and a target of two that was received a second ago
+    let moment = Moment(Self.now)
+    func exchange(_ requested: Int, _ received: Int) -> Exchange {
+      Exchange(
+        requestedAt: moment.instant - .seconds(requested),
+        receivedAt: moment.instant - .seconds(received))
+    }
+    func timeToLive(_ control: String?, target: String) -> Int {
+      var redirect = OriginResponse(status: 302)
+      redirect.cacheControl = control
+      redirect.exchange = exchange(50, 40)
+      var origin = OriginResponse(status: 200)
+      origin.cacheControl = target
+      origin.exchange = exchange(3, 1)
+      origin.redirects = [redirect]
+      return FreshnessRules().freshness(of: origin, from: url, isAuthorized: false, at: moment)
+        .timeToLive(at: Self.now)
+    }
+    // Then the redirect does not age its target
+    #expect(timeToLive(nil, target: "max-age=20") == 17)
+    #expect(timeToLive("max-age=600", target: "max-age=20") == 17)
+    // And it is as old as its own request
+    #expect(timeToLive("max-age=60", target: "max-age=600") == 10)
+  }
+
+  @Test(arguments: [
+    // Cache-Control of the redirects and of the target; stale-while-revalidate, stale-if-error.
+    (["s-maxage=60"], "max-age=60", 0, 0), (["must-revalidate"], "max-age=60", 0, 0),
+    (["max-age=60, proxy-revalidate"], "max-age=60", 0, 0),
+    (["s-maxage=60, stale-if-error=30"], "max-age=60", 0, 30),
+    (["s-maxage=60, stale-while-revalidate=5"], "max-age=60", 5, 0),
+    (["s-maxage=60, stale-if-error=0"], "max-age=60", 0, 0),
+    (["max-age=60", "s-maxage=60, stale-if-error=30"], "max-age=60, stale-if-error=9", 0, 9),
+    (["max-age=60, stale-if-error=30"], "max-age=60, stale-if-error=90", 10, 30),
+    (["s-maxage=60, stale-if-error=30"], "s-maxage=60, stale-while-revalidate=30", 0, 0),
+    // A redirect that says nothing about staleness changes nothing.
+    (["max-age=60"], "max-age=60", 10, 86_400), (["public"], "max-age=60", 10, 86_400),
+    (["max-age=0"], "max-age=60", 0, 86_400),
+  ])
+  func `the strictest of all hops limits how stale a response may be`(
+    _ redirects: [String], target: String, whileRevalidate: Int, ifError: Int
+  ) {
+    let freshness = freshness {
+      $0.cacheControl = target
+      $0.redirects = redirects.map { control in
+        var redirect = OriginResponse(status: 302)
+        redirect.cacheControl = control
+        return redirect
+      }
+    }
+    #expect(freshness.staleWhileRevalidate == whileRevalidate)
+    #expect(freshness.staleIfError == ifError)
+  }
+
+  @Test(arguments: [
+    ("max-age=60", false), ("max-age=60, proxy-revalidate", false),
+    ("max-age=60, immutable, must-understand", false), ("max-age=60, must-revalidate", true),
+    ("public", true), ("s-maxage=60", true), ("s-maxage=60, no-store", false),
+    ("must-revalidate, private", false),
+  ])
+  func `a response to a request with credentials is stored as RFC 9111 permits, section 3.5`(
+    _ control: String, isStorable: Bool
+  ) {
+    #expect(freshness(isAuthorized: true) { $0.cacheControl = control }.isStorable == isStorable)
+    // The redirects of such a request, too.
+    let redirected = freshness(isAuthorized: true) {
+      $0.cacheControl = "public"
+      var redirect = OriginResponse(status: 302)
+      redirect.cacheControl = control
+      $0.redirects = [redirect]
+    }
+    #expect(redirected.isStorable == isStorable)
+  }
+
+  @Test func `a redirect without directives permits no storing of a request with credentials`() {
+    let silent = { (origin: inout OriginResponse) in
+      origin.cacheControl = "public"
+      origin.redirects = [OriginResponse(status: 302)]
+    }
+    #expect(!freshness(isAuthorized: true, change: silent).isStorable)
+    #expect(freshness(change: silent).isStorable)
   }
 }

@@ -1,5 +1,6 @@
 // AVIFEncoderTests: AVIFs that libaom makes without libheif, decoded by libheif.
 
+import CVips
 import ImagingWire
 import Model
 import TestSupport
@@ -8,15 +9,33 @@ import Testing
 @testable import ImagingPipeline
 
 @Suite(.onOwnThreads) struct AVIFEncoderTests {
+  private static let sizes: [PixelSize] = [
+    PixelSize(width: 1, height: 1), PixelSize(width: 2, height: 1), PixelSize(width: 1, height: 7),
+    PixelSize(width: 15, height: 16), PixelSize(width: 64, height: 65),
+    PixelSize(width: 331, height: 219), PixelSize(width: 1_003, height: 40),
+  ]
+
+  private static let colours: [[UInt8]] = [
+    [0, 0, 0], [255, 255, 255], [128, 128, 128], [255, 0, 0], [0, 255, 0], [0, 0, 255],
+    [255, 255, 0], [0, 255, 255], [255, 0, 255], [200, 130, 90],
+  ]
+
+  /// An image without edges of colours, which would be lost.
+  private static func smooth(_ size: PixelSize) -> Pixels {
+    Pixels(width: size.width, height: size.height) { x, y in
+      let shade = 60 + 120 * x / size.width + 60 * y / size.height
+      return [UInt8(shade), UInt8(shade + 12), UInt8(shade - 20)]
+    }
+  }
+
   private static func made(
     _ pixels: Pixels, quality: Int = 63, threads: Int = 1
   ) throws -> [UInt8] {
     var limits = ImagingLimits()
     limits.maximumThreads = threads
-    return try Made(try TestImages.encode(pixels, as: ".png"), limits: limits) {
-      $0.format = .avif
-      $0.quality = quality
-    }.bytes
+    return try Made(
+      try TestImages.encode(pixels, as: ".png"), limits: limits, format: .avif, quality: quality
+    ).bytes
   }
 
   /// Whether the container is Pictor's own: it gives the primaries, and libheif does not.
@@ -24,15 +43,15 @@ import Testing
     HEIFBoxes.first("colr", in: file) == HEIFBoxes.nclx(coefficients: 6)
   }
 
-  @Test(arguments: EncoderScenes.sizes)
+  @Test(arguments: sizes)
   func `an image of any size looks like its source`(size: PixelSize) throws {
-    let scene = EncoderScenes.smooth(size)
+    let scene = Self.smooth(size)
     let file = try Self.made(scene)
     #expect(Self.isOwn(file))
     #expect(try Pixels(decoding: file).psnr(to: scene) > 36)
   }
 
-  @Test(arguments: EncoderScenes.colours)
+  @Test(arguments: colours)
   func `a colour is kept`(colour: [UInt8]) throws {
     let file = try Self.made(Pixels(width: 40, height: 30, color: colour), quality: 85)
     let found = try Pixels(decoding: file).rgb(x: 20, y: 15)
@@ -137,10 +156,7 @@ import Testing
     #expect(!Self.isOwn(try Self.made(scene, quality: 90)))
     let photo = try TestImages.heif(scene, isAVIF: false, exifOrientation: 1)
     for isBare in [true, false] {
-      let file = try Made(photo) {
-        $0.format = .avif
-        $0.output.stripsMetadata = isBare
-      }.bytes
+      let file = try Made(photo, format: .avif) { $0.output.stripsMetadata = isBare }.bytes
       #expect(Self.isOwn(file) == isBare)
     }
     var limits = ImagingLimits()
@@ -155,5 +171,16 @@ import Testing
     {
       #expect(AVIFContainer.file(of: frame, size) == nil)
     }
+  }
+
+  @Test func `an image that is not in memory has the same bytes`() throws {
+    func encoded(_ image: borrowing Image) throws -> [UInt8] {
+      try AVIFEncoder(quality: 63, threads: 1).encode(image).withUnsafeBytes { Array($0) }
+    }
+    let image = try Pixels.textured(width: 150, height: 90).image()
+    let lazy = try image.made("copy") { pictor_vips_copy($0, $1) }
+    #expect(image.pixels != nil && lazy.pixels == nil)
+    let isSame = try encoded(image) == encoded(lazy)
+    #expect(isSame)
   }
 }

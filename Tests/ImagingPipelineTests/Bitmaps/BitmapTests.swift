@@ -98,77 +98,6 @@ import Testing
     #expect(try decoded(bitmap.file)[1, 1] == [200, 100, 50, 255])
   }
 
-  @Test(arguments: [4, 8], [1, 5, 40])
-  func `run-length data decodes to rows`(depth: Int, width: Int) throws {
-    var generator = SeededGenerator(seed: UInt64(depth * width))
-    for _ in 0..<20 {
-      // given: random runs, single pixels and jumps, and the indices they decode to
-      let height = Int.random(in: 1...9, using: &generator)
-      var bitmap = CodedBitmap(size: PixelSize(width: width, height: height), depth: depth)
-      bitmap.palette = Self.colors(1 << depth)
-      bitmap.compression = depth == 8 ? 1 : 2
-      let (runs, indices) = Self.runs(bitmap.size, depth: depth, using: &generator)
-      bitmap.runs = runs
-      // when
-      let pixels = try decoded(bitmap.file)
-      // then
-      #expect(pixels.values == indices.flatMap { bitmap.palette[$0] })
-    }
-  }
-
-  /// Returns run-length data and the indices from top to bottom that it decodes to.
-  private static func runs(
-    _ size: PixelSize, depth: Int, using generator: inout SeededGenerator
-  ) -> (bytes: [UInt8], indices: [Int]) {
-    var rows = [[Int]](
-      repeating: [Int](repeating: 0, count: size.width), count: size.height)
-    var bytes: [UInt8] = []
-    var x = 0
-    var y = 0
-    while y < size.height {
-      let room = size.width - x
-      switch Int.random(in: 0..<8, using: &generator) {
-      case 0:
-        bytes += [0, 0]
-        x = 0
-        y += 1
-      case 1 where y + 2 < size.height:
-        let right = Int.random(in: 0...min(room, 3), using: &generator)
-        let down = Int.random(in: 0...2, using: &generator)
-        bytes += [0, 2, UInt8(right), UInt8(down)]
-        x += right
-        y += down
-      case 2...4 where room >= 3:
-        let count = Int.random(in: 3...min(room, 20), using: &generator)
-        let values = (0..<count).map { _ in Int.random(in: 0..<1 << depth, using: &generator) }
-        rows[y].replaceSubrange(x..<x + count, with: values)
-        var packed = values.map { UInt8($0) }
-        if depth == 4 {
-          packed = stride(from: 0, to: count, by: 2).map {
-            UInt8(values[$0] << 4 | ($0 + 1 < count ? values[$0 + 1] : 0))
-          }
-        }
-        bytes += [0, UInt8(count)] + packed + (packed.count.isMultiple(of: 2) ? [] : [0])
-        x += count
-      default:
-        // Pixels past the edge are cut off.
-        let count = Int.random(in: 1...25, using: &generator)
-        let value = UInt8.random(in: 0...255, using: &generator)
-        bytes += [UInt8(count), value]
-        for index in 0..<count where x + index < size.width {
-          let half = index.isMultiple(of: 2) ? value >> 4 : value & 15
-          rows[y][x + index] = Int(depth == 8 ? value : half)
-        }
-        x = min(x + count, size.width)
-        // Only the end of the row may follow, because the file's column is unknown here.
-        bytes += [0, 0]
-        x = 0
-        y += 1
-      }
-    }
-    return (bytes + [0, 1], Array(rows.reversed().joined()))
-  }
-
   @Test func `run-length data may end before the last row only with an end marker`() throws {
     var bitmap = CodedBitmap(size: PixelSize(width: 4, height: 3), depth: 8)
     bitmap.compression = 1
@@ -180,7 +109,7 @@ import Testing
     #expect(try decoded(bitmap.file).rgb(x: 3, y: 0) == [200, 100, 50])
     for runs: [UInt8] in [[], [4], [4, 1], [4, 1, 0, 0, 2, 1], [0, 200, 1, 1], [0, 2, 1]] {
       bitmap.runs = runs
-      #expect(isUndecodable(bitmap.file))
+      #expect(Made.isUndecodable(bitmap.file))
     }
   }
 
@@ -205,14 +134,14 @@ import Testing
     var bitmap = CodedBitmap(size: PixelSize(width: 60_000, height: 60_000), depth: 8)
     bitmap.palette = [[1, 2, 3]]
     bitmap.runs = [0, 1]
-    #expect(isUndecodable(bitmap.file))
+    #expect(Made.isUndecodable(bitmap.file))
     bitmap.compression = 1
     #expect(
       Made.error(bitmap.file) == .tooManyPixels(pixels: 3_600_000_000, limit: 150_000_000))
     for (width, height) in [(0, 4), (4, 0), (-4, 4), (Int(Int32.max), 4), (4, Int(Int32.min))] {
       var bitmap = CodedBitmap(size: PixelSize(width: width, height: height), depth: 8)
       bitmap.runs = []
-      #expect(isUndecodable(bitmap.file))
+      #expect(Made.isUndecodable(bitmap.file))
     }
   }
 
@@ -227,9 +156,5 @@ import Testing
         continue
       }
     }
-  }
-
-  private func isUndecodable(_ bytes: [UInt8]) -> Bool {
-    if case .undecodable = Made.error(bytes) { true } else { false }
   }
 }

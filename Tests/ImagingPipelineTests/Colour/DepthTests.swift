@@ -46,10 +46,7 @@ import Testing
     let source = try TestImages.encode(
       (0..<64).flatMap { _ in slope }, width: 1_024, bands: 1, as: .grey16, suffix: ".png")
     // when
-    let made = try Made(source) {
-      $0.width = 256
-      $0.format = .png
-    }.pixels()
+    let made = try Made(source, width: 256, format: .png).pixels()
     // then: four pixels become one with their mean light
     var bias = 0.0
     for x in 2..<254 {
@@ -105,31 +102,5 @@ import Testing
     // then
     let reference = LittleCMS.sRGB(of: color, bands: 3, profile: profile)
     #expect(isClose(made.rgb(x: 4, y: 4), to: reference, within: 1))
-  }
-
-  @Test func `a palette with transparency is decoded exactly`() throws {
-    // given: PNG's tRNS, as in SDWebImage's IndexedPNG
-    let colors: [[UInt8]] = [
-      [154, 231, 231, 50], [255, 0, 1, 255], [3, 2, 1, 128], [0, 0, 0, 0],
-    ]
-    let image = Pixels(width: 64, height: 48, bands: 4) { x, y in colors[(x / 8 + y / 8) % 4] }
-    let source = try TestImages.encode(image, as: ".png[palette,Q=100,dither=0]")
-    #expect(source.contains("PLTE") && source.contains("tRNS"))
-    // when
-    let made = try Made(source).pixels()
-    // then
-    #expect(try made.values == Pixels(decoding: source).values)
-    #expect(isClose(made[0, 0], to: colors[0], within: 1) && made[0, 0][3] == 50)
-  }
-
-  @Test(arguments: [1, 2, 4])
-  func `greys of few bits cover black to white`(bits: Int) throws {
-    let maximum = 1 << bits - 1
-    let image = Pixels(width: 64, height: 8, bands: 1) { x, _ in
-      [UInt8(x * (maximum + 1) / 64 * 255 / maximum)]
-    }
-    let source = try TestImages.encode(image, as: ".png[bitdepth=\(bits)]")
-    let made = try Made(source) { $0.format = .png }.pixels()
-    #expect(made.bands == 1 && made[0, 4] == [0] && made[63, 4] == [255])
   }
 }

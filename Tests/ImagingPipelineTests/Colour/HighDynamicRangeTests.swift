@@ -215,14 +215,8 @@ import Testing
     let map = try TestImages.encode(Pixels(width: 100, height: 75, color: [255]), as: ".jpg")
     for width in [40, 400] {
       // when
-      let made = try Made(base + map) {
-        $0.width = width
-        $0.format = .png
-      }
-      let reference = try Made(base) {
-        $0.width = width
-        $0.format = .png
-      }
+      let made = try Made(base + map, width: width, format: .png)
+      let reference = try Made(base, width: width, format: .png)
       // then
       #expect(made.bytes == reference.bytes)
     }

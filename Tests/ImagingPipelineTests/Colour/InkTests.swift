@@ -150,7 +150,9 @@ import Testing
         UInt8((color[0] * 2.55).rounded()), UInt8(bitPattern: Int8(color[1])),
         UInt8(bitPattern: Int8(color[2])),
       ]
-      let source = labTIFF(side: 8, color: bytes)
+      var tiff = TiledTIFF(tile: (0..<32 * 32).flatMap { _ in bytes })
+      (tiff.samples, tiff.photometric) = (3, 8)
+      let source = tiff.bytes
       // when
       let made = try Made(source)
       let pixels = try Made(source) { $0.format = .png }.pixels()
@@ -160,28 +162,5 @@ import Testing
       #expect(made.format == .jpeg && pixels.bands == 3)
       #expect(isClose(pixels.rgb(x: 4, y: 4), to: reference, within: 3), "\(color)")
     }
-  }
-
-  /// Returns a baseline TIFF of one strip, big-endian.
-  private func labTIFF(side: Int, color: [UInt8]) -> [UInt8] {
-    func big(_ value: Int, count: Int) -> [UInt8] {
-      (0..<count).reversed().map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) }
-    }
-    // Tag, type (3: 16 bits, 4: 32), count, value; longer values are stored after the directory, at
-    // 122.
-    let entries: [(tag: Int, type: Int, count: Int, value: Int)] = [
-      (256, 3, 1, side), (257, 3, 1, side), (258, 3, 3, 122), (259, 3, 1, 1), (262, 3, 1, 8),
-      (273, 4, 1, 128), (277, 3, 1, 3), (278, 3, 1, side), (279, 4, 1, side * side * 3),
-    ]
-    var file: [UInt8] =
-      Array("MM".utf8) + big(42, count: 2) + big(8, count: 4) + big(entries.count, count: 2)
-    for entry in entries {
-      file += big(entry.tag, count: 2) + big(entry.type, count: 2) + big(entry.count, count: 4)
-      let isShort = entry.type == 3 && entry.count == 1
-      file += isShort ? big(entry.value, count: 2) + [0, 0] : big(entry.value, count: 4)
-    }
-    file += big(0, count: 4)
-    file += [0, 8, 0, 8, 0, 8]
-    return file + (0..<side * side).flatMap { _ in color }
   }
 }

@@ -68,10 +68,7 @@ import Testing
     let source = try TestImages.encode(
       values, width: 64, bands: 3, as: .sRGB, profile: Self.profiles[1].bytes, suffix: suffix)
     // when: reduced, so that JPEG and WebP shrink on load
-    let made = try Made(source) {
-      $0.width = 16
-      $0.format = .png
-    }
+    let made = try Made(source, width: 16, format: .png)
     // then
     let reference = LittleCMS.sRGB(of: color, bands: 3, profile: Self.profiles[1].bytes)
     #expect(isClose(try made.pixels().rgb(x: 8, y: 6), to: reference, within: 2))
@@ -89,10 +86,7 @@ import Testing
       Array(values[(y * 48 + x) * 3..<(y * 48 + x) * 3 + 3])
     }
     // when
-    let made = try Made(source) {
-      $0.width = 48
-      $0.format = .png
-    }
+    let made = try Made(source, width: 48, format: .png)
     // then
     #expect(try made.pixels().psnr(to: reference) > 30)
   }
@@ -195,5 +189,22 @@ import Testing
       // when, then
       #expect(Made.error(source) { $0.format = .png } == nil)
     }
+  }
+
+  @Test func `an sRGB profile does not change colours`() throws {
+    let source = try TestImages.encode(
+      Pixels(width: 64, height: 48, color: [200, 100, 50]), as: ".png[profile=srgb]")
+    let made = try Made(source) { $0.format = .png }
+    #expect(isClose(try made.pixels().rgb(x: 16, y: 12), to: [200, 100, 50], within: 1))
+  }
+
+  @Test func `a profile for another colour model is ignored`() throws {
+    // given: a grey image with a CMYK profile
+    let source = try TestImages.encode(
+      Pixels(width: 64, height: 48, color: [90]), as: ".tif[profile=cmyk]")
+    // when
+    let made = try Made(source) { $0.format = .png }
+    // then
+    #expect(isClose(try made.pixels().rgb(x: 10, y: 10), to: [90, 90, 90], within: 2))
   }
 }

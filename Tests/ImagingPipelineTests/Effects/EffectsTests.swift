@@ -132,12 +132,8 @@ import Testing
       $0.format = .jpeg
       $0.background = red
     }
-    let padded = try Made(source) {
-      $0.width = 120
-      $0.height = 60
-      $0.fit = .contain
+    let padded = try Made(source, width: 120, height: 60, fit: .contain, format: .jpeg) {
       $0.effects.radius = .maximum
-      $0.format = .jpeg
       $0.background = red
     }
     // then
@@ -170,9 +166,7 @@ import Testing
     let source = try TestImages.animation(
       frames, delays: [50, 70, 90], loop: 4, as: ".webp[lossless]")
     // when
-    let made = try Made(source) {
-      $0.format = format
-      $0.quality = 100
+    let made = try Made(source, format: format, quality: 100) {
       $0.effects.blur = 2
       $0.effects.isGrayscale = true
       $0.effects.radius = .maximum
@@ -196,41 +190,14 @@ import Testing
   @Test func `effects apply after the resize and before the padding`() throws {
     // given
     let source = try TestImages.encode(Pixels.textured(width: 180, height: 120), as: ".png")
-    let small = try Made(source) {
-      $0.width = 90
-      $0.format = .png
-    }.pixels()
+    let small = try Made(source, width: 90, format: .png).pixels()
     // when
-    let made = try Made(source) {
-      $0.width = 90
-      $0.height = 90
-      $0.fit = .contain
-      $0.format = .png
+    let made = try Made(source, width: 90, height: 90, fit: .contain, format: .png) {
       $0.effects.blur = 3
       $0.background = Color(red: 0, green: 0, blue: 0)
     }.pixels()
     // then: no black within the image, and no image within the padding
     #expect(made.cut(x: 0, y: 15, width: 90, height: 60).psnr(to: small.blurred(by: 3)) > 40)
     #expect(made.cut(x: 0, y: 0, width: 90, height: 15).values.allSatisfy { $0 == 0 })
-  }
-
-  @Test func `equal effects give equal bytes, and default effects change nothing`() throws {
-    let source = try TestImages.encode(Self.clear, as: ".png")
-    func run() throws -> [UInt8] {
-      try Made(source) {
-        $0.effects.blur = 3
-        $0.effects.sharpen = 1
-        $0.effects.radius = .points(9)
-        $0.effects.tint = Color(red: 9, green: 99, blue: 9, alpha: 70)
-        $0.effects.saturation = 2
-      }.bytes
-    }
-    #expect(try run() == run())
-    #expect(
-      try Made.pixels(of: Self.clear) {
-        $0.brightness = 1
-        $0.saturation = 1
-      }.values
-        == Self.clear.values)
   }
 }

@@ -70,7 +70,7 @@ import Testing
     #expect(try Made.pixels(of: Self.grey) { $0.isGrayscale = true }.values == Self.grey.values)
   }
 
-  @Test(arguments: [0, 0.5, 0.9, 1.3, 3])
+  @Test(arguments: [0, 0.5, 0.9, 1, 1.3, 3])
   func `brightness multiplies the lightness`(factor: Double) throws {
     let bright = try Made.pixels(of: Self.texture) { $0.brightness = factor }
     #expect(bright.psnr(to: changed(Self.texture, brightness: factor)) > 48)
@@ -83,7 +83,7 @@ import Testing
     #expect(grey.bands == 1 && grey.psnr(to: expected) > 48)
   }
 
-  @Test(arguments: [0, 0.5, 1.5, 10])
+  @Test(arguments: [0, 0.5, 1, 1.5, 10])
   func `saturation multiplies the chroma and keeps greys`(factor: Double) throws {
     let result = try Made.pixels(of: Self.texture) { $0.saturation = factor }
     #expect(result.psnr(to: changed(Self.texture, saturation: factor)) > 48)

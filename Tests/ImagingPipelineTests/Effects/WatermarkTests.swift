@@ -62,11 +62,7 @@ import Testing
       mark: Mark(try TestImages.png(width: 320, height: 160, alpha: true)) {
         $0.scale = 0.25
         $0.position = .leftTop
-      }
-    ) {
-      $0.width = 200
-      $0.format = .png
-    }
+      }, width: 200, format: .png)
     // then: 50 × 25 pixels of the 200 × 150
     let wanted = Pixels.scene(width: 200, height: 150).under(
       .scene(width: 50, height: 25, alpha: true), x: 0, y: 0)
@@ -77,11 +73,8 @@ import Testing
         .psnr(to: wanted.cut(x: 0, y: 0, width: 50, height: 25)) > 28)
     #expect(
       pixels.rgb(x: 60, y: 30)
-        == (try Made(source) {
-          $0.width = 200
-          $0.format = .png
-        }
-        .pixels().rgb(x: 60, y: 30)))
+        == (try Made(source, width: 200, format: .png)
+          .pixels().rgb(x: 60, y: 30)))
   }
 
   @Test(arguments: [(1, 1, 40), (2, 1, 80), (1, 2, 20), (2, 2, 40)])
@@ -92,11 +85,10 @@ import Testing
     let white = try png(Pixels(width: 400, height: 400, color: [255, 255, 255]))
     let black = try png(Pixels(width: 40, height: 10, color: [0, 0, 0]))
     // when
-    let made = try Made(white, mark: Mark(black, density: ownDensity) { $0.position = .leftTop }) {
-      $0.width = 200
-      $0.scale = Double(density)
-      $0.format = .png
-    }.pixels()
+    let made = try Made(
+      white, mark: Mark(black, density: ownDensity) { $0.position = .leftTop }, width: 200,
+      format: .png
+    ) { $0.scale = Double(density) }.pixels()
     // then
     let blacks = (0..<made.size.width).count { made[$0, 1].allSatisfy { $0 < 128 } }
     #expect(made.size.width == 200 * density && blacks == width)
@@ -159,14 +151,10 @@ import Testing
     let source = try png(Pixels(width: 80, height: 40, color: [0, 200, 0, 0]))
     let mark = Pixels(width: 20, height: 20, color: [255, 0, 0, 128])
     // when
-    let made = try Made(source, mark: Mark(try png(mark))) {
-      $0.width = 40
-      $0.height = 40
-      $0.fit = .contain
-      $0.format = .jpeg
-      $0.background = Color(red: 0, green: 0, blue: 255)
-      $0.quality = 95
-    }.pixels()
+    let made = try Made(
+      source, mark: Mark(try png(mark)), width: 40, height: 40, fit: .contain, format: .jpeg,
+      quality: 95
+    ) { $0.background = Color(red: 0, green: 0, blue: 255) }.pixels()
     // then
     #expect(
       isClose(made.rgb(x: 32, y: 36), to: [128, 0, 127])
@@ -191,12 +179,7 @@ import Testing
       mark: Mark(mark) {
         $0.scale = 0.25
         $0.position = .rightTop
-      }
-    ) {
-      $0.width = 48
-      $0.format = format
-      $0.quality = 95
-    }
+      }, width: 48, format: format, quality: 95)
     // then
     #expect(made.frames == 4 && made.size == PixelSize(width: 48, height: 32))
     for frame in 0..<4 {

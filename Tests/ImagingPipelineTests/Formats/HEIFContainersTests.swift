@@ -99,10 +99,7 @@ import Testing
     let file = HEIFFile([item]) { $0.essential.formUnion(["a1op", "lsel"]) }.bytes
     // As it is, and reduced from its planes.
     for width in [96, 20] {
-      let made = try Made(file) {
-        $0.format = .png
-        $0.width = width
-      }.pixels()
+      let made = try Made(file, width: width, format: .png).pixels()
       #expect(isClose(made.rgb(x: 9, y: 9), to: [grey, grey, grey], within: 3))
     }
   }
@@ -142,5 +139,17 @@ import Testing
     #expect(edit.offset == 5 && edit.bytes.count == 2)
     let found = edit.bytes.reduce(0) { $0 << 8 | Int($1) }
     #expect(found & 0xfff == expected && found >> 12 == Int(Self.layered[5]) >> 4)
+  }
+
+  @Test(arguments: 1...8, [false, true])
+  func `the container's rotation applies once, and Exif is ignored`(tag: Int, isAVIF: Bool) throws {
+    let scene = Pixels.scene(width: 144, height: 96)
+    for exif in [nil, tag, 6] {
+      let heif = try TestImages.heif(
+        scene.stored(forOrientation: tag), isAVIF: isAVIF, orientation: tag,
+        exifOrientation: exif)
+      let pixels = try Made(heif, format: .png).pixels()
+      #expect(pixels.psnr(to: scene) > 28, "Exif \(exif ?? 0)")
+    }
   }
 }

@@ -33,10 +33,7 @@ import Testing
       #expect(
         isClose(made.rgb(x: x, y: 8), to: [value, value, value], within: 3), "\(x) \(isFull)")
     }
-    let small = try Made(file) {
-      $0.format = .png
-      $0.width = made.size.width / 2
-    }
+    let small = try Made(file, width: made.size.width / 2, format: .png)
     let end: UInt8 = isFull ? 235 : 255
     let last = small.size.width - 1
     #expect(isClose(try small.pixels().rgb(x: last, y: 4), to: [end, end, end], within: 3))

@@ -43,33 +43,6 @@ import Testing
     #expect(try decoded(tiff).values == steps.values)
   }
 
-  @Test func `16 bits, alpha and CMYK are decoded`() throws {
-    let wide = try TestImages.encode(Self.scene, as: ".tif[compression=lzw]", sixteenBits: true)
-    #expect(try decoded(wide).psnr(to: Self.scene) > 50)
-    let alpha = Pixels.scene(width: 60, height: 40, alpha: true)
-    let made = try Made(try TestImages.encode(alpha, as: ".tif[compression=deflate]"))
-    #expect(made.format == .png)
-    #expect(isClose(try made.pixels()[50, 30], to: alpha[50, 30], within: 1))
-    let cyan = try decoded(
-      try TestImages.cmyk(Pixels(width: 40, height: 40, color: [255, 0, 0, 0]), as: ".tif"))
-    #expect(cyan.bands == 3 && cyan.rgb(x: 9, y: 9)[0] < 80 && cyan.rgb(x: 9, y: 9)[2] > 180)
-  }
-
-  @Test func `the first of several pages is rendered by default, and others on request`() throws {
-    // given
-    let pages = (0..<3).map { Pixels(width: 40, height: 30, color: TestImages.frameColor($0)) }
-    let tiff = try TestImages.animation(pages, as: ".tif")
-    // when, then
-    let made = try Made(tiff)
-    #expect(made.frames == 1 && made.size == PixelSize(width: 40, height: 30))
-    #expect(isClose(try made.pixels().rgb(x: 20, y: 15), to: TestImages.frameColor(0), within: 4))
-    let last = try Made(tiff) {
-      $0.frame = 2
-      $0.format = .png
-    }
-    #expect(isClose(try last.pixels().rgb(x: 20, y: 15), to: TestImages.frameColor(2), within: 1))
-  }
-
   private func code(_ change: (inout TiledTIFF) -> Void) -> String? {
     var tiff = TiledTIFF(tile: [])
     change(&tiff)

@@ -7,10 +7,6 @@ import Testing
 @testable import ImagingPipeline
 
 @Suite(.onOwnThreads) struct JPEGCheckTests {
-  private static func isUndecodable(_ error: ImageError?) -> Bool {
-    if case .undecodable = error { true } else { false }
-  }
-
   private static func soundness(of bytes: [UInt8]) -> Soundness {
     bytes.withUnsafeBytes { Soundness(of: $0, as: .jpeg) }
   }
@@ -56,10 +52,7 @@ import Testing
 
   /// Returns the pixels as PNG has them.
   private static func made(_ source: [UInt8], width: Int?) throws -> [UInt8] {
-    try Made(source) {
-      $0.format = .png
-      $0.width = width
-    }.pixels().values
+    try Made(source, width: width, format: .png).pixels().values
   }
 
   private static let strayBytes: [[UInt8]] = [
@@ -104,7 +97,7 @@ import Testing
       bytes.indices.dropLast().first { bytes[$0] == 0xff && [0xc0, 0xc2].contains(bytes[$0 + 1]) })
     bytes[frame + 6] = 40
     // Then
-    #expect(Self.isUndecodable(Made.error(bytes) { $0.width = nil }))
+    #expect(Made.isUndecodable(bytes) { $0.width = nil })
   }
 
   @Test(arguments: kinds, [nil, 40])
@@ -117,7 +110,7 @@ import Testing
       // When: only coded data is removed
       let bytes = whole[..<(scan.end - lost)] + whole[scan.end...]
       // Then
-      #expect(Self.isUndecodable(Made.error(Array(bytes)) { $0.width = width }), "\(lost)")
+      #expect(Made.isUndecodable(Array(bytes)) { $0.width = width }, "\(lost)")
     }
   }
 
@@ -136,7 +129,7 @@ import Testing
     let missing = whole[..<marker] + [0x12, 0x34] + whole[(marker + 2)...]
     // Then
     for bytes in [shorter, swapped, missing] {
-      #expect(Self.isUndecodable(Made.error(Array(bytes)) { $0.width = width }))
+      #expect(Made.isUndecodable(Array(bytes)) { $0.width = width })
     }
   }
 
@@ -204,6 +197,6 @@ import Testing
     for length in stride(from: 2, to: whole.count - 1, by: 37) {
       #expect(Self.soundness(of: Array(whole.prefix(length))) != .whole)
     }
-    #expect(Self.isUndecodable(Made.error(whole.dropLast(2))))
+    #expect(Made.isUndecodable(whole.dropLast(2)))
   }
 }

@@ -57,22 +57,9 @@ import Testing
     }
   }
 
-  @Test func `steps grow with the frequency, alike across and down`() {
-    for table in [JPEGEncoder.luma, JPEGEncoder.chroma] {
-      #expect(table.count == 64 && table.allSatisfy { (1...255).contains($0) })
-      for index in table.indices {
-        #expect(table[index] == table[index % 8 * 8 + index / 8])
-        if index % 8 > 0 { #expect(table[index] > table[index - 1]) }
-      }
-    }
-  }
-
   @Test(arguments: [(89, 0x22), (90, 0x11)])
   func `chroma is halved below quality 90`(quality: Int, sampling: Int) throws {
-    let made = try Made(TestImages.png(width: 40, height: 30)) {
-      $0.format = .jpeg
-      $0.quality = quality
-    }
+    let made = try Made(TestImages.png(width: 40, height: 30), format: .jpeg, quality: quality)
     let frame = try #require(made.bytes.firstRange(of: [0xff, 0xc0]))
     // Length, precision, height, width, components; then a name and the sampling factors of luma.
     #expect(Int(made.bytes[frame.upperBound + 9]) == sampling)
@@ -85,11 +72,7 @@ import Testing
     // given: above `Pipeline.maximumPixelsHeld`
     let source = try TestImages.described(width: 2600, height: 1700, as: ".jpg")
     // when
-    let made = try Made(source) {
-      $0.format = .jpeg
-      $0.quality = 50
-      $0.stripsMetadata = false
-    }
+    let made = try Made(source, format: .jpeg, quality: 50) { $0.stripsMetadata = false }
     // then
     #expect(made.size.pixels > 4_000_000)
     let exif = try #require(try TestImages.metadata(of: made.bytes)["exif-data"])

@@ -36,18 +36,12 @@ import Testing
       progressive: kind == .progressive, arithmetic: kind == .arithmetic,
       restartInterval: kind == .restarts ? 7 : 0)
     let png = try TestImages.encode(try Pixels(decoding: source), as: ".png")
-    for eighths in [1.0, 1.6, 2, 2.4, 3, 3.5, 4, 4.5] {
+    for eighths in [0.75, 1.0, 1.6, 2, 2.4, 3, 3.5, 4, 4.5] {
       let width = Int(Double(size.width) * eighths / 8)
       // when
-      let made = try Made(source) {
-        $0.width = width
-        $0.format = .png
-      }
+      let made = try Made(source, width: width, format: .png)
       // then
-      let expected = try Made(png) {
-        $0.width = width
-        $0.format = .png
-      }
+      let expected = try Made(png, width: width, format: .png)
       #expect(made.size == expected.size)
       let likeness = try made.pixels().psnr(to: expected.pixels())
       #expect(likeness > (eighths < 2 ? 24 : 32), "\(eighths) eighths")

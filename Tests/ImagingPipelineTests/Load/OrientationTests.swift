@@ -29,12 +29,7 @@ import Testing
     // given
     let photo = try TestImages.jpeg(width: 1200, height: 800, orientation: tag)
     // when: the left third, 100 of 300 columns
-    let left = try Made(photo) {
-      $0.width = 100
-      $0.height = 200
-      $0.fit = .cover
-      $0.position = .left
-    }
+    let left = try Made(photo, width: 100, height: 200, fit: .cover) { $0.position = .left }
     // then
     #expect(left.size == PixelSize(width: 100, height: 200))
     #expect(
@@ -44,11 +39,7 @@ import Testing
   @Test(arguments: 1...8)
   func `unequal stretching applies to the upright image`(tag: Int) throws {
     let photo = try TestImages.jpeg(width: 600, height: 400, orientation: tag)
-    let stretched = try Made(photo) {
-      $0.width = 300
-      $0.height = 50
-      $0.fit = .fill
-    }
+    let stretched = try Made(photo, width: 300, height: 50, fit: .fill)
     #expect(try stretched.pixels().psnr(to: .scene(width: 300, height: 50)) > 28)
   }
 
@@ -64,10 +55,7 @@ import Testing
     var photo = try TestImages.encode(stored, as: suffix, zoom: 12, orientation: tag)
     if suffix.hasPrefix(".png") { photo = CodedPNG.adding(orientation: tag, to: photo) }
     // when
-    let made = try Made(photo) {
-      $0.width = 300
-      $0.format = .png
-    }
+    let made = try Made(photo, width: 300, format: .png)
     // then
     #expect(made.size == PixelSize(width: 300, height: 200))
     #expect(try made.pixels().psnr(to: Self.small) > 28)

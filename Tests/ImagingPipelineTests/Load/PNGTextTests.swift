@@ -25,11 +25,6 @@ import Testing
     return plain[..<33] + chunks + plain[33...]
   }
 
-  private func icon(of png: [UInt8]) -> [UInt8] {
-    [0, 0, 1, 0, 1, 0, 60, 40, 0, 0, 1, 0, 32, 0] + CodedPNG.big(png.count, width: 4).reversed()
-      + [22, 0, 0, 0] + png
-  }
-
   @Test(arguments: ["zTXt", "iTXt"])
   func `texts that inflate to gigabytes are left out`(name: String) throws {
     // Given 2.4 GB in 15 MB
@@ -51,10 +46,11 @@ import Testing
   @Test(arguments: ["zTXt", "iTXt"])
   func `an icon with such texts is refused, and a watermark is drawn without`(name: String) throws {
     let bomb = try png(with: text(name, count: 7_900_000, of: 3))
-    #expect(Made.error(icon(of: bomb))?.code == "undecodable")
-    #expect(Made.error(icon(of: bomb)) { $0.product = .info(nil) }?.code == "undecodable")
+    #expect(Made.error(CodedBitmap.icon(of: [bomb]))?.code == "undecodable")
+    #expect(
+      Made.error(CodedBitmap.icon(of: [bomb])) { $0.product = .info(nil) }?.code == "undecodable")
     let plain = try png(with: [])
-    #expect(try Made(icon(of: plain)).size == PixelSize(width: 60, height: 40))
+    #expect(try Made(CodedBitmap.icon(of: [plain])).size == PixelSize(width: 60, height: 40))
     #expect(try Made(plain, mark: Mark(bomb)).bytes == Made(plain, mark: Mark(plain)).bytes)
   }
 

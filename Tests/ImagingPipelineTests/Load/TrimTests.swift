@@ -20,10 +20,7 @@ import Testing
 
   @Test func `uniform borders are trimmed exactly`() throws {
     let image = framed()
-    let made = try Made(try TestImages.encode(image, as: ".png")) {
-      $0.trim = 10
-      $0.format = .png
-    }
+    let made = try Made(try TestImages.encode(image, as: ".png"), format: .png) { $0.trim = 10 }
     #expect(try made.pixels().values == image.cut(x: 5, y: 3, width: 20, height: 12).values)
   }
 
@@ -37,10 +34,7 @@ import Testing
     let source = try TestImages.encode(
       seen.stored(forOrientation: tag), as: ".webp[lossless]", orientation: tag)
     // when
-    let made = try Made(source) {
-      $0.trim = 10
-      $0.format = .png
-    }
+    let made = try Made(source, format: .png) { $0.trim = 10 }
     let flipped = try Made(source) {
       $0.trim = 10
       $0.flip = .vertical
@@ -104,10 +98,7 @@ import Testing
       $0.trim = 10
       $0.crop = PixelArea(x: 0, y: 0, size: PixelSize(width: 10, height: 30))
     }
-    let small = try Made(source) {
-      $0.trim = 10
-      $0.width = 10
-    }
+    let small = try Made(source, width: 10) { $0.trim = 10 }
     let turned = try Made(source) {
       $0.trim = 10
       $0.rotation = .quarter
@@ -131,10 +122,7 @@ import Testing
         orientation: orientation
       )
       // when
-      let made = try Made(source) {
-        $0.trim = 20
-        $0.width = 300
-      }
+      let made = try Made(source, width: 300) { $0.trim = 20 }
       // then
       #expect(made.size == PixelSize(width: 300, height: 200))
       #expect(try made.pixels().psnr(to: field) > 28)
@@ -153,10 +141,7 @@ import Testing
     // when
     let source = try TestImages.animation(frames, delays: [50, 60, 70, 80], as: ".gif[dither=0]")
     let made = try Made(source) { $0.trim = 10 }
-    let one = try Made(source) {
-      $0.trim = 10
-      $0.frame = 1
-    }
+    let one = try Made(source, frame: 1) { $0.trim = 10 }
     // then
     #expect(made.frames == 4 && made.size == PixelSize(width: 12, height: 4))
     for frame in 0..<4 {
@@ -172,10 +157,7 @@ import Testing
       <svg xmlns="http://www.w3.org/2000/svg" width="60" height="40">\
       <rect x="10" y="5" width="30" height="20" fill="#ff0000"/></svg>
       """
-    let made = try Made(Array(text.utf8)) {
-      $0.trim = 10
-      $0.width = 300
-    }
+    let made = try Made(Array(text.utf8), width: 300) { $0.trim = 10 }
     #expect(made.size == PixelSize(width: 300, height: 200))
     #expect(try made.pixels().corners.allSatisfy { isClose($0, to: [255, 0, 0], within: 2) })
   }

@@ -9,18 +9,6 @@ import Testing
 @Suite(.onOwnThreads) struct TurnTests {
   private static let flips: [Flip] = [.none, .horizontal, .vertical, .both]
 
-  @Test(arguments: Rotation.allCases, flips)
-  func `an image is rotated clockwise and then flipped`(rotation: Rotation, flip: Flip) throws {
-    let scene = Pixels.textured(width: 31, height: 20)
-    let made = try Made(try TestImages.encode(scene, as: ".png")) {
-      $0.rotation = rotation
-      $0.flip = flip
-      $0.format = .png
-    }
-    #expect(try made.pixels().values == scene.turned(by: rotation, flip: flip).values)
-    #expect(made.size == scene.turned(by: rotation, flip: flip).size)
-  }
-
   @Test(arguments: 1...8)
   func `a rotation applies on top of any EXIF orientation`(tag: Int) throws {
     // given
@@ -40,21 +28,6 @@ import Testing
         #expect(try made.pixels().values == expected.values, "\(rotation) \(flip)")
       }
     }
-  }
-
-  @Test(arguments: 1...8)
-  func `an area maps between the upright and the stored image`(tag: Int) {
-    // given
-    let upright = Pixels.textured(width: 17, height: 12)
-    let stored = upright.stored(forOrientation: tag)
-    let area = PixelArea(x: 3, y: 1, size: PixelSize(width: 9, height: 4))
-    // when
-    let found = Orientation(tag: tag).stored(area, of: upright.size)
-    // then
-    let cut = stored.cut(x: found.x, y: found.y, width: found.size.width, height: found.size.height)
-    #expect(
-      cut.values == upright.cut(x: 3, y: 1, width: 9, height: 4).stored(forOrientation: tag).values)
-    #expect(Orientation(tag: tag).upright(found, of: stored.size) == area)
   }
 
   @Test func `a large photo is rotated after its reduction, with sizes of the upright image`()

@@ -1,4 +1,4 @@
-// CropTests: which part of an image a crop keeps.
+// CropTests: which part of an image a crop keeps, and that an enlarged one keeps its position.
 
 import Model
 import TestSupport
@@ -14,12 +14,7 @@ import Testing
   ])
   func `cover keeps the part that the position names`(position: Position, x: Int) throws {
     let source = try TestImages.jpeg(width: 1200, height: 800)
-    let made = try Made(source) {
-      $0.width = 100
-      $0.height = 200
-      $0.fit = .cover
-      $0.position = position
-    }
+    let made = try Made(source, width: 100, height: 200, fit: .cover) { $0.position = position }
     #expect(
       try made.pixels().psnr(to: Self.scene.cut(x: x, y: 0, width: 100, height: 200)) > 28)
   }
@@ -27,12 +22,7 @@ import Testing
   @Test(arguments: [Position.top, .bottom])
   func `cover keeps the upper or lower part`(position: Position) throws {
     let source = try TestImages.jpeg(width: 1200, height: 800)
-    let made = try Made(source) {
-      $0.width = 300
-      $0.height = 50
-      $0.fit = .cover
-      $0.position = position
-    }
+    let made = try Made(source, width: 300, height: 50, fit: .cover) { $0.position = position }
     let part = Self.scene.cut(x: 0, y: position == .top ? 0 : 150, width: 300, height: 50)
     #expect(try made.pixels().psnr(to: part) > 28)
   }
@@ -50,12 +40,8 @@ import Testing
     // given
     let source = try loudOnTheRight()
     // when
-    let made = try Made(source) {
-      $0.width = 100
-      $0.height = 100
-      $0.fit = .cover
+    let made = try Made(source, width: 100, height: 100, fit: .cover, format: .png) {
       $0.position = position
-      $0.format = .png
     }
     // then
     let quiet = Pixels(width: 100, height: 100, color: [120, 120, 120])
@@ -74,16 +60,32 @@ import Testing
     }
     let source = try TestImages.animation(frames, as: ".webp[lossless]")
     // when
-    let made = try Made(source) {
-      $0.width = 50
-      $0.height = 50
-      $0.fit = .cover
-      $0.position = position
-    }
+    let made = try Made(source, width: 50, height: 50, fit: .cover) { $0.position = position }
     // then
     let quiet = Pixels(width: 50, height: 50, color: [120, 120, 120])
     #expect(made.frames == 3 && made.size == PixelSize(width: 50, height: 50))
     #expect(try made.pixels(frame: 0).meanDifference(to: quiet) > 20)
     #expect(try made.pixels(frame: 2).meanDifference(to: quiet) < 5)
+  }
+
+  @Test(arguments: [25, 40, 60, 137], [3, 4, 9])
+  func `an enlarged image keeps its position`(width: Int, height: Int) throws {
+    // given: a shade that rises by 12 with each pixel to the right
+    for bands in [3, 4] {
+      let source = try TestImages.encode(
+        Pixels(width: 20, height: 4, bands: bands) { x, _ in
+          [UInt8(x * 12), 80, 80] + (bands == 4 ? [255] : [])
+        }, as: ".png")
+      // when
+      let made = try Made(source, width: width, height: height, fit: .fill, format: .png) {
+        $0.enlarge = true
+      }.pixels()
+      // then: correct except at the edges, where no neighbours exist
+      #expect(made.size == PixelSize(width: width, height: height))
+      for x in width / 10..<width - width / 10 {
+        let exact = 12 * ((Double(x) + 0.5) * 20 / Double(width) - 0.5)
+        #expect(abs(Double(made[x, height / 2][0]) - exact) <= 1.1, "at \(x)")
+      }
+    }
   }
 }

@@ -16,10 +16,7 @@ import Testing
     #expect(try Made(jpeg) { $0.accepted = [] }.format == .jpeg)
     #expect(try Made(png) { $0.accepted = [.jpeg] }.format == .png)
     #expect(
-      try Made(jpeg) {
-        $0.accepted = [.avif]
-        $0.format = .png
-      }.format == .png)
+      try Made(jpeg, format: .png) { $0.accepted = [.avif] }.format == .png)
     // A format that is not an output is skipped.
     #expect(try Made(jpeg) { $0.accepted = [.heic, .webp] }.format == .webp)
   }
@@ -70,10 +67,7 @@ import Testing
     // when, then
     #expect(try Made(source) { $0.accepted = [.avif, .jxl, .webp] }.format == .webp)
     #expect(
-      try Made(source) {
-        $0.accepted = [.avif]
-        $0.width = 100
-      }.format == .avif)
+      try Made(source, width: 100) { $0.accepted = [.avif] }.format == .avif)
     #expect(try Made(source) { $0.format = .avif }.format == .avif)
   }
 }

@@ -26,10 +26,7 @@ import Testing
     // given
     let source = try TestImages.jpeg(width: 600, height: 400)
     // when
-    let made = try Made(source) {
-      $0.width = 300
-      $0.format = format
-    }
+    let made = try Made(source, width: 300, format: format)
     // then
     #expect(made.format == format && made.size == PixelSize(width: 300, height: 200))
     #expect(try made.pixels().size == made.size)
@@ -67,15 +64,9 @@ import Testing
     let source = try TestImages.png(width: 240, height: 160)
     // when
     let made = try [20, nil, 95].map { quality in
-      try Made(source) {
-        $0.format = format
-        $0.quality = quality
-      }
+      try Made(source, format: format, quality: quality)
     }
-    let explicit = try Made(source) {
-      $0.format = format
-      $0.quality = format.traits.defaultQuality
-    }
+    let explicit = try Made(source, format: format, quality: format.traits.defaultQuality)
     // then
     #expect(made[0].bytes.count < made[1].bytes.count)
     #expect(made[1].bytes.count < made[2].bytes.count)
@@ -85,11 +76,7 @@ import Testing
   @Test func `progressive results are interlaced if the format supports it`() throws {
     let source = try TestImages.jpeg(width: 600, height: 400)
     func made(_ format: ImageFormat, progressive: Bool) throws -> [UInt8] {
-      try Made(source) {
-        $0.width = 300
-        $0.format = format
-        $0.progressive = progressive
-      }.bytes
+      try Made(source, width: 300, format: format) { $0.progressive = progressive }.bytes
     }
     for isWanted in [false, true] {
       // The frame marker of a progressive JPEG; PNG's interlace method; the flag of GIF's image
@@ -113,10 +100,7 @@ import Testing
     // given: opaque above, increasingly transparent to the left below
     let source = try TestImages.png(width: 80, height: 60, alpha: true)
     // when
-    let pixels = try Made(source) {
-      $0.format = format
-      $0.quality = 95
-    }.pixels()
+    let pixels = try Made(source, format: format, quality: 95).pixels()
     // then
     guard format != .jpeg else {
       #expect(
@@ -137,10 +121,8 @@ import Testing
     // given
     let grey = Pixels(width: 64, height: 48, bands: 1) { x, y in [UInt8(x * 3 + y)] }
     // when
-    let pixels = try Made(try TestImages.encode(grey, as: ".png")) {
-      $0.format = format
-      $0.quality = 90
-    }.pixels()
+    let pixels = try Made(try TestImages.encode(grey, as: ".png"), format: format, quality: 90)
+      .pixels()
     // then
     var spread = 0
     var difference = 0
@@ -152,6 +134,7 @@ import Testing
       }
     }
     #expect(spread <= 3 && difference <= 12)
+    if [.jpeg, .png].contains(format) { #expect(pixels.bands == 1) }
   }
 
   @Test(arguments: ImageFormat.outputs)
@@ -173,11 +156,7 @@ import Testing
     for source in sources {
       // when
       let made = try (0..<2).map { _ in
-        try Made(source) {
-          $0.width = 100
-          $0.format = format
-          $0.maxBytes = 4_000
-        }
+        try Made(source, width: 100, format: format) { $0.maxBytes = 4_000 }
       }
       let plain = try (0..<2).map { _ in try Made(source) { $0.format = format } }
       // then
@@ -206,45 +185,16 @@ import Testing
 
   @Test(arguments: [
     (1, 1), (2, 1), (7, 5), (33, 21), (99, 66), (100, 67), (149, 100), (151, 100), (299, 200),
-    (301, 200), (599, 399), (600, 400),
+    (301, 200), (599, 399), (600, 400), (601, 400), (700, 467), (1201, 801), (1999, 3),
   ])
   func `the computed size is the actual size`(width: Int, height: Int) throws {
     // given
     let source = try TestImages.jpeg(width: 600, height: 400)
     // when
-    let made = try Made(source) {
-      $0.width = width
-      $0.height = height
-      $0.fit = .fill
-    }
+    let made = try Made(source, width: width, height: height, fit: .fill) { $0.enlarge = true }
     // then
     #expect(made.size == PixelSize(width: width, height: height))
     #expect(try made.pixels().size == made.size)
-  }
-
-  @Test(arguments: [(601, 400), (700, 467), (1201, 801), (1999, 3)])
-  func `the computed size of an enlargement is the actual size`(width: Int, height: Int) throws {
-    let source = try TestImages.jpeg(width: 600, height: 400)
-    let made = try Made(source) {
-      $0.width = width
-      $0.height = height
-      $0.fit = .fill
-      $0.enlarge = true
-    }
-    #expect(try made.pixels().size == PixelSize(width: width, height: height))
-  }
-
-  @Test(arguments: [3000, 2400, 1800, 1200, 900, 840])
-  func `shrink-on-load keeps the likeness`(width: Int) throws {
-    // given: reductions to 300 by 10, 8, 6, 4, 3 and 2.8, which use each of the decoder's factors
-    let source = try TestImages.jpeg(width: width, height: width * 2 / 3, quality: 95)
-    // when
-    let made = try Made(source) {
-      $0.width = 300
-      $0.format = .png
-    }
-    // then
-    #expect(try made.pixels().psnr(to: .scene(width: 300, height: 200)) > 30)
   }
 
   @Test(arguments: [(10_000, 1), (1, 10_000), (10_000, 3), (1, 1)])
@@ -255,19 +205,11 @@ import Testing
       try TestImages.webp(width: width, height: height),
     ] {
       for fit in [Fit.inside, .cover, .contain] {
-        let made = try Made(source) {
-          $0.width = 100
-          $0.height = 100
-          $0.fit = fit
-        }
+        let made = try Made(source, width: 100, height: 100, fit: fit)
         #expect(try made.pixels().size == made.size && made.size.width <= 100)
       }
       for format in ImageFormat.outputs {
-        let made = try Made(source) {
-          $0.width = 100
-          $0.height = 100
-          $0.format = format
-        }
+        let made = try Made(source, width: 100, height: 100, format: format)
         #expect(try made.pixels().size == made.size)
       }
       #expect(try Made(source) { $0.limitBytes = 1 }.size.width <= 50)
@@ -296,6 +238,17 @@ import Testing
       // then
       #expect(made.size == PixelSize(width: 2520, height: 1680))
       #expect(isClose(try made.pixels().corners[1], to: [30, 200, 40]))
+    }
+  }
+
+  /// libjxl refuses the distances that libvips computes for the lowest qualities.
+  @Test func `a lower quality of JPEG XL has no more bytes`() throws {
+    let png = try TestImages.encode(.textured(width: 200, height: 150), as: ".png")
+    var last = 0
+    for quality in [1, 2, 4, 5, 8, 15, 29, 30, 60, 100] {
+      let file = try Made(png, format: .jxl, quality: quality)
+      #expect(file.bytes.count >= last, "\(quality)")
+      last = file.bytes.count
     }
   }
 }

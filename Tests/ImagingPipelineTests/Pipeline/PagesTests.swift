@@ -43,10 +43,7 @@ import Testing
     #expect((info.width, info.height) == (700, 500))
     #expect((info.frames, info.pages) == (1, nil))
     #expect(
-      try Made(source) {
-        $0.frame = 0
-        $0.width = 70
-      }.size == PixelSize(width: 70, height: 50))
+      try Made(source, width: 70, frame: 0).size == PixelSize(width: 70, height: 50))
     let error = Made.error(source) { $0.frame = 1 }
     guard case .invalidParameter("frame", "1", "the source has one frame, 0") = error else {
       Issue.record("\(String(describing: error))")
@@ -70,10 +67,7 @@ import Testing
     // When
     let info = try SourceInfo(source)
     let frames = try (0..<3).map { frame in
-      try Made(source) {
-        $0.frame = frame
-        $0.format = .png
-      }.pixels()
+      try Made(source, format: .png, frame: frame).pixels()
     }
     let unnamed = try Made(source) { $0.format = .png }.pixels()
     // Then
@@ -88,10 +82,7 @@ import Testing
     let tiff = CodedTIFF(directories: [.init(grey: 10, kind: 1), .init(grey: 50, kind: 1)])
     #expect(try SourceInfo(tiff.bytes).pages == 2)
     #expect(
-      try Made(tiff.bytes) {
-        $0.frame = 1
-        $0.format = .png
-      }.pixels()[3, 3][0] == 50)
+      try Made(tiff.bytes, format: .png, frame: 1).pixels()[3, 3][0] == 50)
   }
 
   @Test func `a cyclic chain of directories ends`() throws {
@@ -115,10 +106,7 @@ import Testing
     // When
     let primary = try Made(heif) { $0.format = .png }.pixels()
     let frames = try (0..<2).map { frame in
-      try Made(heif) {
-        $0.frame = frame
-        $0.format = .png
-      }.pixels()
+      try Made(heif, format: .png, frame: frame).pixels()
     }
     // Then
     #expect(try SourceInfo(heif).pages == 2)

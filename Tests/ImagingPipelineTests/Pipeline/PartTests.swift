@@ -76,10 +76,8 @@ import Testing
     let source = try TestImages.encode(waves, as: suffix)
     let decoded = try Pixels(decoding: source)
     // when
-    let made = try Made(source) {
+    let made = try Made(source, width: width, format: .png) {
       $0.crop = area(x: 51, y: 27, width: 253, height: 167)
-      $0.width = width
-      $0.format = .png
     }.pixels()
     // then
     func likeness(right: Double, down: Double) -> Double {
@@ -99,10 +97,7 @@ import Testing
   @Test(arguments: 1...8)
   func `a crop of a rotated photo applies to the upright photo`(tag: Int) throws {
     let photo = try TestImages.jpeg(width: 1200, height: 800, orientation: tag)
-    let made = try Made(photo) {
-      $0.crop = area(x: 3, y: 5, width: 597, height: 395)
-      $0.width = 150
-    }
+    let made = try Made(photo, width: 150) { $0.crop = area(x: 3, y: 5, width: 597, height: 395) }
     #expect(made.size == PixelSize(width: 150, height: 99))
     let expected = Pixels.scene(width: 300, height: 200).cut(x: 1, y: 1, width: 150, height: 99)
     #expect(try made.pixels().psnr(to: expected) > 26)
@@ -138,10 +133,7 @@ import Testing
       $0.crop = area(x: 0, y: 0, width: 100, height: 50)
       $0.scale = 1
     }
-    let kept = try Made(source) {
-      $0.crop = area(x: 0, y: 0, width: 100, height: 50)
-      $0.width = 200
-    }
+    let kept = try Made(source, width: 200) { $0.crop = area(x: 0, y: 0, width: 100, height: 50) }
     let limited = try Made(source) {
       $0.crop = area(x: 0, y: 0, width: 100, height: 50)
       $0.limitBytes = 20_000
@@ -157,10 +149,7 @@ import Testing
     // given: blue from 15 to 30 across and 10 to 20 down
     let source = TestImages.svg(width: 30, height: 20)
     // when
-    let made = try Made(source) {
-      $0.crop = area(x: 10, y: 9, width: 10, height: 5)
-      $0.width = 400
-    }
+    let made = try Made(source, width: 400) { $0.crop = area(x: 10, y: 9, width: 10, height: 5) }
     let pixels = try made.pixels()
     // then
     #expect(made.size == PixelSize(width: 400, height: 200))
@@ -175,9 +164,8 @@ import Testing
   {
     var limits = ImagingLimits()
     limits.maximumPixels = 1_000_000
-    let made = try Made(TestImages.svg(width: 3_000, height: 2_000), limits: limits) {
+    let made = try Made(TestImages.svg(width: 3_000, height: 2_000), limits: limits, width: 400) {
       $0.crop = area(x: 1_490, y: 1_490, width: 20, height: 20)
-      $0.width = 400
     }
     #expect(made.size == PixelSize(width: 400, height: 400))
     #expect(isClose(try made.pixels().rgb(x: 50, y: 200), to: [255, 0, 0]))
@@ -205,11 +193,7 @@ import Testing
     throws
   {
     let source = try TestImages.encode(.scene(width: 300, height: 200), as: ".png")
-    let made = try Made(source) {
-      $0.width = 100
-      $0.height = 200
-      $0.fit = .cover
-      $0.format = .png
+    let made = try Made(source, width: 100, height: 200, fit: .cover, format: .png) {
       $0.focalPoint = FocalPoint(x: share, y: 0.5)
     }
     let expected = Pixels.scene(width: 300, height: 200).cut(x: x, y: 0, width: 100, height: 200)
@@ -220,11 +204,7 @@ import Testing
     throws
   {
     let source = try TestImages.encode(Pixels(width: 20, height: 10, color: [9, 9, 9]), as: ".png")
-    let made = try Made(source) {
-      $0.width = 20
-      $0.height = 30
-      $0.fit = .contain
-      $0.format = .png
+    let made = try Made(source, width: 20, height: 30, fit: .contain, format: .png) {
       $0.focalPoint = FocalPoint(x: 0, y: 0.25)
     }.pixels()
     let rows = (0..<30).filter { made.rgb(x: 10, y: $0) == [9, 9, 9] }

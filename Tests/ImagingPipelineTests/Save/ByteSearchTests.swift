@@ -39,13 +39,6 @@ import Testing
     return 600 + Int(Double(attempt.size.pixels) * (0.02 + quality * quality / 40_000))
   }
 
-  @Test func `a first attempt that fits ends the search`() {
-    let found = run(limit: 1_000_000, qualities: 10...80, size: size, bytes)
-    #expect(found.attempts == [ByteSearch.Attempt(quality: 80, size: size)])
-    let lossless = run(limit: 1_000_000, qualities: nil, size: size, bytes)
-    #expect(lossless.attempts == [ByteSearch.Attempt(quality: nil, size: size)])
-  }
-
   @Test func `the best quality that fits is found for any limit`() {
     let least = bytes(ByteSearch.Attempt(quality: 10, size: size))
     let maximum = bytes(ByteSearch.Attempt(quality: 80, size: size))
@@ -66,20 +59,6 @@ import Testing
       #expect(Double(found.bytes) > 0.85 * Double(limit))
       #expect(found.attempts.count <= ByteSearch.maximumAttempts)
     }
-  }
-
-  @Test func `without a quality only the size is reduced`() {
-    for limit in [700, 1000, 3000, 4000] {
-      let found = run(limit: limit, qualities: nil, size: size, bytes)
-      #expect(found.bytes <= limit && Double(found.bytes) > 0.85 * Double(limit))
-      #expect(found.attempts.allSatisfy { $0.quality == nil })
-    }
-  }
-
-  @Test func `if no attempt fits, the result is a single pixel`() {
-    let found = run(limit: 1, qualities: 10...80, size: size, bytes)
-    #expect(found.best?.size == PixelSize(width: 1, height: 1))
-    #expect(found.attempts.count <= ByteSearch.maximumAttempts)
   }
 
   @Test func `a search always ends, and its result fits if any attempt did`() {

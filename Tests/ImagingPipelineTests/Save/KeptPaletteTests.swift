@@ -115,10 +115,7 @@ import Testing
 
   @Test func `transparency is kept`() throws {
     let source = try #require(try Self.sources(alpha: true).first)
-    let made = try Made(source.bytes) {
-      $0.format = .png
-      $0.width = 150
-    }
+    let made = try Made(source.bytes, width: 150, format: .png)
     #expect(made.bytes[25] == 3)
     let found = try Pixels(decoding: made.bytes)
     let wanted = Pixels.scene(width: 150, height: 100, alpha: true)
@@ -130,10 +127,7 @@ import Testing
 
   @Test func `metadata is kept beside a palette`() throws {
     let source = try TestImages.described(width: 60, height: 40, as: ".png[palette]")
-    let made = try Made(source) {
-      $0.format = .png
-      $0.stripsMetadata = false
-    }
+    let made = try Made(source, format: .png) { $0.stripsMetadata = false }
     #expect(made.bytes[25] == 3)
     let found = try TestImages.metadata(of: made.bytes)
     #expect(try #require(found["exif-data"]).contains(TestImages.exifMark))
@@ -143,10 +137,7 @@ import Testing
   @Test func `a source without a palette loses no colour`() throws {
     let scene = Pixels.scene(width: 240, height: 160)
     let source = try TestImages.encode(scene, as: ".png")
-    let made = try Made(source) {
-      $0.format = .png
-      $0.rotation = .quarter
-    }
+    let made = try Made(source, format: .png) { $0.rotation = .quarter }
     #expect(made.bytes[25] == 2)
     let found = try Pixels(decoding: made.bytes)
     for (x, y) in [(0, 0), (100, 80), (17, 151)] { #expect(found[159 - y, x] == scene[x, y]) }
@@ -154,10 +145,7 @@ import Testing
 
   @Test func `a part of a source with a palette has exactly its colours`() throws {
     for source in try Self.sources() {
-      let made = try Made(source.bytes) {
-        $0.format = .png
-        $0.rotation = .quarter
-      }
+      let made = try Made(source.bytes, format: .png) { $0.rotation = .quarter }
       #expect(made.bytes[25] == 3)
       let (found, wanted) = try (
         Pixels(decoding: made.bytes),
@@ -172,14 +160,10 @@ import Testing
   @Test func `maxbytes holds, with more pixels where there is a palette`() throws {
     for source in try Self.sources() {
       let (all, kept) = try (
-        Made(source.bytes, limits: Self.limits(keepsPalettes: false)) {
-          $0.format = .png
+        Made(source.bytes, limits: Self.limits(keepsPalettes: false), format: .png) {
           $0.maxBytes = 4_000
         },
-        Made(source.bytes) {
-          $0.format = .png
-          $0.maxBytes = 4_000
-        }
+        Made(source.bytes, format: .png) { $0.maxBytes = 4_000 }
       )
       #expect(max(all.bytes.count, kept.bytes.count) <= 4_000)
       #expect(kept.bytes[25] == 3)
@@ -191,14 +175,10 @@ import Testing
     for size in [Self.size, PixelSize(width: 8, height: 8)] {
       let source = Self.bitmap(of: .scene(width: size.width, height: size.height))
       let (all, kept) = try (
-        Made(source, limits: Self.limits(keepsPalettes: false)) {
-          $0.format = .png
-          $0.width = size.width * 5 / 8
-        },
-        Made(source) {
-          $0.format = .png
-          $0.width = size.width * 5 / 8
-        }
+        Made(
+          source, limits: Self.limits(keepsPalettes: false), width: size.width * 5 / 8, format: .png
+        ),
+        Made(source, width: size.width * 5 / 8, format: .png)
       )
       #expect(kept.digest == all.digest)
     }
@@ -206,32 +186,17 @@ import Testing
 
   @Test func `what may take long, or is grey, has all colours`() throws {
     let source = try #require(try Self.sources().first)
-    let large = try Made(source.bytes) {
-      $0.format = .png
-      $0.width = 2_500
-      $0.sizing.enlarge = true
-    }
+    let large = try Made(source.bytes, width: 2_500, format: .png) { $0.sizing.enlarge = true }
     #expect(large.bytes[25] == 2)
-    let grey = try Made(source.bytes) {
-      $0.format = .png
-      $0.effects.isGrayscale = true
-    }
+    let grey = try Made(source.bytes, format: .png) { $0.effects.isGrayscale = true }
     #expect(grey.bytes[25] == 0)
   }
 
   @Test func `the estimate of a job counts the palette`() throws {
     let source = try #require(try Self.sources().first)
-    var costs: [JobCost] = []
-    for keepsPalettes in [true, false] {
-      try GuardedBytes(source.bytes).withBytes { bytes in
-        var transform = Transform()
-        transform.format = .png
-        _ = try Pipeline().process(
-          bytes, transform: transform, density: 1, limits: Self.limits(keepsPalettes: keepsPalettes)
-        ) { cost in
-          costs.append(cost)
-          return true
-        }
+    let costs = try [true, false].flatMap { keepsPalettes in
+      try Made.costs(of: source.bytes, limits: Self.limits(keepsPalettes: keepsPalettes)) {
+        $0.format = .png
       }
     }
     #expect(costs.count == 2 && costs[0].seconds > 2 * costs[1].seconds)

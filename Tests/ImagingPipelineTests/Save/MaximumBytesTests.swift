@@ -12,44 +12,24 @@ import Testing
     let full = try Made(source) { $0.format = format }
     let limit = full.bytes.count * 3 / 4
     // when
-    let made = try Made(source) {
-      $0.format = format
-      $0.maxBytes = limit
-    }
+    let made = try Made(source, format: format) { $0.maxBytes = limit }
     // then
     #expect(made.bytes.count <= limit && made.size == full.size && made.scaledDownFrom == nil)
     let quality = try #require(made.quality)
     #expect(quality < format.traits.defaultQuality ?? 0)
-    let explicit = try Made(source) {
-      $0.format = format
-      $0.quality = quality
-    }
+    let explicit = try Made(source, format: format, quality: quality)
     #expect(explicit.bytes == made.bytes && explicit.quality == nil)
-    let better = try Made(source) {
-      $0.format = format
-      $0.quality = quality + 1
-    }
+    let better = try Made(source, format: format, quality: quality + 1)
     #expect(better.bytes.count > limit)
     #expect(try made.pixels().psnr(to: .scene(width: 240, height: 160)) > 28)
   }
 
   @Test func `a quality beside maxbytes is the upper bound`() throws {
     let source = try TestImages.jpeg(width: 240, height: 160)
-    let plain = try Made(source) {
-      $0.format = .webp
-      $0.quality = 40
-    }
-    let made = try Made(source) {
-      $0.format = .webp
-      $0.quality = 40
-      $0.maxBytes = 1_000_000
-    }
+    let plain = try Made(source, format: .webp, quality: 40)
+    let made = try Made(source, format: .webp, quality: 40) { $0.maxBytes = 1_000_000 }
     #expect(made.bytes == plain.bytes && made.quality == 40)
-    let low = try Made(source) {
-      $0.format = .webp
-      $0.quality = 4
-      $0.maxBytes = 1_000_000
-    }
+    let low = try Made(source, format: .webp, quality: 4) { $0.maxBytes = 1_000_000 }
     #expect(low.quality == 4)
   }
 
@@ -57,20 +37,11 @@ import Testing
   func `the size is reduced if quality does not suffice`(format: ImageFormat) throws {
     // given
     let source = try TestImages.jpeg(width: 240, height: 160)
-    let least = try Made(source) {
-      $0.format = format
-      $0.quality = format == .avif ? 20 : 10
-    }
-    let smallest = try Made(source) {
-      $0.format = format
-      $0.maxBytes = 1
-    }
+    let least = try Made(source, format: format, quality: format == .avif ? 20 : 10)
+    let smallest = try Made(source, format: format) { $0.maxBytes = 1 }
     let limit = (least.bytes.count + smallest.bytes.count) / 2
     // when
-    let made = try Made(source) {
-      $0.format = format
-      $0.maxBytes = limit
-    }
+    let made = try Made(source, format: format) { $0.maxBytes = limit }
     // then
     #expect(made.bytes.count <= limit && made.bytes.count > limit / 2)
     #expect(made.size.width < 240 && made.scaledDownFrom == least.size)
@@ -83,10 +54,7 @@ import Testing
   @Test(arguments: ImageFormat.outputs)
   func `if no size fits, a single pixel is sent`(format: ImageFormat) throws {
     let source = try TestImages.png(width: 120, height: 80, alpha: true)
-    let made = try Made(source) {
-      $0.format = format
-      $0.maxBytes = 1
-    }
+    let made = try Made(source, format: format) { $0.maxBytes = 1 }
     #expect(made.size == PixelSize(width: 1, height: 1))
     #expect(try made.pixels().size == made.size)
   }
@@ -101,16 +69,10 @@ import Testing
     }
     let source = try TestImages.animation(
       frames, delays: [30, 70, 120, 40], loop: 3, as: ".webp[lossless]")
-    let least = try Made(source) {
-      $0.format = format
-      $0.quality = 10
-    }
+    let least = try Made(source, format: format, quality: 10)
     let limit = least.bytes.count / 2
     // when
-    let made = try Made(source) {
-      $0.format = format
-      $0.maxBytes = limit
-    }
+    let made = try Made(source, format: format) { $0.maxBytes = limit }
     // then
     #expect(made.bytes.count <= limit && made.frames == 4 && made.size.width < 96)
     #expect(try TestImages.delays(of: made.bytes) == [30, 70, 120, 40])

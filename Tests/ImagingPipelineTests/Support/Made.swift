@@ -48,12 +48,16 @@ struct Made {
     return try Pipeline()
   }
 
-  /// Runs the pipeline.
+  /// Runs the pipeline. The usual parameters have labels; `change` sets all others.
   init(
     _ source: [UInt8], density: Int = 1, limits: ImagingLimits = ImagingLimits(),
-    mark: Mark? = nil, verifies: Bool = false, change: (inout Transform) -> Void = { _ in }
+    mark: Mark? = nil, verifies: Bool = false, width: Int? = nil, height: Int? = nil,
+    fit: Fit = .inside, format: ImageFormat? = nil, quality: Int? = nil, frame: Int? = nil,
+    change: (inout Transform) -> Void = { _ in }
   ) throws {
     var transform = Transform()
+    (transform.width, transform.height, transform.fit) = (width, height, fit)
+    (transform.format, transform.quality, transform.frame) = (format, quality, frame)
     change(&transform)
     let image = try Self.run(
       try Self.pipeline.get(), on: source, transform: transform, density: density, limits: limits,
@@ -102,15 +106,53 @@ struct Made {
   /// Returns the error for a source; `nil` if the pipeline returns an image.
   static func error(
     _ source: [UInt8], limits: ImagingLimits = ImagingLimits(), mark: Mark? = nil,
-    change: (inout Transform) -> Void = { _ in }
+    width: Int? = nil, height: Int? = nil, fit: Fit = .inside, format: ImageFormat? = nil,
+    quality: Int? = nil, frame: Int? = nil, change: (inout Transform) -> Void = { _ in }
   ) -> ImageError? {
     do {
-      _ = try Made(source, limits: limits, mark: mark, change: change)
+      _ = try Made(
+        source, limits: limits, mark: mark, width: width, height: height, fit: fit, format: format,
+        quality: quality, frame: frame, change: change)
       return nil
     } catch {
       return error as? ImageError
     }
   }
+
+  /// Returns what a job is estimated to take before each of its decodings.
+  ///
+  /// - Parameter isBegun: whether the job runs; otherwise it ends at its first estimate.
+  static func costs(
+    of source: [UInt8], limits: ImagingLimits = ImagingLimits(), verifies: Bool = false,
+    isBegun: Bool = false, change: (inout Transform) -> Void = { _ in }
+  ) throws -> [JobCost] {
+    var transform = Transform()
+    change(&transform)
+    var costs: [JobCost] = []
+    do {
+      try source.withUnsafeBytes { bytes in
+        _ = try pipeline.get().process(
+          bytes, transform: transform, density: 1, limits: limits, verifies: verifies,
+          admits: {
+            costs.append($0)
+            return isBegun
+          })
+      }
+    } catch ImageError.cancelled where !isBegun {}
+    return costs
+  }
+
+  /// Returns whether a source is refused as damaged.
+  static func isUndecodable(
+    _ source: [UInt8], change: (inout Transform) -> Void = { _ in }
+  ) -> Bool {
+    error(source, change: change).isUndecodable
+  }
+}
+
+extension ImageError? {
+  /// Whether the error says that a source is damaged.
+  var isUndecodable: Bool { if case .undecodable = self { true } else { false } }
 }
 
 /// Returns whether two colours differ by at most `tolerance` in every band.

@@ -112,19 +112,11 @@ import Testing
   private func admitted(
     _ body: String, _ change: (inout Transform) -> Void
   ) throws -> [Bool] {
-    var transform = Transform()
-    transform.format = .png
-    change(&transform)
-    var found: [Bool] = []
-    try Array((Self.open + body + "</svg>").utf8).withUnsafeBytes {
-      _ = try Pipeline().process(
-        $0, transform: transform, density: 1, limits: ImagingLimits(),
-        admits: {
-          found.append($0.isExpensive(ImagingLimits()))
-          return true
-        })
-    }
-    return found
+    let source = Array((Self.open + body + "</svg>").utf8)
+    return try Made.costs(of: source, isBegun: true) {
+      $0.format = .png
+      change(&$0)
+    }.map { $0.isExpensive(ImagingLimits()) }
   }
 
   @Test func `a drawing with many filters waits as an expensive job, a small one does not`() throws

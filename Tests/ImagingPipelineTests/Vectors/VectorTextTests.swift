@@ -1,6 +1,5 @@
 // VectorTextTests: SVGs that browsers draw and librsvg does not are rewritten first.
 
-import CDeflate
 import Model
 import TestSupport
 import Testing
@@ -61,22 +60,12 @@ import Testing
     #expect(try Self.colour(bytes) == Self.lime)
   }
 
-  /// Returns a gzip file of stored or compressed bytes.
-  private static func gzip(_ bytes: [UInt8]) throws -> [UInt8] {
-    let compressor = try #require(libdeflate_alloc_compressor(6))
-    defer { libdeflate_free_compressor(compressor) }
-    let room = libdeflate_gzip_compress_bound(compressor, bytes.count)
-    return [UInt8](unsafeUninitializedCapacity: room) { buffer, used in
-      used = libdeflate_gzip_compress(compressor, bytes, bytes.count, buffer.baseAddress, room)
-    }
-  }
-
   @Test func `a compressed SVG is inflated, up to a limit`() throws {
     let text = Self.svg("<rect width='20' height='10' fill='var(--c,lime)'/>")
-    #expect(try Self.colour(try Self.gzip(Array(text.utf8))) == Self.lime)
+    #expect(try Self.colour(TestCoding.gzip.encode(Array(text.utf8))) == Self.lime)
     let bomb = text + String(repeating: " ", count: VectorText.maximum)
     for other in [Array(bomb.utf8), Array("text".utf8), []] {
-      guard case .unsupportedFormat = Made.error(try Self.gzip(other)) else {
+      guard case .unsupportedFormat = Made.error(TestCoding.gzip.encode(other)) else {
         Issue.record("not refused: \(other.count) bytes")
         continue
       }

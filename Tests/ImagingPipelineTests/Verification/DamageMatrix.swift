@@ -59,7 +59,10 @@ struct DamagedKind: Sendable {
       DamagedKind(name: "BMP", format: .bmp, make: { bitmap(of: scene) }),
       DamagedKind(
         name: "ICO", format: .ico,
-        make: { icon(try TestImages.encode(textured(width: 128, height: 128), as: ".png")) }),
+        make: {
+          CodedBitmap.icon(
+            of: [try TestImages.encode(textured(width: 128, height: 128), as: ".png")])
+        }),
       DamagedKind(
         name: "SVG", format: .svg, make: { TestImages.svg(width: 256, height: 192) }),
     ]
@@ -86,29 +89,11 @@ struct DamagedKind: Sendable {
 
   /// Returns 24 bits per pixel, from the bottom up (BITMAPINFOHEADER).
   private static func bitmap(of pixels: Pixels) -> [UInt8] {
-    func little(_ number: Int, width: Int) -> [UInt8] {
-      (0..<width).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+    var bitmap = CodedBitmap(size: pixels.size, depth: 24)
+    bitmap.pixels = (0..<pixels.size.pixels).map { place in
+      pixels.values[place * 3..<place * 3 + 3].reduce(0) { $0 << 8 | UInt32($1) }
     }
-    let width = pixels.size.width
-    let height = pixels.size.height
-    var rows: [UInt8] = []
-    for y in (0..<height).reversed() {
-      for x in 0..<width { rows += pixels.rgb(x: x, y: y).reversed() }
-      rows += [UInt8](repeating: 0, count: (4 - width * 3 % 4) % 4)
-    }
-    let info =
-      little(40, width: 4) + little(width, width: 4) + little(height, width: 4)
-      + little(1, width: 2) + little(24, width: 2)
-      + [UInt8](repeating: 0, count: 24)
-    return Array("BM".utf8) + little(54 + rows.count, width: 4) + little(0, width: 4)
-      + little(54, width: 4) + info
-      + rows
-  }
-
-  /// Returns an icon with one PNG.
-  private static func icon(_ png: [UInt8]) -> [UInt8] {
-    let size = (0..<4).map { UInt8(truncatingIfNeeded: png.count >> (8 * $0)) }
-    return [0, 0, 1, 0, 1, 0, 128, 128, 0, 0, 1, 0, 32, 0] + size + [22, 0, 0, 0] + png
+    return bitmap.file
   }
 }
 
@@ -184,11 +169,8 @@ struct DamageRow {
 
   /// Returns the pipeline's result, each frame without loss.
   private static func result(of bytes: [UInt8], _ kind: DamagedKind) throws -> [Pixels] {
-    let made = try Made(bytes) {
-      $0.format = kind.frames > 1 ? .webp : .tiff
-      $0.width = kind.width
-      $0.quality = 90
-    }
+    let made = try Made(
+      bytes, width: kind.width, format: kind.frames > 1 ? .webp : .tiff, quality: 90)
     return try (0..<made.frames).map { frame in
       try made.pixels(frame: made.frames > 1 ? frame : nil)
     }

@@ -12,22 +12,9 @@ import Testing
     _ source: [UInt8], limits: ImagingLimits = ImagingLimits(), verifies: Bool = false,
     change: (inout Transform) -> Void
   ) throws -> Int {
-    var transform = Transform()
-    change(&transform)
-    var costs: [JobCost] = []
-    let pipeline = try Pipeline()
-    let error = #expect(throws: ImageError.self) {
-      try source.withUnsafeBytes { bytes in
-        _ = try pipeline.process(
-          bytes, transform: transform, density: 1, limits: limits, verifies: verifies,
-          admits: {
-            costs.append($0)
-            return false
-          })
-      }
-    }
-    #expect(error == .cancelled)
-    return try #require(costs.first?.bytes)
+    try #require(
+      try Made.costs(of: source, limits: limits, verifies: verifies, change: change).first
+    ).bytes
   }
 
   private static func scene(_ suffix: String, alpha: Bool = false, deep: Bool = false) throws
@@ -148,18 +135,12 @@ import Testing
     let source = try Self.scene(".jpg")
     var limits = ImagingLimits()
     limits.maximumBytes = 30 << 20
-    let error = Made.error(source, limits: limits) {
-      $0.width = 1_000
-      $0.format = .jxl
-    }
+    let error = Made.error(source, limits: limits, width: 1_000, format: .jxl)
     guard case .ofVariant(.tooCostly)? = error else {
       Issue.record("\(String(describing: error))")
       return
     }
     #expect(
-      Made.error(source, limits: limits) {
-        $0.width = 100
-        $0.format = .jxl
-      } == nil)
+      Made.error(source, limits: limits, width: 100, format: .jxl) == nil)
   }
 }

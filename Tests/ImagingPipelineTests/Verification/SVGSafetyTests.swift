@@ -182,10 +182,7 @@ import Testing
       "<svg xmlns='http://www.w3.org/2000/svg' width='\(side)' height='\(side)' viewBox='0 0 9 9'><rect width='9' height='9'/></svg>"
     for width in [nil, 40] {
       do {
-        let made = try Made(Array(text.utf8)) {
-          $0.width = width
-          $0.limitBytes = 40_000
-        }
+        let made = try Made(Array(text.utf8), width: width) { $0.limitBytes = 40_000 }
         #expect(made.size.width <= 100 && made.size.height <= 100)
       } catch {
         guard case ImageError.undecodable = error else {

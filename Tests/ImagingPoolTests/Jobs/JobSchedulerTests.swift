@@ -7,8 +7,10 @@ import Testing
 
 @testable import ImagingPool
 
-@Suite(.onOwnThreads) struct JobBoardTests {
-  let now = ContinuousClock.now
+@Suite(.onOwnThreads) struct JobSchedulerTests {
+  private let now = ContinuousClock.now
+  private let greedy = LoadClient.network(.v4(1))
+  private let modest = LoadClient.network(.v4(2))
 
   private func board(slots: Int, limit: Int) -> JobScheduler<String> {
     var board = JobScheduler<String>(slots: slots, limit: limit)
@@ -124,5 +126,153 @@ import Testing
     _ = board.finish(100, took: .seconds(4))
     // Then ten jobs take twenty
     #expect(seconds() == 20)
+  }
+
+  @Test func `a job has the cores that no other job has or waits for`() {
+    // Given
+    var board = board(slots: 4, limit: 9)
+    for slot in 0..<4 { board.expectWait(slot: slot, now: now) }
+    board.expectAdmitted(1, job: "a", wake: 3)
+    board.expectJob(1, slot: 3, now: now)
+    #expect(board.threads(onCores: 64) == 4)
+    #expect(board.threads(onCores: 2) == 2)
+    board.expectAdmitted(2, job: "b", wake: 2)
+    #expect(board.threads(onCores: 4) == 3)
+    board.expectJob(2, slot: 2, now: now)
+    #expect(board.threads(onCores: 4) == 3)
+    // Event loops need cores.
+    #expect(board.setWidth(2) == [])
+    #expect(board.threads(onCores: 4) == 1)
+    board.expectAdmitted(3, job: "c", wake: nil)
+    #expect(board.threads(onCores: 4) == 1)
+  }
+
+  // MARK: Clients
+
+  @Test(arguments: [1, 2, 8], LoadPriority.allCases)
+  func `a client's job starts after one of another client with many before it`(
+    slots: Int, priority: LoadPriority
+  ) {
+    // Given a job of the greedy client in each slot, and many that wait
+    var board = board(slots: slots, limit: 400)
+    for id in 0..<90 as Range<UInt64> {
+      _ = board.submit(id, job: "", clients: [greedy], priority: priority)
+    }
+    for slot in 0..<slots { board.expectJob(UInt64(slot), slot: slot, now: now) }
+    // When
+    _ = board.submit(100, job: "", clients: [modest], priority: priority)
+    _ = board.finish(0)
+    // Then
+    board.expectJob(100, slot: 0, now: now)
+  }
+
+  @Test func `a high priority of a client above its share does not count`() {
+    var board = board(slots: 2, limit: 400)
+    for id in 0..<9 as Range<UInt64> {
+      _ = board.submit(id, job: "", clients: [greedy], priority: .high)
+    }
+    for slot in 0..<2 { board.expectJob(UInt64(slot), slot: slot, now: now) }
+    _ = board.submit(100, job: "", clients: [modest], priority: .normal)
+    _ = board.finish(1)
+    board.expectJob(100, slot: 1, now: now)
+  }
+
+  @Test func `a lower priority has a turn after eight jobs of a higher one`() {
+    var board = board(slots: 1, limit: 400)
+    board.expectAdmitted(100, job: "", priority: .low, wake: nil)
+    for id in 0..<20 as Range<UInt64> {
+      board.expectAdmitted(id, job: "", priority: .high, wake: nil)
+    }
+    for id in [0, 1, 2, 3, 4, 5, 6, 7, 100, 8] as [UInt64] {
+      board.expectJob(id, slot: 0, now: now)
+      _ = board.finish(id)
+    }
+  }
+
+  @Test func `a client's expensive jobs let those of others take turns`() {
+    var board = board(slots: 1, limit: 400)
+    for id in 0..<3 as Range<UInt64> {
+      _ = board.submit(id, job: "", clients: [greedy], priority: .normal, isExpensive: true)
+    }
+    board.expectJob(0, slot: 0, now: now)
+    _ = board.submit(100, job: "", clients: [modest], priority: .normal, isExpensive: true)
+    _ = board.finish(0)
+    for id in [100, 1, 2] as [UInt64] {
+      board.expectJob(id, slot: 0, now: now)
+      _ = board.finish(id)
+    }
+  }
+
+  @Test func `a client has a quarter of the queue, and then its own 429`() {
+    // Given a full part
+    var board = board(slots: 1, limit: 8)
+    for id in 0..<2 as Range<UInt64> {
+      _ = board.submit(id, job: "", clients: [greedy], priority: .normal)
+    }
+    // Then
+    let refused = board.submit(2, job: "", clients: [greedy], priority: .high)
+    guard case .refused(.rateLimited(by: .imagingQueue, retryAfter: 1)) = refused else {
+      Issue.record("\(refused)")
+      return
+    }
+    // Others have room, also for what the client waits for, too.
+    for (id, clients) in [[modest], [greedy, modest], [.unlimited], [.background]].enumerated() {
+      guard case .waits = board.submit(UInt64(3 + id), job: "", clients: clients, priority: .low)
+      else {
+        Issue.record("\(clients) refused")
+        return
+      }
+    }
+    // A job that ends its wait makes room.
+    _ = board.cancel(0)
+    guard case .waits = board.submit(9, job: "", clients: [greedy], priority: .low) else {
+      Issue.record("refused")
+      return
+    }
+  }
+
+  @Test func `a job of several clients starts when it is the turn of one`() {
+    var board = board(slots: 1, limit: 400)
+    for id in 0..<9 as Range<UInt64> {
+      _ = board.submit(id, job: "", clients: [greedy], priority: .normal)
+    }
+    board.expectJob(0, slot: 0, now: now)
+    // When
+    board.join(7, client: modest)
+    board.join(99, client: modest)
+    _ = board.finish(0)
+    // Then
+    for id in [7, 1, 2] as [UInt64] {
+      board.expectJob(id, slot: 0, now: now)
+      _ = board.finish(id)
+    }
+    #expect(board.waitingCount == 5)
+  }
+}
+
+extension JobScheduler where Job == String {
+  mutating func expectAdmitted(
+    _ id: UInt64, job: String, priority: LoadPriority = .normal, wake: Int?
+  ) {
+    switch submit(id, job: job, priority: priority) {
+    case .next(let slot): #expect(slot == wake)
+    case .waits: #expect(wake == nil)
+    case .refused: Issue.record("\(job) was refused")
+    }
+  }
+
+  mutating func expectJob(_ id: UInt64, slot: Int, now: ContinuousClock.Instant) {
+    guard case .job(let found, _) = next(slot: slot, isReady: true, now: now) else {
+      Issue.record("no job")
+      return
+    }
+    #expect(found == id)
+  }
+
+  mutating func expectWait(slot: Int, now: ContinuousClock.Instant) {
+    guard case .wait = next(slot: slot, isReady: true, now: now) else {
+      Issue.record("not waiting")
+      return
+    }
   }
 }

@@ -8,34 +8,41 @@ import Testing
 @testable import Sharing
 
 @Suite struct StreamStateTests {
-  private func at(_ number: UInt64) -> StreamPosition {
+  private static func at(_ number: UInt64) -> StreamPosition {
     StreamPosition(milliseconds: number, number: 0)
   }
+
+  private func at(_ number: UInt64) -> StreamPosition { Self.at(number) }
 
   private func state(isWhole: Bool = true, hasApplied: Bool = true) -> StreamState {
     StreamState(
       epoch: "e", oldest: at(10), newest: at(20), isWhole: isWhole, hasApplied: hasApplied)
   }
 
-  @Test func `a machine continues where it was`() {
-    let applied = AppliedPosition(epoch: "e", position: at(15))
-    #expect(state().beginning(for: applied) == .read(after: at(15)))
-    #expect(state(isWhole: false).beginning(for: applied) == .read(after: at(15)))
-  }
+  private static let beginnings:
+    [(
+      epoch: String?, position: UInt64, isWhole: Bool, hasApplied: Bool,
+      expected: StreamState.Beginning
+    )] = [
+      // A machine continues where it was.
+      ("e", 15, true, true, .read(after: at(15))), ("e", 15, false, true, .read(after: at(15))),
+      // A new one reads a whole stream, and purges everything before a trimmed one.
+      (nil, 0, true, true, .read(after: .start)), (nil, 0, false, true, .purgeEverything(at(20))),
+      // One that missed trimmed entries, or knows another epoch, purges everything.
+      ("e", 9, false, true, .purgeEverything(at(20))),
+      ("other", 15, true, true, .purgeEverything(at(20))),
+      // A position beyond the stream, or an applied entry that it lacks: Redis lost some.
+      ("e", 21, true, true, .renewEpoch), ("e", 15, true, false, .renewEpoch),
+      ("e", 15, false, false, .renewEpoch),
+      // An entry that was trimmed is no loss of others.
+      ("e", 9, true, false, .read(after: at(9))), ("e", 9, false, false, .purgeEverything(at(20))),
+    ]
 
-  @Test func `a new machine reads a whole stream, and purges everything before a trimmed one`() {
-    #expect(state().beginning(for: nil) == .read(after: .start))
-    #expect(state(isWhole: false).beginning(for: nil) == .purgeEverything(at(20)))
-  }
-
-  @Test func `a machine that missed trimmed entries purges everything`() {
-    let applied = AppliedPosition(epoch: "e", position: at(9))
-    #expect(state(isWhole: false).beginning(for: applied) == .purgeEverything(at(20)))
-  }
-
-  @Test func `another epoch is a purge of everything`() {
-    let applied = AppliedPosition(epoch: "other", position: at(15))
-    #expect(state().beginning(for: applied) == .purgeEverything(at(20)))
+  @Test(arguments: beginnings.indices)
+  func `a machine begins where the stream and its own position say`(index: Int) {
+    let (epoch, position, isWhole, hasApplied, expected) = Self.beginnings[index]
+    let applied = epoch.map { AppliedPosition(epoch: $0, position: at(position)) }
+    #expect(state(isWhole: isWhole, hasApplied: hasApplied).beginning(for: applied) == expected)
   }
 
   @Test func `an epoch that was left must end, and sixteen are remembered`() throws {
@@ -53,22 +60,6 @@ import Testing
   @Test func `a machine whose position is unknown purges everything`() {
     #expect(state().beginning(for: .unknown) == .purgeEverything(at(20)))
     #expect(AppliedPosition.unknown.moved(to: at(1), epoch: "e").left == [])
-  }
-
-  @Test func `a position beyond the stream shows that Redis lost entries`() {
-    #expect(state().beginning(for: AppliedPosition(epoch: "e", position: at(21))) == .renewEpoch)
-  }
-
-  @Test func `an applied entry that the stream lacks was lost, whatever came after it`() {
-    let applied = AppliedPosition(epoch: "e", position: at(15))
-    for isWhole in [true, false] {
-      let state = state(isWhole: isWhole, hasApplied: false)
-      #expect(state.beginning(for: applied) == .renewEpoch)
-      // An entry that was trimmed is no loss of others.
-      let old = AppliedPosition(epoch: "e", position: at(9))
-      #expect(
-        state.beginning(for: old) == (isWhole ? .read(after: at(9)) : .purgeEverything(at(20))))
-    }
   }
 
   @Test func `positions are ordered as numbers`() {

@@ -1,4 +1,4 @@
-// VectorImagesTests: images that an SVG contains are checked like sources.
+// VectorTests: SVGs at the requested size, and the images in them, checked like sources.
 
 import FoundationEssentials
 import ImagingWire
@@ -8,7 +8,7 @@ import Testing
 
 @testable import ImagingPipeline
 
-@Suite(.onOwnThreads) struct VectorImagesTests {
+@Suite(.onOwnThreads) struct VectorTests {
   /// Returns a field of 40 by 40 with an image on it for each link.
   private func svg(
     _ links: [String], element: String = "image", attribute: String = "href", before: String = ""
@@ -90,6 +90,15 @@ import Testing
     #expect(Made.error(svg([huge]))?.code == "too_many_pixels")
   }
 
+  @Test func `an image of another format is not drawn`() throws {
+    // Given: red pixels as a BMP
+    var bitmap = CodedBitmap(size: PixelSize(width: 2, height: 2), depth: 24)
+    bitmap.pixels = [UInt32](repeating: 0xff_0000, count: 4)
+    // Then
+    let pixels = try Made(svg([link(bitmap.file, type: "image/bmp")]), format: .png).pixels()
+    #expect(pixels.values.allSatisfy { $0 == 0 })
+  }
+
   @Test(arguments: [
     "data:image/png;base64,iVBORw0KGgo", "data:image/png;base64,*", "data:,", "data:", "data",
     "https://example.org/a.png?b=1&amp;c=2", "images\\a.png", "#a", "",
@@ -97,5 +106,39 @@ import Testing
   func `what is no image is not drawn`(link: String) throws {
     let pixels = try Made(svg([link])) { $0.format = .png }.pixels()
     #expect(pixels.values.allSatisfy { $0 == 0 })
+  }
+
+  @Test(arguments: [10, 100, 333, 1_000])
+  func `an SVG is drawn at the requested size`(width: Int) throws {
+    // given: 30 by 20 units, with an edge in the middle
+    let made = try Made(TestImages.svg(width: 30, height: 20)) { $0.width = width }
+    // when
+    let pixels = try made.pixels()
+    // then
+    #expect(made.size.width == width && pixels.size == made.size)
+    let row = made.size.height * 3 / 4
+    #expect(isClose(pixels.rgb(x: width / 2 - 1 - width % 2, y: row), to: [255, 0, 0], within: 2))
+    #expect(isClose(pixels.rgb(x: width / 2 + 1, y: row), to: [0, 0, 255], within: 2))
+  }
+
+  @Test func `an SVG without size and viewBox has the size of its drawing`() throws {
+    let text = "<svg xmlns='http://www.w3.org/2000/svg'><rect width='50' height='40'/></svg>"
+    #expect(try Made(Array(text.utf8)).size == PixelSize(width: 50, height: 40))
+  }
+
+  @Test func `an SVG without content and size is undecodable`() {
+    #expect(Made.isUndecodable(Array("<svg xmlns='http://www.w3.org/2000/svg'/>".utf8)))
+  }
+
+  @Test func `a vector image is stretched exactly by fill`() throws {
+    let made = try Made(TestImages.svg(width: 30, height: 20), width: 101, height: 33, fit: .fill)
+    #expect(try made.pixels().size == PixelSize(width: 101, height: 33))
+  }
+
+  @Test func `unpainted areas of an SVG are transparent`() throws {
+    let text =
+      "<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><rect width='10' height='20'/></svg>"
+    let pixels = try Made(Array(text.utf8)).pixels()
+    #expect(pixels[5, 10] == [0, 0, 0, 255] && pixels[15, 10][3] == 0)
   }
 }
