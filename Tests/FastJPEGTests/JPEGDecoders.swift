@@ -26,7 +26,7 @@ enum JPEGDecoders {
       var pixels = Pixels(
         width: decoder.size.width, height: decoder.size.height,
         color: [UInt8](repeating: 0, count: decoder.bands))
-      let isWhole = try decoder.run(buffer) { y, row in
+      let isWhole = decoder.run(buffer) { y, row in
         pixels.values.replaceSubrange(
           y * count..<(y + 1) * count, with: UnsafeBufferPointer(start: row, count: count))
       }

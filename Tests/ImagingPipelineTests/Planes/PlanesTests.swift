@@ -113,7 +113,7 @@ import Testing
 
   @Test(arguments: [1, 5, 6, 9] as [UInt8], [true, false])
   func `the container's colour model counts`(coefficients: UInt8, isFullRange: Bool) throws {
-    let grid = try HEIFGrid {
+    let grid = HEIFGrid {
       $0.tileProperties = [HEIFBoxes.nclx(coefficients: coefficients, isFullRange: isFullRange)]
     }
     for (file, least) in [
@@ -321,7 +321,7 @@ import Testing
       let file = try HEIFGrid(change: kind).file(of: Self.odd)
       #expect(file.withUnsafeBytes { HEIFImage(of: $0) == nil }, "\(index)")
     }
-    let identity = try HEIFGrid { $0.tileProperties = [HEIFBoxes.nclx(coefficients: 0)] }
+    let identity = HEIFGrid { $0.tileProperties = [HEIFBoxes.nclx(coefficients: 0)] }
     #expect(try !PlanarSource.isPlanar(try identity.file(of: Self.odd), of: Self.odd.size))
     let grey = try TestImages.encode(
       Pixels.textured(width: 332, height: 220, bands: 1), as: ".heic[Q=90,effort=0]")
