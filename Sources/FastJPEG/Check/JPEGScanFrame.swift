@@ -168,8 +168,8 @@ extension JPEGScanFrame {
   /// The pixels that a side of a block can be reduced to.
   private static let sides: Set = [1, 2, 3, 4, 6, 8]
 
-  /// The units of the image, and the blocks of the largest component in each. The blocks of a single component are not
-  /// interleaved, whatever its factors are (T.81, A.2.2).
+  /// The units of the image, and the blocks of the largest component in each. The blocks of a
+  /// single component are never interleaved (T.81, A.2.2).
   var grid: (across: Int, down: Int, blocks: (across: Int, down: Int)) {
     guard components.count > 1 else {
       return (components[0].columns, components[0].rows, (1, 1))

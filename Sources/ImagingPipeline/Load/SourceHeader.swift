@@ -122,8 +122,8 @@ struct SourceHeader {
   /// Whether `pages` are the frames of an animation.
   var isAnimation: Bool { pages > 1 && (format == .gif || format == .webp) }
 
-  /// Returns the scale at which a vector has at most so many pixels, since its nominal size is
-  /// unbounded; 1 for other formats.
+  /// Returns the scale at which a vector has at most `pixels`, since its nominal size is unbounded;
+  /// 1 for other formats.
   func scale(atMost pixels: Double) -> Double {
     format == .svg ? min(1, (pixels / size.area).squareRoot()) : 1
   }

@@ -289,7 +289,7 @@ struct ChromaSubsampling {
 }
 
 extension SIMD8<Int16> {
-  /// Two weights in turn, as integers with so many fraction bits.
+  /// Two weights in turn, as integers with `bits` fraction bits.
   fileprivate init(pair first: Double, _ second: Double, bits: Int32) {
     let unit = Double(1 << bits)
     let (first, second) = (Int16((first * unit).rounded()), Int16((second * unit).rounded()))

@@ -94,7 +94,8 @@ struct PlaneReducer: ~Copyable {
   }
 }
 
-/// Converts a plane's rows to `Int16`, with 14 bits a sample whatever its depth. 8 bits get `fractionBits` more.
+/// Converts a plane's rows to `Int16` with 14 bits a sample, so that one loop serves every depth.
+/// A sample of 8 bits gets `fractionBits` more.
 struct PlaneRows: ~Copyable {
   static let bits = 14
   static let fractionBits = bits - 8

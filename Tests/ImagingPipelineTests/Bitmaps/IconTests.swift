@@ -88,7 +88,7 @@ import Testing
     // With fewer bits only the mask defines transparency.
     var short = bitmap(20, color: [200, 100, 50], depth: 24)
     short.clear = []
-    #expect(Made.isUndecodable(CodedBitmap.icon(of: [short.icon])))
+    #expect(isUndecodable(CodedBitmap.icon(of: [short.icon])))
   }
 
   @Test func `an icon may contain a PNG`() throws {
@@ -108,12 +108,12 @@ import Testing
     let good = bitmap(16, color: [0, 0, 255]).icon
     let bad = Array(bitmap(64, color: [255, 0, 0]).icon.prefix(900))
     #expect(try decoded([bad, good, [1, 2, 3]])[12, 8] == [0, 0, 255, 255])
-    #expect(Made.isUndecodable(CodedBitmap.icon(of: [bad])))
+    #expect(isUndecodable(CodedBitmap.icon(of: [bad])))
     // a directory that exceeds the file
     var icon = CodedBitmap.icon(of: [good])
     icon[4] = 200
     icon.replaceSubrange(18..<22, with: CodedBitmap.little(6 + 16 * 200, width: 4))
-    #expect(Made.isUndecodable(icon))
+    #expect(isUndecodable(icon))
   }
 
   @Test func `an oversized PNG in an icon is refused by its header`() throws {
@@ -143,6 +143,16 @@ import Testing
     #expect(try decoded([png])[3, 3] == Made(icon).pixels()[3, 3])
   }
 
+  @Test func `a directory has no more entries than the file has room for`() throws {
+    let image = bitmap(16, color: [0, 0, 255]).icon
+    var icon = CodedBitmap.icon(of: [image])
+    icon.replaceSubrange(4..<6, with: [255, 255])
+    #expect(try places(in: icon).count <= (icon.count - 6) / 16)
+    // Only a whole entry counts.
+    #expect(try places(in: Array(icon.prefix(6 + 15))) == [])
+    #expect(throws: ImageError.self) { try self.places(in: Array(icon.prefix(5))) }
+  }
+
   @Test func `images that overlap are read up to a multiple of the file`() throws {
     // given: 65,535 entries, each a byte shorter than the one before
     let count = 65_535
@@ -159,5 +169,57 @@ import Testing
     // then
     #expect(read <= IconDirectory.maximumReadings * icon.count)
     #expect(read > (IconDirectory.maximumReadings - 1) * icon.count)
+  }
+
+  /// BMPs and icons of every coding.
+  private var victims: [[UInt8]] {
+    var runs = CodedBitmap(size: PixelSize(width: 24, height: 9), depth: 4)
+    runs.palette = (0..<16).map { [UInt8($0), 7, 9] }
+    runs.compression = 2
+    runs.runs = [
+      20, 0x12, 0, 0, 0, 5, 1, 2, 3, 0, 0, 2, 3, 2, 9, 0x34, 0, 0, 24, 1, 0, 0, 3, 3, 0, 1,
+    ]
+    var masked = CodedBitmap(size: PixelSize(width: 24, height: 9), depth: 16)
+    masked.compression = 3
+    masked.masks = [0xf800, 0x7e0, 0x1f]
+    masked.headerLength = 124
+    masked.pixels = (0..<24 * 9).map { UInt32($0 * 251 & 0xffff) }
+    return [
+      runs.file, masked.file, bitmap(24, color: [1, 2, 3], depth: 8).file,
+      bitmap(24, color: [1, 2, 3], depth: 1).file, bitmap(24, color: [9, 8, 7], depth: 24).file,
+      CodedBitmap.icon(of: [
+        bitmap(16, color: [1, 2, 3]).icon, bitmap(9, color: [1, 2, 3], depth: 4).icon,
+      ]),
+    ]
+  }
+
+  @Test(arguments: 0..<6)
+  func `random damage causes an error of the contract or an image`(victim: Int) {
+    // given: damage with small and large numbers, in headers more often than in pixels
+    let whole = victims[victim]
+    var generator = SeededGenerator(seed: UInt64(victim))
+    var limits = ImagingLimits()
+    limits.maximumPixels = 100_000
+    for _ in 0..<400 {
+      var bytes = whole
+      for _ in 0..<Int.random(in: 1...4, using: &generator) {
+        let end = Bool.random(using: &generator) ? bytes.count : min(bytes.count, 80)
+        let values: [UInt8] = [0, 1, 0x7f, 0x80, 0xff, .random(in: 0...255, using: &generator)]
+        let value = values[.random(in: 0..<values.count, using: &generator)]
+        bytes[.random(in: 2..<end, using: &generator)] = value
+      }
+      if Bool.random(using: &generator) {
+        bytes.removeLast(.random(in: 0..<bytes.count / 2, using: &generator))
+      }
+      // when, then
+      switch Made.error(bytes, limits: limits, change: { $0.width = 8 }) {
+      case nil, .undecodable, .unsupportedFormat, .tooManyPixels: break
+      case let error?: Issue.record("\(error)")
+      }
+    }
+  }
+
+  private func isUndecodable(_ bytes: [UInt8]) -> Bool {
+    if case .undecodable = Made.error(bytes) { true } else { false }
   }
 }

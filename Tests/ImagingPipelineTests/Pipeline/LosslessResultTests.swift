@@ -16,6 +16,10 @@ import Testing
 
   // MARK: Sources
 
+  private static func segment(_ marker: UInt8, content: [UInt8]) -> [UInt8] {
+    [0xff, marker] + CodedPNG.big(content.count + 2, width: 2) + content
+  }
+
   /// Returns a TIFF directory with only the orientation (EXIF 2.32, 4.6.4).
   private static func exif(_ orientation: Int) -> [UInt8] {
     Array("Exif\0\0MM".utf8) + CodedPNG.big(42, width: 2) + CodedPNG.big(8, width: 4)
@@ -34,12 +38,12 @@ import Testing
       pixels, as: colors, sampling: (sampling.0, sampling.1), progressive: progressive,
       quality: quality)
     let more =
-      CodedJPEG.segment(0xe1, content: exif(orientation))
-      + CodedJPEG.segment(0xe1, content: Array("http://ns.adobe.com/xap XMP".utf8))
-      + CodedJPEG.segment(0xed, content: Array("Photoshop 3.0\u{0}8BIM".utf8))
-      + CodedJPEG.segment(0xe0, content: Array("JFXX\0thumbnail".utf8))
-      + CodedJPEG.segment(0xfe, content: Array("a comment".utf8))
-      + CodedJPEG.segment(0xe2, content: Array("MPF\0".utf8))
+      segment(0xe1, content: exif(orientation))
+      + segment(0xe1, content: Array("http://ns.adobe.com/xap XMP".utf8))
+      + segment(0xed, content: Array("Photoshop 3.0\u{0}8BIM".utf8))
+      + segment(0xe0, content: Array("JFXX\0thumbnail".utf8))
+      + segment(0xfe, content: Array("a comment".utf8))
+      + segment(0xe2, content: Array("MPF\0".utf8))
     // The JFIF or Adobe segment stays first.
     let first = 4 + Int(jpeg[4]) << 8 + Int(jpeg[5])
     return Array(jpeg[..<first]) + more + jpeg[first...] + Array("behind the end".utf8)
@@ -71,7 +75,10 @@ import Testing
     #expect(hasTraces(made.bytes).isEmpty)
     #expect(made.quality == nil && made.scaledDownFrom == nil)
     // A progressive result on request has the same pixels.
-    let progressive = try Made(source, quality: quality) { $0.progressive = true }
+    let progressive = try Made(source) {
+      $0.progressive = true
+      $0.quality = quality
+    }
     #expect(progressive.bytes.count < source.count)
     #expect(progressive.bytes.adjacent(0xff, to: 0xc2))
     #expect(try progressive.pixels().values == Pixels(decoding: source).values)
@@ -84,7 +91,10 @@ import Testing
     let source = try Self.described(as: .rgb, sampling: (1, 1))
     // When
     let made = try Made(source) { $0.quality = 100 }
-    let turned = try Made(source, quality: 100) { $0.rotation = .half }
+    let turned = try Made(source) {
+      $0.rotation = .half
+      $0.quality = 100
+    }
     let encoded = try Made(source) { $0.quality = 30 }
     // Then
     let pixels = try Pixels(decoding: source)
@@ -100,7 +110,7 @@ import Testing
 
   @Test func `contradictory Adobe segments are not kept`() throws {
     let source = try Self.described(as: .rgb, sampling: (1, 1))
-    let adobe = CodedJPEG.segment(0xee, content: Array("Adobe".utf8) + [0, 100, 0, 0, 0, 0, 1])
+    let adobe = Self.segment(0xee, content: Array("Adobe".utf8) + [0, 100, 0, 0, 0, 0, 1])
     #expect(Stripping.stripped(source, as: .jpeg) != nil)
     #expect(Stripping.stripped(Array(source[..<2]) + adobe + source[2...], as: .jpeg) == nil)
   }
@@ -160,7 +170,7 @@ import Testing
     // Given
     let profile = LittleCMS.profile(LittleCMS.adobeRGB, gamma: 2.2)
     let jpeg = try TestImages.jpeg(Self.scene, as: .ycc, sampling: (2, 2), quality: 60)
-    let icc = CodedJPEG.segment(0xe2, content: Array("ICC_PROFILE\0\u{1}\u{1}".utf8) + profile)
+    let icc = Self.segment(0xe2, content: Array("ICC_PROFILE\0\u{1}\u{1}".utf8) + profile)
     let source = Array(jpeg[..<20]) + icc + jpeg[20...]
     let reference = LittleCMS.sRGB(
       of: try Pixels(decoding: source).values, bands: 3, profile: profile)
@@ -204,7 +214,10 @@ import Testing
     for quality in stride(from: 40, through: 76, by: 3) {
       // When
       let made = try Made(source) { $0.quality = quality }.bytes
-      let encoded = try Made(png, format: .jpeg, quality: quality).bytes
+      let encoded = try Made(png) {
+        $0.format = .jpeg
+        $0.quality = quality
+      }.bytes
       // Then
       let saves = encoded.count < own.count - own.count / 10
       #expect(made == (saves ? encoded : own))
@@ -281,6 +294,30 @@ import Testing
   private static func chunk(_ name: String, content: [UInt8]) -> [UInt8] {
     Array(name.utf8) + CodedBitmap.little(content.count, width: 4) + content
       + (content.count % 2 == 1 ? [0] : [])
+  }
+
+  @Test func `stripping is idempotent and handles damage without a crash`() throws {
+    let all: [(ImageFormat, [UInt8])] = [
+      (.jpeg, try Self.described()), (.png, try TestImages.png(width: 40, height: 30)),
+      (.webp, try TestImages.bareWebP(width: 40, height: 30, frames: 3)),
+    ]
+    var random = SeededGenerator(seed: 9)
+    for (format, bytes) in all {
+      // Given
+      let once = try #require(Stripping.stripped(bytes, as: format))
+      // When, then
+      #expect(Stripping.stripped(once, as: format) == once)
+      for _ in 0..<3_000 {
+        var damaged = Array(bytes.prefix(.random(in: 0...bytes.count, using: &random)))
+        for _ in 0..<4 where !damaged.isEmpty {
+          let place = Int.random(in: 0..<min(damaged.count, 2_000), using: &random)
+          damaged[place] = .random(in: 0...255, using: &random)
+        }
+        if let result = Stripping.stripped(damaged, as: format) {
+          #expect(result.count <= damaged.count + 8)
+        }
+      }
+    }
   }
 }
 

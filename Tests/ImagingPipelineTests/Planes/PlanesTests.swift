@@ -81,7 +81,7 @@ import Testing
     ]
     for (index, change) in changes.enumerated() {
       let (made, reference) = try PlanarSource.both(file, change: change)
-      #expect(made.psnr(to: reference) > (kind == .avif ? 38 : 34), "\(index)")
+      #expect(made.psnr(to: reference) > (kind == .avif ? 38 : 36), "\(index)")
     }
   }
 
@@ -99,7 +99,7 @@ import Testing
     )
     #expect(try kind.isPlanar(file))
     let (made, reference) = try PlanarSource.results(of: file, png)
-    #expect(made.psnr(to: reference) > (kind == .avif ? 34 : 32))
+    #expect(made.psnr(to: reference) > (kind == .webp ? 32 : 34))
   }
 
   /// The scene with each value of the box that describes its colours (ISO/IEC 14496-12, 12.1.5).
@@ -116,14 +116,14 @@ import Testing
     let grid = HEIFGrid {
       $0.tileProperties = [HEIFBoxes.nclx(coefficients: coefficients, isFullRange: isFullRange)]
     }
-    for (file, least) in [
-      (try Self.avif(coefficients: coefficients, isFullRange: isFullRange), 42.0),
-      (try grid.file(of: Self.odd), 40),
+    for (file, full, limited) in [
+      (try Self.avif(coefficients: coefficients, isFullRange: isFullRange), 42.0, 36.0),
+      (try grid.file(of: Self.odd), 40, 35),
     ] {
       #expect(try PlanarSource.isPlanar(file))
       let (made, reference) = try PlanarSource.both(file) { $0.width = 150 }
       // libheif's factors for the limited range are up to 0.4 % higher than those of H.273.
-      #expect(made.psnr(to: reference) > (isFullRange ? least : 35))
+      #expect(made.psnr(to: reference) > (isFullRange ? full : limited))
     }
   }
 

@@ -41,7 +41,10 @@ import Testing
       // given
       let source = try TestImages.described(width: 60, height: 40, as: suffix)
       // when
-      let made = try Made(source, format: format) { $0.stripsMetadata = false }
+      let made = try Made(source) {
+        $0.format = format
+        $0.stripsMetadata = false
+      }
       // then
       let found = try TestImages.metadata(of: made.bytes)
       let exif = found["exif-data"] ?? []
@@ -67,7 +70,10 @@ import Testing
     let avif = try TestImages.described(width: 60, height: 40, as: ".avif")
     // when
     let made = try [tiff, avif].map {
-      try Made($0, format: .jpeg) { $0.stripsMetadata = false }
+      try Made($0) {
+        $0.format = .jpeg
+        $0.stripsMetadata = false
+      }
     }
     // then: a TIFF's Exif is its own directory, which libvips does not pass on
     #expect(made.allSatisfy { $0.bytes.contains(TestImages.xmpMark) })
@@ -80,11 +86,17 @@ import Testing
     let described = try TestImages.described(width: 60, height: 40, as: ".jpg")
     for format in ImageFormat.outputs {
       let stripped = try Made(plain) { $0.format = format }
-      let kept = try Made(plain, format: format) { $0.stripsMetadata = false }
+      let kept = try Made(plain) {
+        $0.format = format
+        $0.stripsMetadata = false
+      }
       #expect(stripped.bytes == kept.bytes)
     }
     for format in [ImageFormat.gif, .jxl] {
-      let kept = try Made(described, format: format) { $0.stripsMetadata = false }
+      let kept = try Made(described) {
+        $0.format = format
+        $0.stripsMetadata = false
+      }
       #expect(Self.traces.allSatisfy { !kept.bytes.contains($0) })
     }
   }
@@ -130,5 +142,18 @@ import Testing
     for count in 0..<iptc.count - 1 { #expect(IPTC(Array(iptc.prefix(count))) == nil) }
     // The last byte is padding.
     #expect(IPTC(iptc.dropLast())?.segment == IPTC(iptc)?.segment)
+    var generator = SeededGenerator(seed: 7)
+    for _ in 0..<3000 {
+      var exif = exif
+      var iptc = iptc
+      for _ in 0..<3 {
+        exif[.random(in: 0..<exif.count, using: &generator)] = .random(
+          in: 0...255, using: &generator)
+        iptc[.random(in: 0..<iptc.count, using: &generator)] = .random(
+          in: 0...255, using: &generator)
+      }
+      #expect(Exif.cleaned(exif)?.count ?? exif.count == exif.count)
+      #expect(IPTC(iptc)?.segment.count ?? 0 <= iptc.count + 14)
+    }
   }
 }

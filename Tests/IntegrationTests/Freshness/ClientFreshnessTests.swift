@@ -4,7 +4,15 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) final class ClientFreshnessTests: OriginSuite {
+@Suite(.onOwnThreads) struct ClientFreshnessTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
   @Test(arguments: [
     // A lifetime that the origin states for browsers is passed on.
     ("Cache-Control: max-age=60", "public, max-age=60"),

@@ -7,9 +7,13 @@ import Signing
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) final class FallbackImageTests: OriginSuite {
-  override init() throws {
-    try super.init()
+@Suite(.onOwnThreads) struct FallbackImageTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
     mkdir(folder.path + "/root", 0o755)
     try folder.write(
       "root/gone.png", bytes: try Self.plain([255, 0, 255], width: 400, height: 400))
@@ -63,6 +67,27 @@ import Testing
         $0.contains("forbidden.example") && $0.contains("\"fallback\":\"gone\"")
       })
     #expect(line.contains("\"error\":\"forbidden_source\""))
+  }
+
+  @Test func `many clients of broken images cost one load and one render of the fallback`() throws {
+    // given
+    origin.serve("/far.png", bytes: try Self.plain([0, 255, 0], width: 200, height: 200))
+    let pictor = try start(["--server.fallback", "far", "--server.fallback_status", "200"])
+    // when
+    let clients = try (0..<24).map { number in
+      let client = try pictor.connect()
+      try client.send(
+        HTTPClient.text("GET", target: origin.target("/absent\(number).jpg", adding: "&w=64")))
+      return client
+    }
+    // then
+    for client in clients {
+      let answer = try client.readAnswer()
+      #expect(answer.status == 200 && answer["X-Fallback"] == "far")
+      #expect(try Pixels(decoding: answer.body).size.width == 64)
+    }
+    #expect(origin.requests(to: "/far.png") == 1)
+    #expect(try pictor.stats().imaging.succeeded == 1)
   }
 
   @Test func `the image returns as soon as it can be had, and no 304 confirms the fallback`()

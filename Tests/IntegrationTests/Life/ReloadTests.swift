@@ -6,11 +6,14 @@ import Signing
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) final class ReloadTests: OriginSuite {
+@Suite(.onOwnThreads) struct ReloadTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
   private let proxied: KeyValuePairs = ["X-Forwarded-For": "198.51.100.7"]
 
-  override init() throws {
-    try super.init()
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
     let image = try TestImages.jpeg(width: 60, height: 40)
     for number in 0..<10 { origin.serve("/\(number).jpg", bytes: image) }
   }

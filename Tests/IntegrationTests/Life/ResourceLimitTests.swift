@@ -4,7 +4,15 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) final class ResourceLimitTests: OriginSuite {
+@Suite(.onOwnThreads) struct ResourceLimitTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
   /// Starts a server under hard limits, given as options of prlimit(1).
   private func pictor(_ limits: String...) throws -> PictorProcess {
     try PictorProcess(in: folder, wrapper: ["/usr/bin/prlimit"] + limits)

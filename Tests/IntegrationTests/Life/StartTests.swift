@@ -6,7 +6,15 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) final class StartTests: OriginSuite {
+@Suite(.onOwnThreads) struct StartTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
   @Test func `a port in use is reported in one error with exit status 1`() throws {
     let pictor = try PictorProcess(
       in: folder,

@@ -3,9 +3,13 @@
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) final class ExplainedErrorsTests: OriginSuite {
-  override init() throws {
-    try super.init()
+@Suite(.onOwnThreads) struct ExplainedErrorsTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 30, height: 20))
   }
 
@@ -62,5 +66,13 @@ import Testing
       #expect(try !pictor.get(target).text.contains("%20"))
     }
     #expect(try pictor.get("/image?url=\(origin.url("/a+b.jpg"))").status == 200)
+  }
+
+  @Test func `a redirect to a file URL is refused with its scheme`() throws {
+    let pictor = try PictorProcess(in: folder)
+    origin.route("/moved.jpg", to: .redirect(to: "file:///etc/passwd"))
+    let answer = try pictor.get(origin.target("/moved.jpg"))
+    #expect(answer.status == 403 && answer.text.contains("forbidden_source"))
+    #expect(answer.text.contains("with the scheme 'file', and only http and https are allowed"))
   }
 }

@@ -1,4 +1,4 @@
-// Purging with the real program: every scope and tier, look and upload, over HTTP.
+// Purging with the real program: every scope, clear, look and upload, over HTTP and by the command.
 
 import FoundationEssentials
 import Glibc
@@ -6,7 +6,15 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) final class PurgeTests: OriginSuite {
+@Suite(.onOwnThreads) struct PurgeTests {
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
+  }
+
   private func operated(_ options: [String] = []) throws -> PictorProcess {
     try PictorProcess(in: folder, PictorProcess.operated + options)
   }
@@ -70,6 +78,46 @@ import Testing
     #expect(origin.totalRequests == 3)
   }
 
+  @Test func `a purge removes the remembered failure of its URL`() throws {
+    let pictor = try operated()
+    #expect(try pictor.get(origin.target("/a.jpg")).status == 404)
+    #expect(try purge(pictor, query: "url=" + encoded(origin.url("/a.jpg"))).failed == 1)
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
+    #expect(isMiss(try pictor.get(origin.target("/a.jpg"))))
+  }
+
+  @Test
+  func `a running load serves its participants after a purge, and the next request loads again`()
+    throws
+  {
+    // Given
+    let pictor = try operated()
+    let gate = Gate()
+    let old = try TestImages.jpeg(width: 60, height: 40)
+    let new = try TestImages.jpeg(width: 40, height: 60)
+    origin.route("/a.jpg") { request in
+      request.number == 1 ? .ok(old, holdingAfter: 100, at: gate) : .ok(new)
+    }
+    let waiting = try pictor.ask(origin.target("/a.jpg"))
+    try blockUntil("it comes in") { try pictor.downloads().first?.received == 100 }
+    // When
+    _ = try purge(pictor, query: "url=" + encoded(origin.url("/a.jpg")))
+    let after = try pictor.get(origin.target("/a.jpg"))
+    gate.open()
+    let before = try waiting.readAnswer()
+    // Then
+    #expect(isMiss(after) && after["Cache-Status"]?.contains("stored") == true)
+    #expect(before.status == 200)
+    #expect(before["Cache-Status"] == "pictor; fwd=uri-miss; fwd-status=200")
+    #expect(before.body != after.body)
+    let kept = try pictor.get(origin.target("/a.jpg"))
+    #expect(kept["Cache-Status"] == "pictor; hit; detail=memory" && kept.body == after.body)
+    #expect(origin.requests(to: "/a.jpg") == 2)
+    // It is not on disk either.
+    #expect(try pictor.operate("POST", target: "/admin/cache/clear?tier=memory").status == 200)
+    #expect(try pictor.get(origin.target("/a.jpg")).body == after.body)
+  }
+
   @Test func `a purge survives a restart`() throws {
     var pictor = try operated()
     for path in ["/1.jpg", "/2.jpg", "/3.jpg"] {
@@ -89,6 +137,38 @@ import Testing
   }
 
   // MARK: Clear, clean, look
+
+  @Test func `clear empties one tier, a look reports the entries, and clean keeps fresh ones`()
+    throws
+  {
+    let pictor = try operated()
+    origin.serve(
+      "/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40),
+      headers: ["Cache-Control: max-age=5000"]
+    )
+    #expect(try look(pictor, path: "/a.jpg") == nil)
+    _ = try pictor.get(origin.target("/a.jpg"))
+    #expect(try look(pictor, path: "/a.jpg") == "memory disk source")
+    #expect(try look(pictor, path: "/a.jpg", adding: "&w=20") == "source")
+    let json = try pictor.operate(
+      "GET", target: "/admin/cache?url=" + encoded(origin.url("/a.jpg")))
+    let ttl = try #require(json.text.split(separator: "\"ttl\" : ").dropFirst().first)
+    #expect((4_900...5_000).contains(Int(ttl.prefix { $0.isNumber }) ?? 0))
+    #expect(try pictor.operate("POST", target: "/admin/cache/clean").status == 200)
+    // Memory
+    #expect(try pictor.operate("POST", target: "/admin/cache/clear?tier=memory").status == 200)
+    #expect(try look(pictor, path: "/a.jpg") == "disk source")
+    let fromDisk = try pictor.get(origin.target("/a.jpg"))
+    #expect(fromDisk["Cache-Status"] == "pictor; hit; detail=disk")
+    // Disk
+    #expect(try pictor.operate("POST", target: "/admin/cache/clear?tier=disk").status == 200)
+    #expect(try look(pictor, path: "/a.jpg") == "memory")
+    // Both
+    #expect(try pictor.operate("POST", target: "/admin/cache/clear").status == 200)
+    #expect(try look(pictor, path: "/a.jpg") == nil)
+    #expect(isMiss(try pictor.get(origin.target("/a.jpg"))))
+    #expect(origin.requests(to: "/a.jpg") == 2)
+  }
 
   @Test func `a removal with a tier takes entries from this tier only`() throws {
     let pictor = try operated()
@@ -162,5 +242,53 @@ import Testing
     #expect(try look(pictor, path: "/b.jpg") == "source")
   }
 
+  @Test func `curl can upload a large image`() throws {
+    let pictor = try operated()
+    let image = try TestImages.tiff(width: 1_500, height: 1_000)
+    #expect(image.count > 1 << 20, "curl asks for leave before it sends so much")
+    try folder.write("a.tiff", bytes: image)
+    let url = "http://127.0.0.1:\(pictor.port)/admin/cache?url=" + encoded(origin.url("/a.tiff"))
+    let status = try run([
+      "/usr/bin/curl", "-s", "-f", "-o", "/dev/null", "-T", folder.path + "/a.tiff", "-H",
+      "Authorization: Bearer " + PictorProcess.token, url,
+    ])
+    #expect(status == 0)
+    #expect(try pictor.get(origin.target("/a.tiff", adding: "&w=20")).status == 200)
+    #expect(origin.totalRequests == 0)
+  }
+
   // MARK: The command
+
+  @Test func `the purge command reports what it removed and fails when the server refuses`() throws
+  {
+    let pictor = try operated()
+    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
+    _ = try pictor.get(origin.target("/a.jpg"))
+    func command(_ arguments: [String]) throws -> PictorProcess {
+      try PictorProcess(
+        in: folder, ["purge", "--server.port", "\(pictor.port)"] + arguments,
+        environment: ["PICTOR_ADMIN_TOKENS": PictorProcess.token], isServer: false)
+    }
+    let purged = try command([origin.url("/a.jpg"), "--host", "127.0.0.1"])
+    #expect(try purged.end(0) == 0)
+    #expect(purged.log.contains("\(origin.url("/a.jpg")): purged: 1 in memory"), "\(purged.log)")
+    #expect(purged.log.contains("host 127.0.0.1: purged: 0 in memory"), "\(purged.log)")
+    #expect(isMiss(try pictor.get(origin.target("/a.jpg"))))
+    let refused = try command(["--tag", "shop"])
+    #expect(try refused.end(0) == 1)
+    #expect(refused.log.contains("no host rule has a tag"), "\(refused.log)")
+    let partial = try command(["--prefix", "http://127", "--host", "http://127.0.0.1"])
+    #expect(try partial.end(0) == 1)
+    #expect(partial.complaints.count == 2, "\(partial.log)")
+    #expect(partial.complaints.first?.contains("the slash behind it") == true)
+    #expect(partial.complaints.last?.contains("without scheme, port and path") == true)
+    #expect(try !isMiss(pictor.get(origin.target("/a.jpg"))))
+    #expect(try command([]).end(0) == 2)
+    #expect(try command(["--all"]).end(0) == 0)
+    #expect(try look(pictor, path: "/a.jpg") == nil)
+  }
+
+  private func run(_ arguments: [String]) throws -> CInt {
+    try ChildProcess(arguments, environment: [:]).wait()
+  }
 }

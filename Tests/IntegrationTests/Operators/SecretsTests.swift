@@ -5,7 +5,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) final class SecretsTests: OriginSuite {
+@Suite(.onOwnThreads) struct SecretsTests {
   /// Marks by their place. They consist of letters and digits, so no encoding hides them.
   private enum Mark {
     static let user = "usr4mark"
@@ -15,8 +15,12 @@ import Testing
     static let all = [user, query, header, operators]
   }
 
-  override init() throws {
-    try super.init()
+  private let folder: TemporaryFolder
+  private let origin: Origin
+
+  init() throws {
+    folder = try TemporaryFolder()
+    origin = try Origin()
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 40, height: 30))
     origin.route(
       "/text", to: .ok(Array("no image".utf8), headers: ["Set-Cookie: s=\(Mark.header)"]))

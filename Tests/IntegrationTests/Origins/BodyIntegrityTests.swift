@@ -1,4 +1,4 @@
-// Bodies with wrong digests, with the real program.
+// Bodies with wrong digests, and bodies with an unrequested coding, with the real program.
 
 import Model
 import TestSupport
@@ -53,5 +53,67 @@ import Testing
     let answer = try client.readToEnd()
     #expect(!Array(answer.suffix(image.count)).elementsEqual(image))
     #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=10")).status == 502)
+  }
+
+  @Test(arguments: TestCoding.allCases)
+  func `an unrequested content coding is decoded`(coding: TestCoding) throws {
+    // Given
+    origin.serve("/a.jpg", bytes: coding.encode(image), headers: [coding.field])
+    origin.serve("/b.jpg", bytes: image)
+    // When
+    let decoded = try pictor.get(origin.target("/a.jpg", adding: "&w=100"))
+    let plain = try pictor.get(origin.target("/b.jpg", adding: "&w=100"))
+    let coming = try pictor.get(origin.target("/a.jpg", adding: "&format=jpeg&progressive=1"))
+    // Then
+    #expect(decoded.status == 200 && decoded.body == plain.body)
+    #expect(coming.status == 200 && coming.body == image)
+    #expect(
+      origin.received(at: "/a.jpg").allSatisfy { $0.headers["accept-encoding"] == "identity" })
+  }
+
+  @Test(arguments: TestCoding.allCases)
+  func `digests of a coded body cover the coded bytes`(coding: TestCoding) throws {
+    let coded = coding.encode(image)
+    for field in DigestField.allCases {
+      // Given: right ones, and wrong ones, which are those of the decoded bytes
+      let right = "/right-\(field).jpg"
+      let wrong = "/wrong-\(field).jpg"
+      origin.serve(right, bytes: coded, headers: [coding.field, field.line(for: coded)])
+      origin.serve(wrong, bytes: coded, headers: [coding.field, field.line(for: image)])
+      // When
+      let coming = try pictor.get(origin.target(right, adding: "&format=jpeg&progressive=1"))
+      let small = try pictor.get(origin.target(right, adding: "&w=100"))
+      let client = try pictor.connect()
+      try client.send(
+        HTTPClient.text(
+          "GET", target: origin.target(wrong, adding: "&format=jpeg&progressive=1"),
+          headers: ["Connection": "close"]))
+      let wrongComing = try client.readToEnd()
+      let refused = try (0..<2).map { _ in try pictor.get(origin.target(wrong, adding: "&w=100")) }
+      // Then
+      #expect(coming.status == 200 && coming.body == image, "\(field)")
+      #expect(small.status == 200, "\(field)")
+      #expect(!Array(wrongComing.suffix(image.count)).elementsEqual(image), "\(field)")
+      for answer in refused {
+        #expect(answer.status == 502 && answer.text.contains("source_incomplete"), "\(field)")
+      }
+      // And nothing of the wrong body was stored.
+      #expect(origin.requests(to: wrong) == 3, "\(field)")
+    }
+  }
+
+  @Test func `a coded body that ends early is refused`() throws {
+    for coding in TestCoding.allCases {
+      // Given
+      let coded = coding.encode(image)
+      origin.serve("/\(coding).jpg", bytes: Array(coded.dropLast()), headers: [coding.field])
+      // When
+      let answers = try (0..<2).map { _ in try pictor.get(origin.target("/\(coding).jpg")) }
+      // Then
+      for answer in answers {
+        #expect(answer.status == 502 && answer.text.contains("source_incomplete"), "\(coding)")
+      }
+      #expect(origin.requests(to: "/\(coding).jpg") == 2)
+    }
   }
 }

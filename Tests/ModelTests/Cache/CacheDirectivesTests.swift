@@ -64,4 +64,17 @@ struct CacheDirectivesTests {
         }, "\(text)")
     }
   }
+
+  @Test func `random bytes are parsed to their end`() {
+    var random = SeededGenerator(seed: 84)
+    let characters = Array("aB1,=\"\\ \té")
+    for _ in 0..<5_000 {
+      let length = Int.random(in: 0...24, using: &random)
+      let text = String((0..<length).compactMap { _ in characters.randomElement(using: &random) })
+      for directive in CacheDirectives(text) {
+        #expect(!directive.name.isEmpty && !directive.name.contains(","))
+        #expect(directive.name == directive.name.lowercased())
+      }
+    }
+  }
 }

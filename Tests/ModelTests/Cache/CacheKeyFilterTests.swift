@@ -111,9 +111,37 @@ struct CacheKeyFilterTests {
     #expect(filter.keyURL(of: key) == key)
     #expect(key == (try SourceURL(parsing: key.text)))
   }
+
+  @Test func `a request's key uses the filtered URL, and its source keeps the full one`() throws {
+    let filter = try filter(.drop(try patterns("t")))
+    let source = try SourceURL(parsing: "http://example.com/a.jpg?t=1")
+    let request = ImageRequest(
+      source: source, transform: Transform(), keyURL: filter.keyURL(of: source))
+    #expect(request.source == source)
+    #expect(request.key.source.text == "http://example.com/a.jpg")
+  }
 }
 
 struct ForwardedKeyTests {
+  @Test func `forwarded headers give a request its own key and source key`() throws {
+    let source = try SourceURL(parsing: "http://example.com/a.jpg")
+    var transform = Transform()
+    transform.width = 10
+    let plain = ImageRequest(source: source, transform: transform)
+    let field = try #require(HeaderField("X-Team", value: "red"))
+    let varied = plain.forwarding([field], variation: "0123")
+    #expect(varied.key.text == "http://example.com/a.jpg#0123 w=10")
+    #expect(varied.key.source.text == "http://example.com/a.jpg#0123")
+    #expect(varied.key.source.isSource && !varied.key.isSource)
+    #expect(varied.key == CacheKey(text: varied.key.text))
+    #expect(varied.key.source == CacheKey(text: varied.key.text).source)
+    #expect(varied.key != plain.key)
+    #expect(
+      [varied.key.url, varied.key.source.url, plain.key.url].allSatisfy { $0 == source.text })
+    #expect(varied.forwarded == [field])
+    #expect(plain.forwarded.isEmpty)
+  }
+
   @Test func `credentials are encoded as the RFCs specify`() {
     #expect(
       HeaderField(user: "Aladdin", password: "open sesame")?.value

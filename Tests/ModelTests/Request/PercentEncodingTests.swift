@@ -37,6 +37,25 @@ struct PercentEncodingTests {
     }
   }
 
+  @Test func `encoded text decodes back and has only unreserved characters`() {
+    var random = SeededGenerator(seed: 82)
+    for _ in 0..<2_000 {
+      let text = String(
+        String.UnicodeScalarView(
+          (0..<8).map { _ in
+            Unicode.Scalar(UInt32.random(in: 1...0x2ff, using: &random)) ?? "x"
+          }))
+      let encoded = PercentEncoding.encode(text)
+      #expect(PercentEncoding.decode(encoded.utf8) == text)
+      #expect(
+        encoded.utf8.allSatisfy {
+          "%-._~".utf8.contains($0) || Character(Unicode.Scalar($0)).isLetter
+            || Character(Unicode.Scalar($0)).isNumber
+        })
+    }
+    #expect(PercentEncoding.encode("a b/ü~") == "a%20b%2F%C3%BC~")
+  }
+
   @Test(arguments: ["%", "%4", "%4g", "%00", "a%ff", "\0"])
   func `text with invalid encoding is refused`(text: String) {
     #expect(PercentEncoding.decode(text.utf8) == nil)

@@ -29,6 +29,41 @@ import Testing
     #expect(bucket.wait(for: 0, rule) == 3)
   }
 
+  @Test func `a client may have as many waiting requests as its share`() {
+    var accounts = ClientAccounts(ClientBudgets(activeRequests: 2))
+    #expect(accounts.begin(one, at: 0) == nil)
+    #expect(accounts.begin(one, at: 0) == nil)
+    #expect(accounts.begin(one, at: 0) == .rateLimited(by: .activeRequests, retryAfter: 1))
+    #expect(accounts.begin(other, at: 0) == nil)
+    // When one ends
+    accounts.end(one)
+    #expect(accounts.begin(one, at: 0) == nil)
+    #expect(accounts.begin(one, at: 0) != nil)
+    // Clients without requests are not remembered
+    accounts.end(one)
+    accounts.end(one)
+    accounts.end(other)
+    #expect(accounts.clientCount == 0)
+  }
+
+  @Test func `a client whose imaging time is used up waits until it has some again`() {
+    // Given 30 s a minute
+    var accounts = ClientAccounts(
+      ClientBudgets(imagingTime: TokenBucket.Rule(burst: 30, rate: 0.5)))
+    accounts.charge(one, seconds: 29, at: 0)
+    #expect(accounts.begin(one, at: 0) == nil)
+    // When a long job overdraws it
+    accounts.charge(one, seconds: 6, at: 0)
+    // Then it waits for 5 s of imaging
+    #expect(accounts.begin(one, at: 0) == .rateLimited(by: .imagingTime, retryAfter: 11))
+    #expect(accounts.begin(one, at: 9_000) == .rateLimited(by: .imagingTime, retryAfter: 2))
+    #expect(accounts.begin(other, at: 0) == nil)
+    #expect(accounts.begin(one, at: 10_010) == nil)
+    // However long the job, it waits for a minute at most
+    accounts.charge(one, seconds: 1_000_000, at: 10_010)
+    #expect(accounts.begin(one, at: 70_020) == nil)
+  }
+
   @Test func `a client may send requests at its rate, and ten seconds' worth at once`() {
     var accounts = ClientAccounts(
       ClientBudgets(requests: TokenBucket.Rule(burst: 20, rate: 2)))

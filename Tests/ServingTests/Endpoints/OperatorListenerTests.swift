@@ -318,4 +318,22 @@ import Testing
       }
     }
   }
+
+  @Test func `an occupied address is a start error, and nothing is left listening`() throws {
+    let other = try Listener(
+      ListeningSocket.all(on: [.network(host: "127.0.0.1", port: 0)], mode: 0o660))
+    defer { other.stop() }
+    var configuration = ServerConfiguration()
+    configuration.port = 0
+    configuration.operatorAddress = ListenAddress(host: "127.0.0.1", port: other.port)
+    let server = Server(
+      configuration: configuration, provider: TestProvider(),
+      services: AdminServices(TestServices()), stats: makeStats, log: Log(level: .error))
+    #expect {
+      try server.start()
+    } throws: { error in
+      "\(error)" == "cannot listen on 127.0.0.1:\(other.port): Address already in use (98)"
+    }
+    #expect(server.port == 0 && server.operatorPort == nil)
+  }
 }

@@ -73,6 +73,35 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    "GET /stats HTTP/1.1\r\n\r\n", "GET /a b HTTP/1.1\r\nHost: t\r\n\r\n", "\0\0\0\0\r\n\r\n",
+    "GET /stats HTTP/9.9\r\nHost: t\r\n\r\n", "GET\r\n\r\n", "\u{16}\u{3}\u{1}\r\n\r\n",
+    "GET /stats\0evil HTTP/1.1\r\nHost: t\r\n\r\n",
+    "GET /" + String(repeating: "x", count: 20_000) + " HTTP/1.1\r\nHost: t\r\n\r\n",
+    "GET /stats HTTP/1.1\r\nHost: t\r\nA: " + String(repeating: "x", count: 20_000) + "\r\n\r\n",
+    "POST /image HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+  ])
+  func `a request that is not HTTP is refused and ends its connection`(text: String)
+    async throws
+  {
+    try await withServer(
+      TestProvider(), configure: { $0.headerTimeout = .seconds(1) }
+    ) { server in
+      let client = try HTTPClient(port: server.port)
+      do throws(HTTPClientError) {
+        try client.send(text)
+        let answer = try client.readAnswer()
+        #expect((400..<600).contains(answer.status))
+        try client.waitForClose()
+      } catch {
+        #expect(error == .closed)
+      }
+      try await eventually {
+        (try? HTTPClient(port: server.port).get("/stats"))?.status == 200
+      }
+    }
+  }
+
   @Test func `a slow header ends its connection at the time-out, and a complete one does not`()
     async throws
   {
@@ -100,6 +129,26 @@ import Testing
       #expect(wasCut)
       // Connections between requests have the idle time-out.
       #expect(try quick.get("/stats").status == 200)
+    }
+  }
+
+  @Test func `a client that does not read its response is disconnected`() async throws {
+    let provider = TestProvider()
+    let large = [UInt8](repeating: 1, count: 32 << 20)
+    provider.keep(makeVariant(try makeRequest().key, body: large))
+    try await withServer(
+      provider,
+      configure: {
+        $0.answerTimeout = .milliseconds(100)
+        $0.minimumRate = 1 << 30
+        $0.rateWindow = .zero
+      }
+    ) { server in
+      let client = try HTTPClient(port: server.port, receiveBuffer: 4_096)
+      try client.send(HTTPClient.text("GET", target: imageTarget))
+      try await eventually { server.figures.byStatus["200"] == 1 }
+      try await eventually { server.figures.connections == 0 }
+      #expect(server.figures.bytesSent == 0)
     }
   }
 
@@ -166,6 +215,12 @@ import Testing
         services: AdminServices(TestServices()), stats: makeStats,
         log: Log(level: .error))
       #expect(throws: ServerError.invalidAddress("localhost:\(server.port)")) { try third.start() }
+    }
+  }
+
+  @Test func `the server listens on an IPv6 address`() async throws {
+    try await withServer(TestProvider(), configure: { $0.addresses = [.host("::1")] }) { server in
+      #expect(server.port > 0)
     }
   }
 

@@ -110,6 +110,23 @@ import Testing
     }
   }
 
+  @Test func `each forwarded value has its own key`() async throws {
+    let recorder = Recorder()
+    let filter = try filter("X-Team", "X-Other")
+    try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
+      let client = try HTTPClient(port: server.port)
+      let requests: [KeyValuePairs<String, String>] = [
+        ["X-Team": "red"], ["X-Team": "blue"], ["X-Other": "red"], [:],
+        ["X-Team": "red", "X-Other": "red"], ["X-Team": "red"],
+      ]
+      for headers in requests { _ = try client.get(imageTarget, headers: headers) }
+    }
+    let keys = recorder.requests.withLock { $0.map(\.key) }
+    #expect(Set(keys).count == 5)
+    #expect(keys[0] == keys[5])
+    #expect(keys[3] == (try makeRequest().key))
+  }
+
   @Test func `a hit is served only for the same forwarded headers`() async throws {
     let provider = TestProvider()
     let field = try #require(HeaderField("X-Team", value: "red"))

@@ -130,6 +130,31 @@ import Testing
     }
   }
 
+  @Test func `a request without a token reaches no cache endpoint`() async throws {
+    try await withOperators { client, _ in
+      for method in ["DELETE", "GET", "HEAD", "PUT"] {
+        let answer = try client.request(method, target: "/admin/cache?url=" + url)
+        #expect(answer.status == 401)
+      }
+      for path in ["/admin/cache/clear", "/admin/cache/clean"] {
+        let answer = try client.request("POST", target: path)
+        #expect(answer.status == 401)
+      }
+    }
+    #expect(services.purged.withLock { $0.isEmpty } && services.put.withLock { $0.isEmpty })
+  }
+
+  @Test func `each cache endpoint allows its own methods`() async throws {
+    try await withOperators { client, header in
+      let cache = try client.request("POST", target: "/admin/cache", headers: header)
+      #expect(cache.status == 405 && cache["Allow"] == "GET, HEAD, PUT, DELETE, OPTIONS")
+      for path in ["/admin/cache/clear", "/admin/cache/clean"] {
+        let answer = try client.get(path, headers: header)
+        #expect(answer.status == 405 && answer["Allow"] == "POST, OPTIONS")
+      }
+    }
+  }
+
   // MARK: Clear and clean
 
   @Test func `a clear removes the named tiers, or both without a name`() async throws {

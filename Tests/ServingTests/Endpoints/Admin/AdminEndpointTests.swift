@@ -18,6 +18,17 @@ import Testing
     ) { server in try await body(try HTTPClient(port: server.port)) }
   }
 
+  @Test func `without a configured token the admin endpoints do not exist`() async throws {
+    try await withServer(TestProvider(), services: services) { server in
+      let client = try HTTPClient(port: server.port)
+      for path in ["/admin/failed", "/admin/cancel"] {
+        let answer = try client.get(path, headers: ["Authorization": "Bearer "])
+        #expect(answer.status == 404)
+        #expect(answer.text.contains("\"code\":\"not_found\""))
+      }
+    }
+  }
+
   @Test(arguments: [
     "", "Bearer", "Bearer ", "Bearer correct-horse-batterz", "Bearer correct-horse-battery2",
     "Basic correct-horse-battery", "correct-horse-battery", "Bearer  correct-horse-battery",
@@ -107,6 +118,21 @@ import Testing
         #expect(try client.get(path, headers: header).status == 200)
       }
       #expect(try client.get(imageTarget).status == 503)
+    }
+  }
+
+  @Test func `each admin path allows its own methods`() async throws {
+    try await withOperators { client in
+      let header: KeyValuePairs = ["Authorization": "Bearer " + token]
+      let get = try client.get("/admin/cancel", headers: header)
+      #expect(get.status == 405)
+      #expect(get["Allow"] == "POST, OPTIONS")
+      let post = try client.request("POST", target: "/admin/failed", headers: header)
+      #expect(post.status == 405)
+      #expect(post["Allow"] == "GET, HEAD, DELETE, OPTIONS")
+      let cancel = try client.request("POST", target: "/admin/cancel", headers: header)
+      #expect(cancel.text.contains("\"cancelled\" : 3"))
+      #expect(services.cancelled.value == 1)
     }
   }
 
