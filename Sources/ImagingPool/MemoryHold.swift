@@ -35,7 +35,7 @@ extension WorkerSlot {
   ///
   /// - Returns: whether the job continues here; otherwise it is queued again.
   func takesWholeMemory(_ id: UInt64) -> Bool {
-    core.underestimated.add()
+    core.counters.underestimated.add()
     return core.takesLong(id, bytes: configuration.maximumWorkerMemory ?? .max)
   }
 }

@@ -141,7 +141,7 @@ final class WorkerSlot: @unchecked Sendable {
   func retire(_ worker: WorkerProcess) {
     current = nil
     core.update(slot: index) { $0.pid = nil }
-    core.retired.add()
+    core.counters.retired.add()
     core.log.debug(
       "worker retired", fields: ["pid": .int(Int(worker.pid)), "jobs": .int(worker.jobs)])
     _ = end(worker, patience: .zero)

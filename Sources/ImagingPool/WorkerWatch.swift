@@ -33,7 +33,7 @@ extension WorkerSlot {
         let isBusy = used > Self.restTime(of: worker) + rest.since.duration(to: .now) / 20
         let isAtWork = isBusy || worker.hasResults
         if let fault = isAtWork ? "it worked without a job" : excessMemory(of: worker) {
-          core.lost.add()
+          core.counters.lost.add()
           lose(worker, reason: fault)
           return nil
         }

@@ -23,6 +23,7 @@ public final class ImageManager: ImageProvider {
   private let invalidation: Invalidation
   private let uploads: Uploads
   private let aliases: FormatAliases
+  private let substitutions: SubstitutionCounters
   private let revalidator: Revalidator
   private let recompressor: Recompressor
   private let explainer: Explainer
@@ -142,6 +143,7 @@ public final class ImageManager: ImageProvider {
       formats: sourceFormats, files: files, freshness: freshness, store: store,
       invalidation: invalidation)
     aliases = FormatAliases(cache: cache, policy: avifPolicy, files: files, now: now)
+    self.substitutions = substitutions
     self.revalidator = revalidator
     recompressor = Recompressor(
       policy: recompression, cache: cache, processor: processor,
@@ -219,19 +221,20 @@ public final class ImageManager: ImageProvider {
   public var unattendedCount: Int { variants.unattendedCount + sources.unattendedCount }
 
   /// The current flights, and counts since the start.
-  public var figures: FlightFigures {
-    var figures = FlightFigures()
+  public var figures: Figures {
+    var figures = Figures(of: substitutions)
     variants.add(to: &figures)
     sources.add(to: &figures)
-    figures.failedURLs = failures.count
+    figures.add(
+      "failed_urls", failures.count, "pictor_failed_urls", "Entries of the negative cache.")
     return figures
   }
 
   /// Stale responses and revalidations since the start.
-  public var freshnessFigures: FreshnessFigures { revalidator.figures }
+  public var freshnessFigures: Figures { revalidator.figures }
 
   /// Recompressed variants since the start.
-  public var recompressionFigures: RecompressionFigures { recompressor.figures }
+  public var recompressionFigures: Figures { recompressor.figures }
 }
 
 extension ImageManager: ManagerOperations {

@@ -34,8 +34,6 @@ final class TransferLoop {
   var nameAnswers: [(id: DownloadQueue.ID, answer: NameAnswer)] = []
   /// Questions for outlooks that wait for a name.
   var inspections: [DownloadQueue.ID: Inspection] = [:]
-  /// Names that did not get a thread because too many waited.
-  var refusedLookUps = 0
   let alarm = TransferAlarm()
   private let refusedNames = RefusedNames()
   /// Loads without a result, waiting or running.
@@ -320,8 +318,8 @@ final class TransferLoop {
   }
 
   private func giveAnswers() {
-    counters.publish(
-      queue, breaker: breaker, names: nameFigures, waitingForMemory: room.waitingCount)
+    counters.publish(queue, breaker: breaker, waitingForMemory: room.waitingCount)
+    publishNames()
     for (load, result) in answers { load.answer(result) }
     answers = []
   }

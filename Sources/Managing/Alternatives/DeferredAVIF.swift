@@ -70,11 +70,8 @@ final class DeferredAVIF: Sendable {
     return Variant(key: request.key, info: info, body: fallback.body)
   }
 
-  /// Adds the counts and the length of the queue to `figures`.
-  func add(to figures: inout FlightFigures) {
-    counters.add(to: &figures)
-    figures.avifsWaiting = queue.withLock { $0.count }
-  }
+  /// The AVIFs queued or being encoded in the background.
+  var waiting: Int { queue.withLock { $0.count } }
 
   private func schedule(
     _ request: ImageRequest,

@@ -38,28 +38,38 @@ struct PrefetchJobTable {
   private var running: [PrefetchSchedule.Turn: Running] = [:]
   private var lastNumber = 0
   private var isShutDown = false
-  private var totals = PrefetchFigures()
+  /// Images since the start, by result.
+  private var finished = 0, skipped = 0, failed = 0
 
   init(_ configuration: PrefetcherConfiguration) {
     self.configuration = configuration
     schedule = PrefetchSchedule(
       limit: configuration.limit, limitPerHost: configuration.limitPerHost)
-    totals.limit = configuration.limit
   }
 
   /// Replaces the limits. Lists and lines beyond them stay.
   mutating func apply(_ configuration: PrefetcherConfiguration) {
     self.configuration = configuration
     schedule.set(limit: configuration.limit, limitPerHost: configuration.limitPerHost)
-    totals.limit = configuration.limit
   }
 
   /// The current state, and counts since the start.
-  var figures: PrefetchFigures {
-    var figures = totals
-    figures.lists = runningLists
-    figures.waiting = schedule.waiting
-    figures.running = schedule.running
+  var figures: Figures {
+    var figures = Figures()
+    figures.add("lists", runningLists, "pictor_prefetch_lists", "Running prefetch lists.")
+    figures.add(
+      "waiting", schedule.waiting, "pictor_prefetch_images_waiting",
+      "Images that wait for their prefetch.")
+    figures.add(
+      "running", schedule.running, "pictor_prefetch_images_running", "Images being prefetched.")
+    figures.add(
+      "limit", configuration.limit, "pictor_prefetch_images_limit",
+      "The most images prefetched at once.")
+    let images = "pictor_prefetch_images_total"
+    let help = "Prefetched images, by result."
+    figures.add("finished", finished, images, help, ["result": "finished"])
+    figures.add("skipped", skipped, images, help, ["result": "skipped"])
+    figures.add("failed", failed, images, help, ["result": "failed"])
     return figures
   }
 
@@ -90,8 +100,8 @@ extension PrefetchJobTable {
     }
     var watched = Watched(number: nextNumber(), list: list)
     let status = watched.list.status(at: now)
-    totals.skipped += status.skipped
-    totals.failed += status.failed
+    skipped += status.skipped
+    failed += status.failed
     lists.append(watched)
     if list.isRunning {
       schedule.add(watched.number, hosts: hosts)
@@ -128,9 +138,9 @@ extension PrefetchJobTable {
     schedule.finish(turn)
     guard let index = index(of: turn.list), lists[index].list.isRunning else { return }
     switch outcome {
-    case .finished: totals.finished += 1
-    case .skipped: totals.skipped += 1
-    case .failed: totals.failed += 1
+    case .finished: finished += 1
+    case .skipped: skipped += 1
+    case .failed: failed += 1
     }
     lists[index].list.settle(line, as: outcome, at: now)
     noteStep(index, at: now)

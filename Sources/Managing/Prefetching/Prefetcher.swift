@@ -106,7 +106,7 @@ public final class Prefetcher: PrefetchOperations {
   }
 
   /// The current state, and counts since the start.
-  public var figures: PrefetchFigures { lists.withLock { $0.figures } }
+  public var figures: Figures { lists.withLock { $0.figures } }
 }
 
 // MARK: - Work

@@ -41,9 +41,11 @@ final class Recompressor: Sendable {
   }
 
   /// Recompressed variants since the start.
-  var figures: RecompressionFigures {
+  var figures: Figures {
     var figures = counters.figures
-    figures.waiting = queue.withLock { $0.count }
+    figures.add(
+      "waiting", queue.withLock { $0.count }, "pictor_recompressions_waiting",
+      "Variants queued or recompressed now.")
     return figures
   }
 

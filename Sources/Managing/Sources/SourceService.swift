@@ -67,7 +67,7 @@ final class SourceService: Sendable {
   var unattendedCount: Int { flights.unattendedCount }
 
   /// Adds the current flights and counts to `figures`.
-  func add(to figures: inout FlightFigures) { flights.add(to: &figures, running: \.sources) }
+  func add(to figures: inout Figures) { flights.add(to: &figures, kind: "source") }
 
   /// Returns the source of a request: cached, revalidated or downloaded.
   private func findOrFetch(

@@ -104,7 +104,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
       }
       #expect(provider.left.withLock { $0 } == 0)
       try await eventually { server.figures.active == 0 }
-      #expect(server.figures.stages["encode"]?.count == 2, "once, and of the request alone")
+      #expect(server.figures.stages.encode?.count == 2, "once, and of the request alone")
     }
   }
 
