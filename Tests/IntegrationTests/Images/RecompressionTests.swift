@@ -51,7 +51,7 @@ import Testing
 
   private func waitUntilDone(_ pictor: PictorProcess, _ count: Int) throws {
     try pictor.waitFor("they are recompressed") {
-      let figures = $0.recompression
+      let figures = $0.recompression as Figures
       return figures.waiting == 0 && figures.smaller + figures.unchanged + figures.failed >= count
     }
   }
