@@ -41,11 +41,13 @@ let package = Package(
     .target(
       name: "Telemetry", dependencies: ["Model", "Platform"],
       swiftSettings: optimized),
+    .target(
+      name: "Requesting", dependencies: ["Model", "Platform", "CCurl"], swiftSettings: optimized),
     .target(name: "Signing", dependencies: ["Model", "CGLib"], swiftSettings: optimized),
     .target(name: "Configuring", dependencies: ["Model", "Platform"]),
     .target(
       name: "Commanding",
-      dependencies: ["Model", "Platform", "Signing", "Configuring"]),
+      dependencies: ["Model", "Platform", "Signing", "Requesting", "CCurl", "Configuring"]),
     .target(
       name: "Serving",
       dependencies: words + ["Signing", "CMicrohttpd", "CGLib", "CReceiving", "CPage"],
@@ -58,11 +60,14 @@ let package = Package(
       swiftSettings: optimized),
     .target(
       name: "Downloading",
-      dependencies: words + ["Signing", "CCurl", "CGLib", "CDeflate", "CZlib", "CBrotli", "CZstd"],
+      dependencies: words + [
+        "Signing", "Requesting", "CCurl", "CGLib", "CDeflate", "CZlib", "CBrotli", "CZstd",
+      ],
       swiftSettings: optimized),
-    .target(name: "Tracing", dependencies: words + ["CCurl"]),
+    .target(name: "Tracing", dependencies: words + ["Requesting", "CCurl"]),
     .target(
-      name: "Sharing", dependencies: words + ["Signing", "CCurl", "CGLib", "CHiredis"],
+      name: "Sharing",
+      dependencies: words + ["Signing", "Requesting", "CCurl", "CGLib", "CHiredis"],
       swiftSettings: optimized),
     .target(
       name: "ImagingWire", dependencies: ["Model", "Platform", "CLinux"],
@@ -229,13 +234,19 @@ let package = Package(
 )
 
 // `make test-sanitized`: the thread sanitizer has a build of its own, without targets that have no thread, task or lock.
-// Of the pipeline's tests it has those with threads, and IntegrationTests start sanitized workers.
+// Of the pipeline's tests it has those with threads; of the whole program's, those in which many threads meet.
 if isSanitized {
   let singleThreaded = [
     "ModelTests", "SigningTests", "ConfiguringTests", "FastJPEGTests", "FuzzTests",
   ]
   let threaded = [
-    "ImagingPipelineTests": ["Support", "Pipeline/ThreadsTests.swift"]
+    "ImagingPipelineTests": ["Support", "Pipeline/ThreadsTests.swift"],
+    "IntegrationTests": [
+      "Support", "Clients", "Fleet", "Life/LifeTests.swift", "Life/ReloadTests.swift",
+      "Images/ComingImagesTests.swift", "Images/RecompressionTests.swift",
+      "Images/ServingImagesTests.swift", "Operators/AdminPrefetchTests.swift",
+      "Operators/PurgeTests.swift", "Origins/BurstTests.swift",
+    ],
   ]
   for target in package.targets { target.sources = threaded[target.name] ?? target.sources }
   package.targets.removeAll {

@@ -1,4 +1,4 @@
-// Crypto: the part of swift-crypto's interface that the code of docs/clients/swift.md uses, by
+// Crypto: the part of swift-crypto's interface that the code of docs/clients/README.md uses, by
 // GLib, so that it runs on Linux without a package from elsewhere.
 
 import CGLib

@@ -9,69 +9,51 @@ public struct ExplainCommand {
   /// Deadline in seconds: the server reads at most the heads of a few files.
   private static let seconds = 15
 
-  private let server: ServerSettings
-  private let admin: AdminSettings
+  private let configuration: Configuration
   private let environment: [String: String]
   private let order: ExplainOrder
-  private let console: Console
+  /// Replaced by tests.
+  var console = Console.standard
 
   /// Creates a question to the configured server, with its first token that may read.
   ///
   /// - Parameter environment: the variables that tokens may refer to.
   public init(
-    _ configuration: Configuration, order: ExplainOrder, environment: [String: String]
+    _ configuration: Configuration, order: ExplainOrder, environment: [String: String] = [:]
   ) {
-    self.init(configuration, order: order, environment: environment, console: .standard)
-  }
-
-  init(
-    _ configuration: Configuration, order: ExplainOrder, environment: [String: String] = [:],
-    console: Console
-  ) {
-    server = configuration.server
-    admin = configuration.admin
+    self.configuration = configuration
     self.environment = environment
     self.order = order
-    self.console = console
   }
 
   /// Asks and prints. Returns the exit status: 0 with an explanation, otherwise 1 with a line on
   /// standard error.
   public func run() -> CInt {
-    let holder: Operator
-    do throws(CommandOperator.Failure) {
-      holder = try CommandOperator.choose(from: admin, needing: [.read], environment: environment)
-    } catch {
-      console.reportError(error.description)
-      return 1
-    }
-    if let problem = ServerClient.problem(of: server) {
-      console.reportError(problem)
-      return 1
-    }
-    let client = ServerClient(server, as: holder)
-    do throws(ServerClient.Failure) {
-      let answer = try client.request("GET", target: order.target, seconds: Self.seconds)
-      guard answer.status == 200 else {
-        console.reportError(answer.refusal(client))
-        return 1
-      }
-      guard !order.isJSON else {
-        console.output(PrefetchReport.printableJSON(answer.body) + "\n")
-        return 0
-      }
-      guard
-        let report = try? JSONDecoder().decode(ExplainText.self, from: Data(answer.body))
-      else {
-        console.reportError("the server's answer is not an explanation: use --json")
-        return 1
-      }
-      console.output(report.text)
+    do throws(CommandFailure) {
+      let client = try ServerClient(configuration, needing: [.read], environment: environment)
+      console.output(try answer(client))
       return 0
     } catch {
       console.reportError(error.description)
       return 1
     }
+  }
+
+  private func answer(_ client: ServerClient) throws(CommandFailure) -> String {
+    let answer: ServerAnswer
+    do throws(ServerClient.Failure) {
+      answer = try client.request(.get, target: order.target, seconds: Self.seconds)
+    } catch {
+      throw CommandFailure(description: error.description)
+    }
+    guard answer.status == 200 else {
+      throw CommandFailure(description: answer.refusal(client))
+    }
+    guard !order.isJSON else { return PrefetchReport.printableJSON(answer.body) + "\n" }
+    guard let report = try? JSONDecoder().decode(ExplainText.self, from: Data(answer.body)) else {
+      throw CommandFailure(description: "the server's answer is not an explanation: use --json")
+    }
+    return report.text
   }
 }
 

@@ -8,25 +8,18 @@ import Model
 /// is 200.
 public struct HealthCheck {
   private let client: ServerClient
-  private let deadlineSeconds: Int
-  private let console: Console
+  /// Replaced by tests, as all below.
+  var deadlineSeconds = 3
+  var console = Console.standard
 
   /// Creates a check of the configured server. It takes at most three seconds.
-  public init(_ configuration: ServerSettings) {
-    self.init(configuration, deadlineSeconds: 3, console: .standard)
-  }
-
-  init(_ configuration: ServerSettings, deadlineSeconds: Int, console: Console) {
-    client = ServerClient(configuration)
-    self.deadlineSeconds = deadlineSeconds
-    self.console = console
-  }
+  public init(_ configuration: ServerSettings) { client = ServerClient(configuration) }
 
   /// Performs the check. Returns the exit status: 0 if the server is healthy, otherwise 1 with a
   /// line on standard error.
   public func run() -> CInt {
     do throws(ServerClient.Failure) {
-      let answer = try client.request("GET", target: "/stats", seconds: deadlineSeconds)
+      let answer = try client.request(.get, target: "/stats", seconds: deadlineSeconds)
       guard answer.status == 200 else {
         console.reportError("the server at \(client.serverName) responded with \(answer.status)")
         return 1

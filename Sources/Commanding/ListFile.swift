@@ -6,12 +6,6 @@ import Platform
 
 /// A file, or standard input.
 struct ListFile {
-  /// A read error.
-  struct Failure: Error {
-    /// The error as one line for the user.
-    let description: String
-  }
-
   /// Maximum length of the list in bytes. The server's own limit is lower, and the server reports
   /// it.
   static let maximumBytes = 64 << 20
@@ -28,10 +22,10 @@ struct ListFile {
   private var name: String { path == "-" ? "standard input" : path }
 
   /// Reads the whole file.
-  func contents() throws(Failure) -> [UInt8] {
+  func contents() throws(CommandFailure) -> [UInt8] {
     let opened = OwnedDescriptor(owning: path == "-" ? -1 : open(path, O_RDONLY | O_CLOEXEC))
     guard path == "-" || opened.value >= 0 else {
-      throw Failure(description: "\(name): cannot be read: \(errnoText())")
+      throw CommandFailure(description: "\(name): cannot be read: \(errnoText())")
     }
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 1 << 20)
@@ -39,12 +33,12 @@ struct ListFile {
       let count = read(path == "-" ? input : opened.value, &buffer, buffer.count)
       if count < 0, errno == EINTR { continue }
       guard count >= 0 else {
-        throw Failure(description: "\(name): cannot be read: \(errnoText())")
+        throw CommandFailure(description: "\(name): cannot be read: \(errnoText())")
       }
       guard count > 0 else { return bytes }
       bytes += buffer[..<count]
       guard bytes.count <= Self.maximumBytes else {
-        throw Failure(description: "\(name): has more than \(Self.maximumBytes >> 20) MiB")
+        throw CommandFailure(description: "\(name): has more than \(Self.maximumBytes >> 20) MiB")
       }
     }
   }

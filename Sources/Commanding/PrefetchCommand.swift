@@ -8,14 +8,6 @@ import Platform
 
 /// `pictor prefetch FILE`.
 public struct PrefetchCommand {
-  /// Why the prefetch cannot start.
-  private struct Failure: Error {
-    /// The error as one line.
-    let description: String
-    /// The exit status.
-    var status: CInt = 1
-  }
-
   /// What the server answers to the list.
   private struct StartedPrefetch: Decodable {
     let id: String
@@ -24,14 +16,15 @@ public struct PrefetchCommand {
   /// Deadline in seconds for sending the list. The server answers after it has read the whole list.
   private static let seconds = 60
 
-  private let server: ServerSettings
-  private let admin: AdminSettings
+  private let configuration: Configuration
   private let environment: [String: String]
-  private let list: ListFile
   private let presets: [String]
-  private let console: Console
-  private let pace: PrefetchWatch.Pace
-  private let interruption: Interruption?
+  /// Replaced by tests, as all below.
+  var list: ListFile
+  var console = Console.standard
+  var pace = PrefetchWatch.Pace()
+  /// `nil` for the program's own signals.
+  var interruption: Interruption?
 
   /// Creates the command for the list in `file` (`-`: standard input), with each preset for each
   /// line. It uses the configured server and its first token that may read and write.
@@ -39,29 +32,12 @@ public struct PrefetchCommand {
   /// - Parameter environment: the variables that tokens may refer to.
   public init(
     _ configuration: Configuration, file: String, presets: [String],
-    environment: [String: String]
+    environment: [String: String] = [:]
   ) {
-    self.init(
-      configuration, list: ListFile(file, input: STDIN_FILENO), presets: presets,
-      environment: environment, console: .standard, pace: .init(), interruption: nil)
-  }
-
-  /// Creates the command with test doubles.
-  ///
-  /// - Parameter interruption: `nil` for the program's own signals.
-  init(
-    _ configuration: Configuration, list: ListFile, presets: [String],
-    environment: [String: String] = [:], console: Console,
-    pace: PrefetchWatch.Pace, interruption: Interruption?
-  ) {
-    server = configuration.server
-    admin = configuration.admin
+    self.configuration = configuration
     self.environment = environment
-    self.list = list
     self.presets = presets
-    self.console = console
-    self.pace = pace
-    self.interruption = interruption
+    list = ListFile(file, input: STDIN_FILENO)
   }
 
   /// Runs the command on the main thread. Returns the exit status:
@@ -72,12 +48,11 @@ public struct PrefetchCommand {
   /// - 128 plus the signal (130 for Ctrl-C): the command was interrupted. The prefetch is then
   ///   cancelled; a line on standard error says if that fails.
   public func run() -> CInt {
-    do throws(Failure) {
-      let holder = try holder()
-      if let problem = ServerClient.problem(of: server) { throw Failure(description: problem) }
-      let bytes = try contents()
+    do throws(CommandFailure) {
+      let client = try ServerClient(
+        configuration, needing: [.read, .write], environment: environment)
+      let bytes = try list.contents()
       let interruption = try signals()
-      let client = ServerClient(server, as: holder)
       let id = try begin(bytes, client: client, interruption: interruption)
       return PrefetchWatch(
         of: id, by: client, until: interruption, on: console, pace: pace
@@ -88,35 +63,18 @@ public struct PrefetchCommand {
     }
   }
 
-  private func holder() throws(Failure) -> Operator {
-    do throws(CommandOperator.Failure) {
-      return try CommandOperator.choose(
-        from: admin, needing: [.read, .write], environment: environment)
-    } catch {
-      throw Failure(description: error.description)
-    }
-  }
-
-  private func contents() throws(Failure) -> [UInt8] {
-    do throws(ListFile.Failure) {
-      return try list.contents()
-    } catch {
-      throw Failure(description: error.description)
-    }
-  }
-
-  private func signals() throws(Failure) -> Interruption {
+  private func signals() throws(CommandFailure) -> Interruption {
     do throws(SystemError) {
       if let interruption { return interruption }
       return try .ofProgram()
     } catch {
-      throw Failure(description: "cannot wait for signals: \(error)")
+      throw CommandFailure(description: "cannot wait for signals: \(error)")
     }
   }
 
   private func begin(
     _ list: [UInt8], client: ServerClient, interruption: Interruption
-  ) throws(Failure) -> String {
+  ) throws(CommandFailure) -> String {
     let query = presets.map { "preset=" + PercentEncoding.encode($0) }.joined(separator: "&")
     let target = "/admin/prefetch" + (query.isEmpty ? "" : "?" + query)
     let hint = "; it may have started: GET /admin/prefetch shows it"
@@ -124,22 +82,22 @@ public struct PrefetchCommand {
     do throws(ServerClient.Failure) {
       // Waits for the answer even if interrupted: cancelling needs the id in it.
       answer = try client.request(
-        "POST", target: target, type: "application/jsonl", body: list, seconds: Self.seconds,
+        .post, target: target, type: "application/jsonl", body: list, seconds: Self.seconds,
         patience: .sent(interruption))
     } catch {
       switch error {
-      case .unsent(let text): throw Failure(description: text)
-      case .unanswered(let text): throw Failure(description: text + hint)
+      case .unsent(let text): throw CommandFailure(description: text)
+      case .unanswered(let text): throw CommandFailure(description: text + hint)
       case .interrupted:
-        throw Failure(
+        throw CommandFailure(
           description: "interrupted before the list was sent: nothing was started",
           status: 128 + (interruption.signal ?? SIGINT))
       }
     }
-    guard answer.status == 202 else { throw Failure(description: answer.refusal(client)) }
+    guard answer.status == 202 else { throw CommandFailure(description: answer.refusal(client)) }
     guard let started = try? JSONDecoder().decode(StartedPrefetch.self, from: Data(answer.body))
     else {
-      throw Failure(
+      throw CommandFailure(
         description: "the response of \(client.serverName) is not a prefetch status" + hint)
     }
     return started.id

@@ -103,7 +103,7 @@ struct PrefetchWatch {
   private func look(_ patience: ServerClient.Patience) -> Look {
     do throws(ServerClient.Failure) {
       let answer = try client.request(
-        "GET", target: path, seconds: Self.seconds, patience: patience)
+        .get, target: path, seconds: Self.seconds, patience: patience)
       switch answer.status {
       case 200:
         guard let status = try? JSONDecoder().decode(PrefetchStatus.self, from: Data(answer.body))
@@ -126,7 +126,7 @@ struct PrefetchWatch {
   /// Cancels the prefetch and reports its end.
   private func cancel() {
     do throws(ServerClient.Failure) {
-      let answer = try client.request("DELETE", target: path, seconds: Self.seconds)
+      let answer = try client.request(.delete, target: path, seconds: Self.seconds)
       // 404: it has ended meanwhile.
       guard (200..<300).contains(answer.status) || answer.status == 404 else {
         console.reportError(

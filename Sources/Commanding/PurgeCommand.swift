@@ -3,6 +3,7 @@
 import Configuring
 import FoundationEssentials
 import Model
+import Requesting
 
 /// `pictor purge …`.
 public struct PurgeCommand {
@@ -15,50 +16,34 @@ public struct PurgeCommand {
   /// empty the disk tier.
   private static let seconds = 60
 
-  private let server: ServerSettings
-  private let admin: AdminSettings
+  private let configuration: Configuration
   private let environment: [String: String]
   private let subjects: [PurgeSubject]
-  private let console: Console
+  /// Replaced by tests.
+  var console = Console.standard
 
-  /// Creates a purge of these subjects on the configured server, with its first token that may purge.
+  /// Creates a purge of these subjects on the configured server, with its first purging token.
   ///
   /// - Parameter environment: the variables that tokens may refer to.
   public init(
-    _ configuration: Configuration, subjects: [PurgeSubject], environment: [String: String]
+    _ configuration: Configuration, subjects: [PurgeSubject], environment: [String: String] = [:]
   ) {
-    self.init(
-      configuration, subjects: subjects, environment: environment, console: .standard)
-  }
-
-  init(
-    _ configuration: Configuration, subjects: [PurgeSubject], environment: [String: String] = [:],
-    console: Console
-  ) {
-    server = configuration.server
-    admin = configuration.admin
+    self.configuration = configuration
     self.environment = environment
     self.subjects = subjects
-    self.console = console
   }
 
   /// Runs the purges, with a line of output for each. Returns the exit status: 0 if all succeeded,
   /// otherwise 1 with lines on standard error. After a refused purge the next one is tried; after a
   /// failed connection the command ends.
   public func run() -> CInt {
-    let holder: Operator
-    do throws(CommandOperator.Failure) {
-      holder = try CommandOperator.choose(
-        from: admin, needing: [.purge], environment: environment)
+    let client: ServerClient
+    do throws(CommandFailure) {
+      client = try ServerClient(configuration, needing: [.purge], environment: environment)
     } catch {
       console.reportError(error.description)
       return 1
     }
-    if let problem = ServerClient.problem(of: server) {
-      console.reportError(problem)
-      return 1
-    }
-    let client = ServerClient(server, as: holder)
     var status: CInt = 0
     for subject in subjects {
       do throws(ServerClient.Failure) {
@@ -83,7 +68,7 @@ public struct PurgeCommand {
 }
 
 extension PurgeSubject {
-  fileprivate var method: String { self == .everything ? "POST" : "DELETE" }
+  fileprivate var method: ServerRequest.Method { self == .everything ? .post : .delete }
 
   fileprivate var target: String {
     func query(_ name: String, _ value: String) -> String {

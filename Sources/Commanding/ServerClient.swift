@@ -1,10 +1,10 @@
-// ServerClient: a blocking HTTP/1.1 client for the running server, with a deadline for each
-// request.
+// ServerClient: requests of commands to the running server, with a deadline for each.
 
+import CCurl
 import Configuring
-import Glibc
 import Model
 import Platform
+import Requesting
 
 /// A client of the configured server. Each request has its own connection.
 struct ServerClient {
@@ -45,8 +45,8 @@ struct ServerClient {
   /// failures with long URLs.
   private static let longestAnswer = 16 << 20
 
-  /// Creates a client for the operators' listener of `configuration`, or its only listener. A server
-  /// on all addresses is reached over loopback, one with several addresses at the first that accepts.
+  /// Creates a client for the operators' listener of `configuration`, or its only listener. A
+  /// server on all addresses is reached over loopback, else at the first address that accepts.
   init(_ configuration: ServerSettings, as holder: Operator? = nil) {
     places = Self.places(of: configuration).map(\.reachable)
     self.holder = holder
@@ -79,125 +79,88 @@ struct ServerClient {
     }
   }
 
-  /// Sends a request and waits for its answer.
+  /// Sends a request and waits for its answer. Of several addresses, the first that accepts is used.
   ///
   /// - Parameters:
   ///   - seconds: the deadline for everything, from the connection to the answer's last byte.
   ///   - patience: the steps that an interruption may cancel.
   func request(
-    _ method: String, target: String, type: String? = nil, body: [UInt8]? = nil, seconds: Int,
-    patience: Patience = .full
+    _ method: ServerRequest.Method, target: String, type: String? = nil, body: [UInt8]? = nil,
+    seconds: Int, patience: Patience = .full
   ) throws(Failure) -> ServerAnswer {
     let wait = Wait(end: .now + .seconds(seconds), seconds: seconds, patience: patience)
-    let socket = try connected(wait)
-    var head = "\(method) \(target) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
-    if let holder { head += "Authorization: Bearer \(holder.token)\r\n" }
-    if let type { head += "Content-Type: \(type)\r\n" }
-    if let body { head += "Content-Length: \(body.count)\r\n" }
-    return try answer(to: Array((head + "\r\n").utf8) + (body ?? []), over: socket, wait)
-  }
-
-  /// Connects to the first address that accepts.
-  private func connected(_ wait: Wait) throws(Failure) -> OwnedDescriptor {
     var reasons: [String] = []
     for place in places {
-      do throws(Failure) {
-        return try connected(to: place, wait)
-      } catch {
-        guard case .unsent(let reason) = error else { throw error }
-        reasons.append(reason)
+      var request = ServerRequest(method, "http://localhost" + target)
+      switch place {
+      case .network(let host, let port):
+        guard let address = IPAddress(host) else {
+          reasons.append("\(host) is not an IP address")
+          continue
+        }
+        let text = if case .v6 = address { "[\(address)]" } else { "\(address)" }
+        request.url = "http://\(text):\(port)" + target
+      case .unix(let path): request.socketPath = path
+      }
+      request.fields = ["Host: localhost", "Connection: close", "Accept:"]
+      if let holder { request.fields.append("Authorization: Bearer \(holder.token)") }
+      if let type { request.fields.append("Content-Type: \(type)") }
+      request.body = body
+      request.limit = Self.longestAnswer
+      switch try answer(to: request, of: Self.name(of: place), wait) {
+      case .success(let answer): return answer
+      case .failure(let refusal): reasons.append(refusal.reason)
       }
     }
     throw .unsent(reasons.joined(separator: "; "))
   }
 
-  private func connected(
-    to place: ListenAddress, _ wait: Wait
-  ) throws(Failure) -> OwnedDescriptor {
-    switch place {
-    case .network(let host, let port):
-      var hints = addrinfo()
-      hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-      hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
-      var found: UnsafeMutablePointer<addrinfo>?
-      guard getaddrinfo(host, "\(port)", &hints, &found) == 0, let info = found?.pointee else {
-        throw .unsent("\(host) is not an IP address")
-      }
-      defer { freeaddrinfo(found) }
-      return try connected(Self.name(of: place), info.ai_family, wait) {
-        connect($0, info.ai_addr, info.ai_addrlen)
-      }
-    case .unix(let path):
-      guard let address = UnixAddress(path) else {
-        throw .unsent("cannot connect to \(place): \(errnoText())")
-      }
-      return try connected(Self.name(of: place), AF_UNIX, wait) { socket in
-        address.withSocketAddress { connect(socket, $0, $1) }
-      }
-    }
+  /// Why there is no connection to an address.
+  private struct Refusal: Error {
+    let reason: String
   }
 
-  private func connected(
-    _ name: String, _ family: CInt, _ wait: Wait, by connect: (CInt) -> CInt
-  ) throws(Failure) -> OwnedDescriptor {
-    let type = CInt(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
-    let socket = OwnedDescriptor(owning: Glibc.socket(family, type, 0))
-    guard socket.value >= 0 else { throw .unsent("cannot create a socket: \(errnoText())") }
-    guard connect(socket.value) != 0 else { return socket }
-    var status = errno
-    if status == EINPROGRESS {
-      guard !(try wait.ready(socket.value, for: .writable, isSent: false).isEmpty) else {
-        throw .unsent("cannot connect to \(name) within \(wait.seconds) s")
-      }
-      var length = socklen_t(MemoryLayout<CInt>.size)
-      getsockopt(socket.value, SOL_SOCKET, SO_ERROR, &status, &length)
-    }
-    guard status == 0 else {
-      throw .unsent("cannot connect to \(name): \(errnoText(status))")
-    }
-    return socket
-  }
-
-  /// Sends and receives at the same time. A server may refuse a request before it has read all of
-  /// it; that refusal is the answer.
+  /// Sends a request to one address.
   private func answer(
-    to request: [UInt8], over socket: borrowing OwnedDescriptor, _ wait: Wait
-  ) throws(Failure) -> ServerAnswer {
-    var unsent = request[...]
-    // Whether the server still accepts data.
-    var isTaken = true
-    var received: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    while received.count <= Self.longestAnswer {
-      let isSent = unsent.isEmpty
-      let wanted: Poll.Events = isSent || !isTaken ? .readable : [.readable, .writable]
-      let ready = try wait.ready(socket.value, for: wanted, isSent: isSent)
-      guard !ready.isEmpty else {
-        throw isSent
-          ? .unanswered("no response from \(serverName) within \(wait.seconds) s")
-          : .unsent("\(serverName) did not accept the request within \(wait.seconds) s")
-      }
-      if ready != .writable {
-        let count = recv(socket.value, &buffer, buffer.count, 0)
-        if count < 0, [EINTR, EAGAIN].contains(errno) { continue }
-        guard count >= 0 else {
-          throw isSent
-            ? .unanswered("no response from \(serverName): \(errnoText())")
-            : .unsent("\(serverName) did not accept the request: \(errnoText())")
-        }
-        received += buffer[..<count]
-        if let answer = ServerAnswer(received, isWhole: count == 0) { return answer }
-        guard count > 0 else { break }
-      } else {
-        let count = unsent.withUnsafeBytes {
-          Glibc.send(socket.value, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
-        }
-        if count > 0 { unsent = unsent.dropFirst(count) }
-        if count < 0, ![EINTR, EAGAIN].contains(errno) { isTaken = false }
-      }
+    to request: ServerRequest, of name: String, _ wait: Wait
+  ) throws(Failure) -> Result<ServerAnswer, Refusal> {
+    let exchange: ServerExchange
+    let code: CURLcode?
+    do throws(ImageError) {
+      exchange = try ServerExchange(request)
+      code = try MultiHandle(idleConnectionLimit: 1).run(
+        exchange, watching: { wait.watched(exchange.isSent) }, until: { wait.end })
+    } catch {
+      throw .unsent(error.logDetail ?? error.code)
     }
-    let text = "the response of \(serverName) is not HTTP or is incomplete"
-    throw unsent.isEmpty ? .unanswered(text) : .unsent(text)
+    let isSent = exchange.isSent
+    /// Why a connection failed.
+    func reason(_ code: CURLcode) -> String {
+      exchange.systemError.map { "\($0)" } ?? exchange.easy.detail(of: code)
+    }
+    switch code {
+    case nil:
+      if wait.isInterrupted(isSent) { throw .interrupted }
+      guard exchange.isConnected else {
+        return .failure(Refusal(reason: "cannot connect to \(name) within \(wait.seconds) s"))
+      }
+      throw isSent
+        ? .unanswered("no response from \(serverName) within \(wait.seconds) s")
+        : .unsent("\(serverName) did not accept the request within \(wait.seconds) s")
+    case CURLE_OK? where !exchange.isCut:
+      return .success(ServerAnswer(status: exchange.status, body: exchange.bytes))
+    case CURLE_COULDNT_CONNECT?, CURLE_COULDNT_RESOLVE_HOST?, CURLE_URL_MALFORMAT?:
+      return .failure(
+        Refusal(reason: "cannot connect to \(name): \(reason(code ?? CURLE_OK))"))
+    case CURLE_SEND_ERROR?, CURLE_RECV_ERROR?:
+      let reason = reason(code ?? CURLE_OK)
+      throw isSent
+        ? .unanswered("no response from \(serverName): \(reason)")
+        : .unsent("\(serverName) did not accept the request: \(reason)")
+    default:
+      let text = "the response of \(serverName) is not HTTP or is incomplete"
+      throw isSent ? .unanswered(text) : .unsent(text)
+    }
   }
 
   /// The deadline and the interruption of one request.
@@ -207,23 +170,18 @@ struct ServerClient {
     let seconds: Int
     let patience: Patience
 
-    /// Waits for events of the socket. Returns none at the deadline.
-    func ready(
-      _ socket: CInt, for events: Poll.Events, isSent: Bool
-    ) throws(Failure) -> Poll.Events {
-      let interruption: CInt =
-        switch patience {
-        case .full: -1
-        case .sent(let interruption): isSent ? -1 : interruption.descriptor
-        case .none(let interruption): interruption.descriptor
-        }
-      var watched = Poll([(interruption, .readable), (socket, events)])
-      while !watched.wait(until: end) {
-        guard end > .now else { return [] }
+    private func interruption(_ isSent: Bool) -> Interruption? {
+      switch patience {
+      case .full: nil
+      case .sent(let interruption): isSent ? nil : interruption
+      case .none(let interruption): interruption
       }
-      if !watched.events(of: 0).isEmpty { throw .interrupted }
-      return watched.events(of: 1)
     }
+
+    /// The descriptor that ends the wait; negative for none.
+    func watched(_ isSent: Bool) -> CInt { interruption(isSent)?.descriptor ?? -1 }
+
+    func isInterrupted(_ isSent: Bool) -> Bool { interruption(isSent)?.signal != nil }
   }
 }
 
@@ -233,40 +191,4 @@ struct ServerAnswer: Hashable {
   let status: Int
   /// The body.
   let body: [UInt8]
-
-  /// Parses the answer at the start of `received`, after interim answers (RFC 9110, section 15.2).
-  ///
-  /// - Parameter isWhole: whether the connection has ended.
-  /// - Returns: `nil` if the answer is incomplete or is not HTTP. Chunked encoding is not
-  ///   supported, because the server states the length of all these answers.
-  init?(_ received: [UInt8], isWhole: Bool) {
-    var rest = received[...]
-    while true {
-      guard let end = rest.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
-      let lines = String(decoding: rest[..<end.lowerBound], as: UTF8.self).split(
-        separator: "\r\n")
-      let words = lines.first?.split(separator: " ") ?? []
-      guard words.count >= 2, words[0].hasPrefix("HTTP/1."), let status = Int(words[1]) else {
-        return nil
-      }
-      rest = rest[end.upperBound...]
-      if (100..<200).contains(status) { continue }
-      let length = lines.dropFirst().lazy.compactMap { line -> Int? in
-        let parts = line.split(separator: ":", maxSplits: 1)
-        guard parts.count == 2, parts[0].lowercased() == "content-length" else { return nil }
-        return Int(parts[1].drop { $0 == " " })
-      }.first
-      guard let length, length >= 0 else {
-        // The body ends with the connection (RFC 9112, section 6.3).
-        guard isWhole else { return nil }
-        self.status = status
-        body = Array(rest)
-        return
-      }
-      guard rest.count >= length else { return nil }
-      self.status = status
-      body = Array(rest.prefix(length))
-      return
-    }
-  }
 }

@@ -40,8 +40,8 @@ public struct SignCommand {
     self.now = now
   }
 
-  /// Writes a line for each URL. Returns the exit status: 0, or 1 if a URL cannot be signed, with a line on standard
-  /// error.
+  /// Writes a line for each URL. Returns the exit status: 0, or 1 if a URL cannot be signed, with a
+  /// line on standard error.
   public func run() -> CInt {
     var status: CInt = 0
     for url in order.urls {

@@ -8,8 +8,8 @@ public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvert
   /// All lines, joined by line breaks.
   public var description: String { problems.joined(separator: "\n") }
 
-  /// Creates an error with one mistake. The place is a file, a file and a key path, an environment variable or an
-  /// option.
+  /// Creates an error with one mistake. The place is a file, a file and a key path, an environment
+  /// variable or an option.
   public init(at place: String, _ problem: String) { problems = ["\(place): \(problem)"] }
 
   fileprivate init(_ problems: [String]) { self.problems = problems }

@@ -12,9 +12,8 @@ extension Configuration {
   /// - Parameters:
   ///   - text: the file's text; empty is an empty object.
   ///   - file: its name, for messages.
-  /// - Throws: all mistakes: a syntax error with its line, or each unknown key and each value that is not
-  ///   allowed. Valid
-  ///   settings are applied even then.
+  /// - Throws: all mistakes: a syntax error with its line, or each unknown key and each value that
+  ///   is not allowed. Valid settings are applied even then.
   public mutating func apply(json5 text: String, file: String) throws(ConfigurationError) {
     guard let root = RawValue(json5: text) else {
       let line = syntaxErrorLine(in: text) { RawValue(json5: $0) != nil }
@@ -30,8 +29,8 @@ extension Configuration {
 
   /// Applies the environment variables of keys.
   ///
-  /// - Returns: the names of variables with the prefix that belong to no key. They are no error: Kubernetes sets such
-  ///   variables for a service called `pictor`.
+  /// - Returns: the names of variables with the prefix that belong to no key. They are no error:
+  ///   Kubernetes sets such variables for a service called `pictor`.
   /// - Throws: all values that are not allowed.
   public mutating func apply(
     environment: [String: String]
@@ -61,7 +60,7 @@ extension Configuration {
     return unknown
   }
 
-  /// Returns suggestions for an unknown variable as the end of a sentence, `; did you mean …?`, or an empty text.
+  /// Returns suggestions for an unknown variable as `; did you mean …?`, or an empty text.
   public static func hint(forVariable name: String) -> String {
     let nearest = NearestNames.of(String(name.dropFirst(environmentPrefix.count)), among: paths)
     return NearestNames.question(nearest.compactMap { key($0)?.environmentVariable })

@@ -103,7 +103,7 @@ public struct Invocation: Hashable, Sendable {
     try problems.check()
   }
 
-  /// Parses the arguments that follow the program's name. Adds mistakes to `problems` and uses the rest.
+  /// Parses the arguments after the program's name. Adds mistakes to `problems`, uses the rest.
   public init(arguments: [String], _ problems: inout ConfigurationProblems) {
     var rest = arguments[...]
     if rest.first == "help" { rest = rest.dropFirst() + ["--help"] }
@@ -228,8 +228,8 @@ public struct Invocation: Hashable, Sendable {
     return "unknown option; --help lists them"
   }
 
-  /// Returns the subjects that an argument of `purge` names, with its value from `rest`. Returns `nil` for an option of
-  /// all commands, and no subject if the value is missing.
+  /// Returns the subjects that an argument of `purge` names, with its value from `rest`. Returns
+  /// `nil` for an option of all commands, and no subject if the value is missing.
   private static func subject(
     _ argument: String, rest: inout ArraySlice<String>, into problems: inout ConfigurationProblems
   ) -> [PurgeSubject]? {
@@ -261,7 +261,7 @@ extension Configuration {
     return loaded
   }
 
-  /// Does the same, but adds mistakes to `problems` and keeps the previous value of each mistaken setting.
+  /// Does the same, but adds mistakes to `problems` and keeps each mistaken setting as it was.
   public static func load(
     _ invocation: Invocation, environment: [String: String],
     into problems: inout ConfigurationProblems

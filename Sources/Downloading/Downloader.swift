@@ -2,6 +2,7 @@
 
 import Model
 import Platform
+import Requesting
 import Telemetry
 
 /// Fetches `http`, `https` and `s3` sources with libcurl. One thread runs hundreds of transfers and
@@ -17,7 +18,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   private var configuration: DownloaderConfiguration { current.withLock { $0 } }
   private let mailbox: Mailbox
   private let thread: OwnThread
-  private let verifier: BodyVerifier
+  private let digesting = BlockingThreads(name: "pictor-digest", threads: 1)
   private let resolver: NameResolver
   private let counters = DownloadCounters()
   private let board = DownloadMonitor()
@@ -45,13 +46,12 @@ public final class Downloader: ImageLoader, DownloadOperations {
     }
     self.resolver = resolver
     do throws(SystemError) {
-      let verifier = try BodyVerifier { [mailbox] id, mismatch in
-        mailbox.post(.verified(id, mismatch: mismatch))
-      }
-      self.verifier = verifier
-      thread = try OwnThread(name: "pictor-download", rank: .work) { [counters, board] in
+      // Now, so that no verification lacks a thread.
+      try digesting.start()
+      thread = try OwnThread(name: "pictor-download", rank: .work) {
+        [digesting, counters, board] in
         TransferLoop(
-          rules: rules, mailbox: mailbox, multi: multi, resolver: resolver, verifier: verifier,
+          rules: rules, mailbox: mailbox, multi: multi, resolver: resolver, digesting: digesting,
           counters: counters, board: board, bodies: bodies, log: log
         ).run()
       }
@@ -87,9 +87,9 @@ public final class Downloader: ImageLoader, DownloadOperations {
     let target: DownloadTarget
     let configuration = configuration
     do {
-      let isProbe = configuration.dryRun?.isOrigin(request.url) == true
+      let isRedirect = configuration.dryRun?.location() != nil
       target = try DownloadTarget.of(
-        request.url, hosts: isProbe ? HostPolicy() : configuration.hosts,
+        request.url, hosts: isRedirect ? HostPolicy() : configuration.hosts,
         rules: configuration.hostRules)
     } catch {
       counters.count(.failure(error), bytes: 0, duration: nil)
@@ -180,7 +180,9 @@ public final class Downloader: ImageLoader, DownloadOperations {
     resolver.shutDown()
     mailbox.close()
     thread.join()
-    verifier.shutDown()
+    digesting.stop()
+    // What is being verified ends soon.
+    _ = digesting.finish(within: .seconds(60))
   }
 
   /// The download figures of `/stats`.

@@ -94,6 +94,12 @@ public struct DownloaderConfiguration: Sendable {
       waiting: settings.queueLimit, timeout: settings.queueTimeout)
   }
 
+  /// When a host counts as silent or slow.
+  var paceLimits: TransferPace.Limits {
+    TransferPace.Limits(
+      silentAfter: silentAfter, window: slowWindow, minimumRate: slowRate)
+  }
+
   /// Logs a warning for hosts whose certificates are not verified.
   func warnOfUnverifiedHosts(_ log: Log) {
     let unverified = hostRules.filter(\.allowsInvalidCertificates)

@@ -21,7 +21,7 @@ public struct ImagerPoolConfiguration: Sendable {
   /// The processor time from which on a job counts as expensive although its estimate did not say so. Twice the bound of
   /// the estimate (`JobCost`), because estimates are rough.
   package var quickTime = Duration.seconds(2)
-  /// Number of jobs with a risky format (`RiskyFormats`) after which a worker is replaced. The next one starts
+  /// Number of jobs with a risky format (`SourceHead`) after which a worker is replaced. The next one starts
   /// meanwhile, so that no job waits.
   var maximumRiskyJobs = 20
   /// Resident memory in bytes above which a worker is replaced after a job.

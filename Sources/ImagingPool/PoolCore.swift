@@ -7,15 +7,6 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// A job and the continuation of its caller.
-struct PendingJob: Sendable {
-  let job: ImageJob
-  let submittedAt: ContinuousClock.Instant
-  /// What the time of workers is charged to; `nil` if no client caused the job.
-  let account: (any ImagingAccount)?
-  let caller: CheckedContinuation<Result<ProcessedImage, ImageError>, Never>
-}
-
 /// The scheduler under its lock, the wake signals of the slots, and the counters. Callers are
 /// resumed outside the lock.
 final class PoolCore: Sendable {
@@ -235,22 +226,12 @@ final class PoolCore: Sendable {
     return next
   }
 
-  func orders(for id: UInt64) -> JobScheduler<PendingJob>.Orders {
-    board.withLock { $0.orders(for: id) }
-  }
-
   /// Orders a result's memory before its reader. If a continuation is resumed before it is awaited, Swift 6.3 hands it
   /// over without a release that the thread sanitizer detects. The lock has one.
   func synchronize() { board.withLock { _ in } }
 
-  /// The memory that an expensive job with a slot was admitted with, in bytes, 0 if it is unknown; `nil` for any other job.
-  func bytesOfLong(_ id: UInt64) -> Int? { board.withLock { $0.bytesOfLong(id) } }
-
   /// The cores of the server when the first job begins (sched_getaffinity(2)); without a reserve they are read once.
   private static let allowedCores = (try? Cores.allowed())?.numbers.count ?? 1
-
-  /// The number of workers that have a job.
-  var busyCount: Int { board.withLock { $0.busyCount } }
 
   /// The threads that a job with a slot may use.
   func threads(of job: ImageJob) -> Int {
@@ -324,6 +305,43 @@ final class PoolCore: Sendable {
     }
     for waiter in waiters { waiter.resume() }
   }
+
+  // MARK: Jobs that take far longer than estimated
+
+  /// Reports that a job which began as a quick one takes long. Its source's other jobs wait as expensive ones.
+  func overran(_ id: UInt64, _ source: SourceIdentity?) {
+    if let source { costly.withLock { $0.add(source, now: .now) } }
+    let (later, slot) = board.withLock { board in
+      board.overran(id)
+      if let source { board.postponeWaiting { $0.job.source == source } }
+      return (board.slotForWaiting(), board.overrunInTheWay?.slot)
+    }
+    wake(later)
+    wake(slot)
+  }
+
+  /// Queues a job with a slot again, because it takes long and others wait.
+  ///
+  /// - Returns: `false` if its caller was answered.
+  func giveWay(_ id: UInt64) -> Bool {
+    let (isQueued, later) = board.withLock { ($0.giveWay(id), $0.slotForWaiting()) }
+    wake(later)
+    return isQueued
+  }
+
+  /// Whether jobs of this source start as expensive ones.
+  func isCostly(_ source: SourceIdentity?) -> Bool {
+    guard let source else { return false }
+    return costly.withLock { $0.contains(source, now: .now) }
+  }
+
+  /// Records that a job exceeded the processor time. Returns whether its source is to blame.
+  func blamesSource(_ source: SourceIdentity?, for transform: Transform) -> Bool {
+    guard let source else { return false }
+    return costly.withLock { $0.stopped(source, transform, now: .now) }
+  }
+
+  // MARK: Answers
 
   private func answer(_ job: PendingJob, with result: Result<ProcessedImage, ImageError>) {
     switch result {

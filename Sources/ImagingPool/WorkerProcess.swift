@@ -19,7 +19,7 @@ final class WorkerProcess {
   let results: OwnedDescriptor
   /// The number of jobs sent to it.
   private(set) var jobs = 0
-  /// Of these, the jobs with a file in one of `RiskyFormats`.
+  /// Of these, the jobs with a file in a risky format (`SourceHead`).
   private(set) var riskyJobs = 0
   /// The client of its jobs; `nil` for sources that all clients share.
   private var client: String?
@@ -90,7 +90,7 @@ final class WorkerProcess {
     let files = [job.file, job.overlay?.file].compactMap(\.self)
     jobs += 1
     rest = nil
-    if files.contains(where: RiskyFormats.contain) { riskyJobs += 1 }
+    if files.contains(where: SourceHead.isRisky) { riskyJobs += 1 }
     client = job.client
     // A descriptor stays open as long as its region, and this may be the last reference.
     defer { withExtendedLifetime(job) {} }

@@ -6,27 +6,26 @@ import Model
 /// one.
 public struct JobMessage: Hashable, Sendable {
   /// The id, which the answer repeats.
-  public let id: UInt64
-  /// The requested transform.
-  public let transform: Transform
+  public private(set) var id: UInt64
+  /// The requested transform. It is sent as the text that the cache key has (`TransformDraft`), so
+  /// that a worker cannot see what the key does not say.
+  public private(set) var transform: Transform
   /// Pixels per point of the source, from its name: 1, 2 or 3.
-  public let density: Int
+  public private(set) var density: Int
   /// The limits for decoding.
-  public let limits: ImagingLimits
+  public private(set) var limits: ImagingLimits
   /// Offset of the source in its file.
-  public let offset: Int
+  public private(set) var offset: Int
   /// Length of the source in bytes.
-  public let count: Int
+  public private(set) var count: Int
   /// The watermark. That of the transform is not sent.
-  public let overlay: OverlayMessage?
+  public private(set) var overlay: OverlayMessage?
   /// Whether a description requires that all pixels of the source decode.
-  public let verifies: Bool
-
+  public private(set) var verifies: Bool
   /// Whether the source is a variant, which becomes smaller without a change of its pixels.
-  public let isRecompression: Bool
-
+  public private(set) var isRecompression: Bool
   /// Whether the worker refuses the job if it is expensive (`AnswerMessage.takesLong`).
-  public let isQuickOnly: Bool
+  public private(set) var isQuickOnly: Bool
 
   /// A job.
   public init(
@@ -49,16 +48,8 @@ public struct JobMessage: Hashable, Sendable {
   /// Returns the encoded message.
   public func encoded() -> [UInt8] {
     var writer = WireWriter(.job)
-    writer.put(id)
-    writer.put(Int64(density))
-    writer.put(Int64(offset))
-    writer.put(Int64(count))
-    writer.put(limits)
-    writer.put(transform)
-    writer.put(overlay) { $0.put($1) }
-    writer.put(verifies)
-    writer.put(isRecompression)
-    writer.put(isQuickOnly)
+    var message = self
+    message.code(by: &writer)
     return writer.bytes
   }
 
@@ -68,84 +59,98 @@ public struct JobMessage: Hashable, Sendable {
   public init(decoding bytes: [UInt8]) throws(WireError) {
     var reader = try WireReader(bytes)
     guard reader.kind == .job else { throw .malformed("kind \(reader.kind), not a job") }
-    id = try reader.number(UInt64.self)
-    density = try reader.integer("density", in: 1...3)
-    // The ranges ensure that the sum of both does not overflow.
-    offset = try reader.integer("offset", in: 0...Int.max / 2)
-    count = try reader.integer("count", in: 0...Int.max / 2)
-    limits = try reader.limits()
-    transform = try reader.transform()
-    overlay = try reader.optional("overlay") { reader throws(WireError) in try reader.overlay() }
-    verifies = try reader.flag("verifies")
-    isRecompression = try reader.flag("isRecompression")
-    isQuickOnly = try reader.flag("isQuickOnly")
+    self.init(
+      id: 0, transform: Transform(), density: 1, limits: ImagingLimits(), offset: 0, count: 0)
+    try code(by: &reader)
     try reader.end()
   }
-}
 
-extension WireWriter {
-  mutating func put(_ limits: ImagingLimits) {
-    var formats: UInt32 = 0
-    for (index, format) in ImageFormat.allCases.enumerated() where limits.formats.contains(format) {
-      formats |= 1 << UInt32(index)
+  private mutating func code<Coder: WireCoder>(by coder: inout Coder) throws(Coder.Failure) {
+    try coder.code(&id)
+    try coder.code("density", &density, in: 1...3)
+    // The ranges ensure that the sum of both does not overflow.
+    try coder.code("offset", &offset, in: 0...Int.max / 2)
+    try coder.code("count", &count, in: 0...Int.max / 2)
+    try limits.code(by: &coder)
+    try codeTransform(by: &coder)
+    try coder.code("verifies", &verifies)
+    try coder.code("isRecompression", &isRecompression)
+    try coder.code("isQuickOnly", &isQuickOnly)
+  }
+
+  /// The transform's text has the placement of the watermark, too.
+  private mutating func codeTransform<Coder: WireCoder>(
+    by coder: inout Coder
+  ) throws(Coder.Failure) {
+    var draft = TransformDraft(transform)
+    draft.placement = overlay?.placement ?? WatermarkPlacement()
+    var text = draft.text
+    try coder.code("transform", &text)
+    let read = TransformDraft(text: text)
+    try coder.check(read != nil, "transform is \(text.prefix(100))")
+    let placement = read?.placement ?? draft.placement
+    transform = read?.transform ?? transform
+    try coder.code("overlay", &overlay, into: OverlayMessage(offset: 0, count: 0, density: 1)) {
+      coder, overlay throws(Coder.Failure) in
+      overlay.placement = placement
+      try overlay.code(by: &coder)
     }
-    put(formats)
-    put(Int64(limits.maximumPixels))
-    put(Int64(limits.maximumFrames))
-    put(limits.failOn)
-    put(Int64(limits.maximumResultPixels))
-    let efforts = limits.efforts
-    for effort in [efforts.png, efforts.gif, efforts.webp, efforts.avif] {
-      put(UInt8(clamping: effort))
-    }
-    put(limits.maximumSeconds)
-    put(limits.maximumSecondsOfPixels)
-    put(Int64(limits.maximumBytes))
-    put(Int64(limits.maximumQuickBytes))
-    put(UInt8(clamping: limits.maximumThreads))
-    put(limits.keepsPalettes)
+    try coder.check(
+      overlay != nil || placement == WatermarkPlacement(), "a placement without a watermark")
   }
 }
 
-extension WireReader {
-  mutating func limits() throws(WireError) -> ImagingLimits {
-    var limits = ImagingLimits()
-    let formats = try number(UInt32.self)
-    guard formats >> UInt32(ImageFormat.allCases.count) == 0 else {
-      throw .malformed("formats is \(formats)")
+/// A job's watermark. Its descriptor is passed after the source's.
+public struct OverlayMessage: Hashable, Sendable {
+  /// Offset of the image in its file.
+  public private(set) var offset: Int
+  /// Length of the image in bytes.
+  public private(set) var count: Int
+  /// Pixels per point of the image, from its name: 1, 2 or 3.
+  public private(set) var density: Int
+  /// Placement on the result; part of the transform's text.
+  public internal(set) var placement: WatermarkPlacement
+
+  /// Creates a watermark.
+  public init(
+    offset: Int, count: Int, density: Int, placement: WatermarkPlacement = WatermarkPlacement()
+  ) {
+    self.offset = offset
+    self.count = count
+    self.density = density
+    self.placement = placement
+  }
+
+  fileprivate mutating func code<Coder: WireCoder>(by coder: inout Coder) throws(Coder.Failure) {
+    // The ranges ensure that the sum of both does not overflow.
+    try coder.code("overlay's offset", &offset, in: 0...Int.max / 2)
+    try coder.code("overlay's count", &count, in: 0...Int.max / 2)
+    try coder.code("overlay's density", &density, in: 1...3)
+  }
+}
+
+extension ImagingLimits {
+  fileprivate mutating func code<Coder: WireCoder>(by coder: inout Coder) throws(Coder.Failure) {
+    let all = ImageFormat.allCases
+    var bits = all.indices.reduce(into: UInt32(0)) {
+      $0 |= formats.contains(all[$1]) ? 1 << UInt32($1) : 0
     }
-    limits.formats = Set(
-      ImageFormat.allCases.enumerated().filter { formats >> UInt32($0.offset) & 1 == 1 }
-        .map(\.element))
-    limits.maximumPixels = try integer("maximumPixels", in: 0...Int.max)
-    limits.maximumFrames = try integer("maximumFrames", in: 0...Int.max)
-    limits.failOn = try value("failOn", of: FailOn.self)
-    limits.maximumResultPixels = try integer("maximumResultPixels", in: 1...Int.max / 4)
-    limits.efforts = try efforts()
-    limits.maximumSeconds = try double("maximumSeconds", in: 0...1e9)
-    limits.maximumSecondsOfPixels = try double("maximumSecondsOfPixels", in: 0...1e9)
-    limits.maximumBytes = try integer("maximumBytes", in: 0...Int.max)
-    limits.maximumQuickBytes = try integer("maximumQuickBytes", in: 0...Int.max)
-    limits.maximumThreads = try small("maximumThreads", in: 1...Int(UInt8.max))
-    limits.keepsPalettes = try flag("keepsPalettes")
-    return limits
-  }
-
-  private mutating func efforts() throws(WireError) -> EncoderEfforts {
-    var efforts = EncoderEfforts()
-    efforts.png = try small("png", in: EncoderEfforts.pngRange)
-    efforts.gif = try small("gif", in: EncoderEfforts.gifRange)
-    efforts.webp = try small("webp", in: EncoderEfforts.webpRange)
-    efforts.avif = try small("avif", in: EncoderEfforts.avifRange)
-    return efforts
-  }
-
-  /// Reads a number of one byte.
-  private mutating func small(
-    _ name: String, in range: ClosedRange<Int>
-  ) throws(WireError) -> Int {
-    let value = Int(try number(UInt8.self))
-    guard range.contains(value) else { throw .malformed("\(name) is \(value)") }
-    return value
+    try coder.code(&bits)
+    try coder.check(bits >> UInt32(all.count) == 0, "formats is \(bits)")
+    formats = Set(all.indices.filter { bits >> UInt32($0) & 1 == 1 }.map { all[$0] })
+    try coder.code("maximumPixels", &maximumPixels, in: 0...Int.max)
+    try coder.code("maximumFrames", &maximumFrames, in: 0...Int.max)
+    try coder.code("failOn", &failOn)
+    try coder.code("maximumResultPixels", &maximumResultPixels, in: 1...Int.max / 4)
+    try coder.code(small: "png", &efforts.png, in: EncoderEfforts.pngRange)
+    try coder.code(small: "gif", &efforts.gif, in: EncoderEfforts.gifRange)
+    try coder.code(small: "webp", &efforts.webp, in: EncoderEfforts.webpRange)
+    try coder.code(small: "avif", &efforts.avif, in: EncoderEfforts.avifRange)
+    try coder.code("maximumSeconds", &maximumSeconds, in: 0...1e9)
+    try coder.code("maximumSecondsOfPixels", &maximumSecondsOfPixels, in: 0...1e9)
+    try coder.code("maximumBytes", &maximumBytes, in: 0...Int.max)
+    try coder.code("maximumQuickBytes", &maximumQuickBytes, in: 0...Int.max)
+    try coder.code(small: "maximumThreads", &maximumThreads, in: 1...Int(UInt8.max))
+    try coder.code("keepsPalettes", &keepsPalettes)
   }
 }

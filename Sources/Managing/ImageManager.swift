@@ -6,28 +6,14 @@ import Telemetry
 
 /// The manager between image requests and the places that have images (compare SDWebImageManager).
 ///
-/// The initializer connects the collaborators, and lists the steps of a miss in order. Flights
-/// coalesce requests on two levels: each variant is rendered once and each source is loaded once.
+/// A miss takes its way through `Miss.swift`. Flights coalesce requests on two levels: each variant
+/// is rendered once and each source is loaded once.
 public final class ImageManager: ImageProvider {
-  private let cache: VariantCache
+  private let parts: ManagerParts
   private let variants: VariantService
-  private let sources: SourceService
-  private let sourceStore: SourceStore
-  private let passThrough: PassThrough
-  private let failures: NegativeCache
-  private let passing: PassingPolicy
-  private let avifPolicy: AVIFPolicy
-  private let recompression: RecompressionPolicy
-  private let derives: Lock<Bool>
-  private let staleness: Staleness
   private let invalidation: Invalidation
   private let uploads: Uploads
-  private let aliases: FormatAliases
-  private let substitutions: SubstitutionCounters
-  private let revalidator: Revalidator
   private let recompressor: Recompressor
-  private let explainer: Explainer
-  private let now: @Sendable () -> UnixTime
 
   /// Creates a manager with its tiers, its loader and its image processor.
   ///
@@ -61,99 +47,16 @@ public final class ImageManager: ImageProvider {
     log: Log = .silent,
     now: @escaping @Sendable () -> UnixTime = { .now }
   ) {
-    let derives = Lock(derives)
-    let files = FileReader(threads: files, storage: storage, log: log)
-    let freshness = FreshnessEvaluator(policy: freshnessPolicy, now: now)
-    let freshnessCounters = FreshnessCounters()
-    let substitutions = SubstitutionCounters()
-    let validity = EntryValidity(purges: purges)
-    let sweep = MemorySweep(memory: memory, purges: purges, validity: validity)
-    let cache = VariantCache(
-      memory: memory, sweep: sweep, disk: disk, validity: validity, recompression: recompression,
-      fleet: fleet)
-    let store = SourceStore(disk: disk, variants: cache, validity: validity)
-    let failures = NegativeCache(policy: failurePolicy, purges: purges, now: now)
-    let staleness = Staleness(policy: stalePolicy, now: now)
-    let requests = RenderRequests(policy: recompression)
-    let lookup = VariantLookup(cache: cache, staleness: staleness, requests: requests)
-    let candidates = Lock(DerivationCandidates())
-    let revalidator = Revalidator(
-      staleness: staleness, failures: failures, counters: freshnessCounters)
-    let sources = SourceService(
-      store: store,
-      fetcher: SourceFetcher(
-        loader: loader, store: store, freshness: freshness, staleness: staleness),
-      failures: failures, staleness: staleness, revalidator: revalidator, validity: validity,
-      clock: ClockMonitor(counters: freshnessCounters, log: log, now: now))
-    let plainSources = PassThroughSources(
-      policy: passing, files: files, processor: processor, store: store, failures: failures,
-      freshness: freshness, validity: validity)
-    let steps: [any MissStep] = [
-      // Answers from the tiers.
-      MemoryStep(lookup: lookup),
-      DiskStep(lookup: lookup, candidates: candidates),
-      SharedStep(lookup: lookup, sources: store, candidates: candidates),
-      // Answers that need no source.
-      FallbackFormatStep(policy: avifPolicy),
-      NegativeCacheStep(failures: failures),
-      DerivationStep(
-        isEnabled: derives, candidates: candidates, cache: cache, sources: store,
-        staleness: staleness, processor: processor, storage: storage, counters: substitutions),
-      // Source and watermark, and answers that need no rendering.
-      SourceStep(
-        sources: sources, staleOnError: StaleOnError(sources: store, staleness: staleness),
-        validity: validity),
-      StaleReuseStep(now: now),
-      WatermarkStep(watermarks: WatermarkLoader(sources: sources, failures: failures)),
-      FallbackFormatStep(policy: avifPolicy),
-      // The variant.
-      RenewalStep(),
-      PassThroughStep(sources: plainSources),
-      RenderStep(processor: processor, sources: store, failures: failures, freshness: freshness),
-      SmallerFallbackStep(policy: avifPolicy, cache: cache, files: files),
-      KeepOriginalStep(policy: passing, files: files, counters: substitutions),
-      StoreStep(
-        cache: cache, failures: failures, candidates: candidates, requests: requests, now: now),
-    ]
-    let variants = VariantService(
-      steps: steps, lookup: lookup,
-      deferredAVIF: DeferredAVIF(
-        policy: avifPolicy, cache: cache, files: files, validity: validity,
-        counters: substitutions, now: now),
-      revalidator: revalidator)
-    let invalidation = Invalidation(
-      memory: memory, sweep: sweep, disk: disk, purges: purges, validity: validity,
-      failures: failures,
-      sources: sources, variants: variants, fleet: fleet)
-    self.cache = cache
-    self.variants = variants
-    self.sources = sources
-    sourceStore = store
-    passThrough = PassThrough(
-      plainSources: plainSources, lookup: lookup, failures: failures, sources: sources,
-      variants: variants)
-    self.failures = failures
-    self.passing = passing
-    self.avifPolicy = avifPolicy
-    self.recompression = recompression
-    self.derives = derives
-    self.staleness = staleness
-    self.invalidation = invalidation
-    uploads = Uploads(
-      formats: sourceFormats, files: files, freshness: freshness, store: store,
-      invalidation: invalidation)
-    aliases = FormatAliases(cache: cache, policy: avifPolicy, files: files, now: now)
-    self.substitutions = substitutions
-    self.revalidator = revalidator
-    recompressor = Recompressor(
-      policy: recompression, cache: cache, processor: processor,
-      jobs: RecompressionJobs(
-        policy: recompression, requests: requests, sources: store, loader: loader, files: files,
-        storage: storage))
-    explainer = Explainer(
-      steps: steps, cache: cache, sources: sources, sourceStore: store, failures: failures,
-      staleness: staleness, variants: variants, now: now)
-    self.now = now
+    parts = ManagerParts(
+      memory: memory, disk: disk, loader: loader, processor: processor,
+      freshnessPolicy: freshnessPolicy, purges: purges, failurePolicy: failurePolicy,
+      stalePolicy: stalePolicy, passing: passing, avif: avifPolicy, derives: derives,
+      recompression: recompression, storage: storage, fleet: fleet, files: files, log: log,
+      now: now)
+    variants = VariantService(parts)
+    invalidation = Invalidation(variants)
+    uploads = Uploads(formats: sourceFormats, parts: parts, invalidation: invalidation)
+    recompressor = Recompressor(parts)
   }
 
   /// Applies other times of failures and of the back-off to failures from now on, and the settings of images. The number
@@ -161,12 +64,12 @@ public final class ImageManager: ImageProvider {
   public func apply(
     _ failurePolicy: FailurePolicy, _ stalePolicy: StalePolicy, _ imaging: ImagingSettings
   ) {
-    failures.apply(failurePolicy)
-    staleness.apply(stalePolicy)
-    passing.apply(imaging)
-    avifPolicy.apply(imaging)
-    recompression.apply(imaging)
-    derives.withLock { $0 = imaging.derives }
+    parts.failures.apply(failurePolicy)
+    parts.staleness.apply(stalePolicy)
+    parts.passing.apply(imaging)
+    parts.avif.apply(imaging)
+    parts.recompression.apply(imaging)
+    parts.derives.withLock { $0 = imaging.derives }
     uploads.formats.withLock { $0 = Set(imaging.formats) }
   }
 
@@ -174,11 +77,11 @@ public final class ImageManager: ImageProvider {
 
   /// Returns the variant from memory if it is fresh.
   public func cachedVariant(for key: CacheKey) -> Variant? {
-    cache.hit(key, freshAt: now()) { recompressor.add($0) }
+    parts.cache.hit(key, freshAt: parts.now()) { recompressor.add($0) }
   }
 
   /// Returns whether memory has a fresh variant. Does not update hit statistics.
-  public func isCached(_ key: CacheKey) -> Bool { cache.isFresh(key, at: now()) }
+  public func isCached(_ key: CacheKey) -> Bool { parts.cache.isFresh(key, at: parts.now()) }
 
   /// Returns a response available without blocking. It is a stale memory entry the request accepts,
   /// a small disk entry in the page cache, or the fallback for a pending AVIF.
@@ -188,7 +91,7 @@ public final class ImageManager: ImageProvider {
 
   /// Returns a fresh small variant from disk if it is available without blocking, and stores it in memory.
   public func variantOnDisk(for key: CacheKey, of request: () -> ImageRequest?) -> Variant? {
-    variants.freshOnDisk(key, at: now(), of: request)
+    variants.freshOnDisk(key, of: request)
   }
 
   /// Returns the response to a request that neither `cachedVariant` nor `deliveryAtOnce` could
@@ -207,31 +110,31 @@ public final class ImageManager: ImageProvider {
 
   /// Returns the response to a request, as a stream if possible.
   public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
-    try await passThrough.answer(to: request)
+    try await variants.stream(request)
   }
 
   /// See `ImageProvider`.
   public func keepNamed(_ variant: Variant, of request: ImageRequest) async {
-    await aliases.store(variant, of: request)
+    await variants.keepNamed(variant, of: request)
   }
 
   // MARK: Figures
 
   /// The number of detached flights that run without waiters.
-  public var unattendedCount: Int { variants.unattendedCount + sources.unattendedCount }
+  public var unattendedCount: Int { variants.unattendedCount + parts.sources.unattendedCount }
 
   /// The current flights, and counts since the start.
   public var figures: Figures {
-    var figures = Figures(of: substitutions)
+    var figures = Figures(of: parts.substitutions)
     variants.add(to: &figures)
-    sources.add(to: &figures)
+    parts.sources.add(to: &figures)
     figures.add(
-      "failed_urls", failures.count, "pictor_failed_urls", "Entries of the negative cache.")
+      "failed_urls", parts.failures.count, "pictor_failed_urls", "Entries of the negative cache.")
     return figures
   }
 
   /// Stale responses and revalidations since the start.
-  public var freshnessFigures: Figures { revalidator.figures }
+  public var freshnessFigures: Figures { parts.revalidator.figures }
 
   /// Recompressed variants since the start.
   public var recompressionFigures: Figures { recompressor.figures }
@@ -239,25 +142,25 @@ public final class ImageManager: ImageProvider {
 
 extension ImageManager: ManagerOperations {
   /// See `ManagerOperations`.
-  public func failedURLs() -> [FailedURL] { failures.all() }
+  public func failedURLs() -> [FailedURL] { parts.failures.all() }
 
   /// See `ManagerOperations`.
   public func removeFailedURLs(_ url: SourceURL?) -> Int {
-    failures.removeAll(of: url)
+    parts.failures.removeAll(of: url)
   }
 
   /// See `ManagerOperations`.
   public func cancelAll() -> Int {
     // Cancels variant flights first: their tasks wait for source flights. The other waiters of
     // source flights are clients that stream a source.
-    variants.cancelAll() + sources.cancelAll()
+    variants.cancelAll() + parts.sources.cancelAll()
   }
 }
 
 extension ImageManager: RequestExplainer {
   /// See `RequestExplainer`.
   public func explain(_ request: ImageRequest) async -> Explanation {
-    await explainer.explain(request)
+    await variants.explain(request)
   }
 }
 
@@ -296,8 +199,8 @@ extension ImageManager: CacheOperations {
 
   /// See `CacheOperations`.
   public func look(for request: ImageRequest) async -> CacheLookup {
-    var lookup = await cache.lookUp(request.key)
-    lookup.source = await sourceStore.entry(of: request.key.source)
+    var lookup = await parts.cache.lookUp(request.key)
+    lookup.source = await parts.store.entry(of: request.key.source)
     return lookup
   }
 

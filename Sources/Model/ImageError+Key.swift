@@ -25,7 +25,7 @@ extension ImageError {
     }
   }
 
-  /// `message`, with the reason and the key that decides, if there are any. For `server.explain_errors`.
+  /// `message` with the reason and the key that decides, if known: for `server.explain_errors`.
   public var explainedMessage: String {
     message + (reason.isEmpty ? "" : ": " + SecretMask.masked(reason)) + hint
   }
@@ -72,6 +72,5 @@ extension ImageError {
     "stalled downloads": "download.limit",
     "requests": "server.active_requests", "imaging": "imaging.queue_limit",
     "download": "download.queue_limit",
-    "prefetch": "prefetch.lists", "disk": "disk.write_queue_limit",
   ]
 }

@@ -24,14 +24,14 @@ public enum ImageError: Error, Hashable, Sendable {
   case insufficientScope(String)
   /// Clients may not use this parameter.
   case forbiddenParameter(String)
-  /// Requests without a signature may not use this parameter; `key` is the configuration's that decides.
+  /// Requests without a signature may not use this parameter; `key` is the key that decides.
   case unsignedParameter(String, key: String)
   /// The signature is missing or wrong. The reason completes "the signature is not valid: …".
   case invalidSignature(reason: String)
   /// The signature was valid until `exp`, in Unix seconds.
   case expiredSignature(Int)
-  /// The source may not be fetched: scheme, host or address; the reason is public, the detail is logged, and so is the
-  /// key of the configuration that would allow it.
+  /// The source may not be fetched: scheme, host or address; the reason is public, the detail is
+  /// logged, and so is the key of the configuration that would allow it.
   case forbiddenSource(reason: String, detail: String, key: String? = nil)
   // 404
   /// No endpoint has this path.
@@ -45,7 +45,7 @@ public enum ImageError: Error, Hashable, Sendable {
   /// A later request of the same client with the same operation key replaced this one.
   case superseded
   // 413
-  /// The request body exceeds the byte limit; `key` is the configuration's that decides, if one does.
+  /// The request body exceeds the byte limit; `key` is the key that decides, if there is one.
   case bodyTooLarge(limit: Int, key: String? = nil)
   /// A prefetch list exceeds the line limit.
   case tooManyLines(limit: Int)
@@ -57,8 +57,8 @@ public enum ImageError: Error, Hashable, Sendable {
   // 415
   /// The format is unknown or disabled.
   case unsupportedFormat(detail: String)
-  /// The format is supported, but not this kind of it, such as a palette in a JPEG 2000. The reason says what is
-  /// decoded, and everyone may read it.
+  /// The format is supported, but not this kind of it, such as a palette in a JPEG 2000. The reason
+  /// says what is decoded, and everyone may read it.
   case unsupportedKind(reason: String)
   // 422
   /// The bytes cannot be decoded as an image.
@@ -67,8 +67,8 @@ public enum ImageError: Error, Hashable, Sendable {
   case tooManyPixels(pixels: Int, limit: Int)
   /// The source exceeds the frame limit.
   case tooManyFrames(frames: Int, limit: Int)
-  /// The source is too expensive to process. The reason completes "the image is too costly to process:
-  /// …". `key` is the configuration's that decides, if one does.
+  /// The source is too expensive to process. The reason completes "the image is too costly to
+  /// process: …". `key` is the configuration's that decides, if one does.
   case tooCostly(reason: String, key: String? = nil)
   // 429
   /// The client's network sent too many wrong tokens; `retryAfter` is in seconds.
@@ -87,7 +87,7 @@ public enum ImageError: Error, Hashable, Sendable {
   /// allow it.
   case sourceUnreachable(detail: String, key: String? = nil)
   /// The origin responded with a status other than 200, 404 or 410. `retryAfter` is its
-  /// `Retry-After` in seconds, if present; the detail is the code in its body, if it is an object store.
+  /// `Retry-After` in seconds, if present; the detail is the code in an object store's body.
   case sourceError(status: Int, retryAfter: Int? = nil, detail: String? = nil)
   /// The transfer ended before the body was complete.
   case sourceIncomplete(detail: String)

@@ -47,7 +47,7 @@ public enum IPAddress: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The IPv4 address of an IPv4-mapped IPv6 address, `::ffff:0:0/96` (RFC 4291, section 2.5.5.2); any other as it is.
+  /// The IPv4 address of an IPv4-mapped one (RFC 4291, section 2.5.5.2); others as they are.
   public var unmapped: IPAddress {
     guard case .v6(0, let low) = self, low >> 32 == 0xffff else { return self }
     return .v4(UInt32(truncatingIfNeeded: low))
@@ -84,8 +84,8 @@ public enum IPAddress: Hashable, Sendable, CustomStringConvertible {
     return found
   }
 
-  /// The IPv4 addresses that `64:ff9b:1::/48`, NAT64 for local use (RFC 8215), may embed: one for each
-  /// length of a translator's prefix, 48 to 96 bits (RFC 6052, section 2.2). Empty for other addresses.
+  /// The IPv4 addresses that `64:ff9b:1::/48`, local NAT64 (RFC 8215), may embed: one for each
+  /// length of a prefix, 48 to 96 bits (RFC 6052, section 2.2). Empty for other addresses.
   ///
   /// The bits 64 to 71 are not part of the IPv4 address.
   public var locallyTranslatedIPv4: [IPAddress] {

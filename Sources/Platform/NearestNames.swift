@@ -4,7 +4,7 @@
 public enum NearestNames {
   /// The maximum number of suggestions.
   private static let maximumCount = 5
-  /// The maximum length of a name with suggestions, in bytes. A comparison takes the product of two lengths.
+  /// The maximum length of a name with suggestions, in bytes: comparisons are quadratic.
   private static let longest = 64
 
   /// Returns the names that resemble `given`, the most similar first.
@@ -68,8 +68,8 @@ public enum NearestNames {
     return String(name[(name.lastIndex(of: ".").map(name.index(after:)) ?? name.startIndex)...])
   }
 
-  /// Returns the edit distance of two texts: insertions, deletions, replacements and exchanges of neighbours (optimal
-  /// string alignment).
+  /// Returns the edit distance of two texts: insertions, deletions, replacements and exchanges of
+  /// neighbours (optimal string alignment).
   static func distance(_ left: String, _ right: String) -> Int {
     let left = Array(left.utf8)
     let right = Array(right.utf8)

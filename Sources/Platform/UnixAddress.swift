@@ -6,7 +6,7 @@ import Glibc
 public struct UnixAddress {
   private var address = sockaddr_un()
 
-  /// Creates the address of a path; `nil`, with `errno` set, if the path is empty or longer than 107 bytes.
+  /// Creates the address of a path; `nil`, with `errno`, if it is empty or above 107 bytes.
   public init?(_ path: String) {
     address.sun_family = sa_family_t(AF_UNIX)
     let isShort = withUnsafeMutableBytes(of: &address.sun_path) { place in

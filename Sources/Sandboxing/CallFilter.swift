@@ -5,7 +5,7 @@ import CSandbox
 import Glibc
 import Platform
 
-/// The list of allowed system calls. Every other one fails with EPERM, which libraries handle like any other failure.
+/// The allowed system calls. All others fail with EPERM, which libraries handle.
 enum CallFilter {
   /// An allowed system call.
   struct Rule {
@@ -37,9 +37,9 @@ enum CallFilter {
     }
   }
 
-  /// The calls with any arguments. Each works on the process itself, or on a descriptor that it has.
+  /// The calls with any arguments. Each works on the process itself, or its descriptors.
   static let unconditional = [
-    // Descriptors that the server passed, standard error. No memory file: no limit counts it unless it is mapped.
+    // Passed descriptors and standard error. No memory file: no limit counts an unmapped one.
     "read", "pread64", "readv", "write", "writev", "lseek", "close", "fstat", "fadvise64", "poll",
     "ppoll", "eventfd2",
     // Files of `ReadablePaths`. Landlock does not hide names and sizes.
@@ -62,7 +62,7 @@ enum CallFilter {
   /// The calls with conditions.
   ///
   /// - Parameters:
-  ///   - connection: the descriptor of the connection to the server, the only one to send and receive with.
+  ///   - connection: the descriptor of the server's connection, the only one to send with.
   ///   - process: the process's own id.
   static func conditional(connection: CInt, process: pid_t) -> [Rule] {
     let connection = Condition.equal(0, connection)
@@ -90,8 +90,8 @@ enum CallFilter {
     ] + commands.map { Rule(name: "fcntl", conditions: [.equal(1, $0)]) }
   }
 
-  /// Calls that glibc replaces by older ones if they are missing. The flags of clone3(2) are in memory, where a filter
-  /// cannot read them.
+  /// Calls that glibc replaces by older ones if they are missing. The flags of clone3(2) are in
+  /// memory, where a filter cannot read them.
   static let missing = ["clone3"]
 
   /// Installs the filter for all threads. It cannot be removed.

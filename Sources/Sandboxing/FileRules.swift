@@ -5,8 +5,8 @@ import Glibc
 import Model
 import Platform
 
-/// The rules of a sealed worker (landlock(7)): it reads `ReadablePaths`. Everything else that the kernel's version of
-/// Landlock knows is refused: other files, every change, TCP, signals and abstract sockets of other processes.
+/// The rules of a sealed worker (landlock(7)): it reads `ReadablePaths`. All else that the kernel's
+/// Landlock knows is refused: other files, changes, TCP, signals, abstract sockets.
 enum FileRules {
   /// The rights that are refused, by the version of the interface that they came with.
   struct Rights: Equatable {
@@ -16,7 +16,7 @@ enum FileRules {
 
     /// All rights of a version, from the table in landlock(7).
     init(version: Int) {
-      // Version 1 has 13 rights for files; 2 adds moving between folders, 3 truncating, 5 ioctl(2) on devices.
+      // Version 1 has 13 rights for files; 2 adds moving, 3 truncating, 5 ioctl(2) on devices.
       let count = 13 + (version >= 2 ? 1 : 0) + (version >= 3 ? 1 : 0) + (version >= 5 ? 1 : 0)
       files = 1 << UInt64(count) - 1
       // To bind and to connect a TCP socket.

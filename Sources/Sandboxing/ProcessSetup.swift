@@ -18,8 +18,8 @@ public struct SetupError: Error, Hashable, Sendable, CustomStringConvertible {
 
 /// The signals, priorities and limits of a worker.
 public enum ProcessSetup {
-  /// Applies all settings. Must be called once, before any thread starts. Returns the niceness that the kernel may not
-  /// have accepted yet.
+  /// Applies all settings. Must be called once, before any thread starts. Returns the niceness that
+  /// the kernel may not have accepted yet.
   public static func apply(_ options: WorkerOptions) throws(SetupError) -> SessionNiceness {
     // The closed connection also tells that the server has ended, but only between jobs.
     try check("prctl", status: pictor_linux_set_death_signal(SIGKILL))

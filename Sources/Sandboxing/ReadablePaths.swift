@@ -2,8 +2,8 @@
 
 /// What a sealed worker can still read. Nothing of it is secret, and nothing can be written.
 ///
-/// Libraries are not among it: they are loaded before. Sources and results are descriptors, which need no path.
-/// Measured with strace(1) over all formats.
+/// Libraries are not among it: they are loaded before. Sources and results are descriptors, which
+/// need no path. Measured with strace(1) over all formats.
 enum ReadablePaths {
   /// Files, and folders with all that is below them. Missing ones are skipped.
   static let all = [

@@ -6,11 +6,11 @@ import Platform
 
 /// The limits of a worker. A lower limit that it inherited stays.
 enum ResourceLimits {
-  /// Open descriptors: the connection, three standard ones, the file of results, the figures of its memory, two of a job,
-  /// and what libraries open.
+  /// Open descriptors: the connection, three standard ones, the file of results, the figures of its
+  /// memory, two of a job, and what libraries open.
   static let descriptors = 16
-  /// Tasks of the user, those of all its processes together. A lower limit would count the threads of other programs of
-  /// the same user against a worker, also those in other containers. A sealed worker starts no processes at all.
+  /// Tasks of the user, of all its processes. A lower limit would count threads of the user's other
+  /// programs against a worker, also in containers. A sealed worker starts no processes.
   private static let tasks: UInt = 16_384
 
   /// Applies all limits.

@@ -20,10 +20,10 @@ public struct SandboxError: Error, Hashable, Sendable, CustomStringConvertible {
   init(_ reason: String) { self.reason = reason }
 }
 
-/// What a worker gives up before its first job: files, other processes, the network, and most system calls.
+/// What a worker gives up before its first job: files, processes, network, most system calls.
 public enum Sandbox {
-  /// Whether this build can be sealed. The thread sanitizer's runtime makes system calls of its own, starts a thread
-  /// early, and reads /proc, so its workers stay open.
+  /// Whether this build can be sealed. The thread sanitizer's runtime makes system calls of its
+  /// own, starts a thread early, and reads /proc, so its workers stay open.
   public static let isBuilt: Bool = {
     #if SANITIZED
       return false
@@ -32,8 +32,8 @@ public enum Sandbox {
     #endif
   }()
 
-  /// Seals the process. Everything that it needs must be loaded, and it must have one thread: Landlock restricts the
-  /// calling thread and those that it starts later.
+  /// Seals the process. Everything that it needs must be loaded, and it must have one thread:
+  /// Landlock restricts the calling thread and those that it starts later.
   ///
   /// - Parameters:
   ///   - mode: whether missing layers are an error.

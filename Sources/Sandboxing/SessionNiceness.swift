@@ -5,17 +5,17 @@ import Platform
 
 /// A session of the worker's own, and the niceness of its autogroup.
 ///
-/// If the kernel groups tasks by session (sched(7), “The autogroup feature”), niceness counts within a group only, and
-/// one task's use counts against its whole group: an event loop would wait for the workers' share. So the session's
-/// group gets the niceness. Without groups, the worker's own niceness counts. A failure only makes images faster and
-/// hits slower.
+/// If the kernel groups tasks by session (sched(7), “The autogroup feature”), niceness counts
+/// within a group only, and one task's use counts against its whole group: an event loop would wait
+/// for the workers' share. So the session's group gets the niceness. Without groups, the worker's
+/// own niceness counts. A failure only makes images faster and hits slower.
 public struct SessionNiceness: ~Copyable {
   /// The process's `autogroup` file in /proc, until the group has its niceness.
   private var file: OwnedDescriptor
   /// The group's niceness to come, as text.
   private let wanted: String
 
-  /// Lowers the priority of the process itself by `niceness`, and remembers that of the session's group to come.
+  /// Adds `niceness` to the process's own, and remembers that of the session to come.
   init(lowering niceness: CInt) {
     let own = getpriority(CInt(PRIO_PROCESS.rawValue), 0)
     _ = nice(niceness)
@@ -26,20 +26,20 @@ public struct SessionNiceness: ~Copyable {
     wanted = "\(min((group ?? own) + niceness, 19))"
   }
 
-  /// Returns the niceness in the text of an `autogroup` file (`/autogroup-25 nice 0`), or `nil` if it is empty. A process
-  /// without a session has no group.
+  /// Returns the niceness in the text of an `autogroup` file (`/autogroup-25 nice 0`), or `nil` if
+  /// it is empty. A process without a session has no group.
   static func niceness(ofGroup text: String) -> CInt? {
     text.split { $0 == " " || $0 == "\n" }.last.flatMap { CInt($0) }
   }
 
-  /// Starts a session, with a process group, so that the worker is killed with all that it may have started.
+  /// Starts a session with a process group, so that all that the worker starts is killed.
   mutating func startSession() {
     guard setsid() >= 0 else { return finish() }
     applyIfAllowed()
   }
 
-  /// Sets the niceness of the session's group unless it is set. Never blocks: without CAP_SYS_ADMIN, one group on the
-  /// whole machine can change in a tenth of a second (EAGAIN), so a worker tries again beside each job.
+  /// Sets the niceness of the session's group unless it is set. Never blocks: without
+  /// CAP_SYS_ADMIN, one group can change in 0.1 s (EAGAIN), so a worker tries again.
   public mutating func applyIfAllowed() {
     guard file.value >= 0 else { return }
     var text = wanted

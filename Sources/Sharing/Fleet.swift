@@ -59,7 +59,7 @@ public final class Fleet: SharedCache {
     tier = VariantTier(
       client: client, stream: stream, coding: coding, prefix: settings.keyPrefix,
       limit: settings.variantLimit,
-      objects: bucket.map { BucketVariants(store: $0, coding: coding) })
+      bucket: bucket)
     self.log = log
   }
 

@@ -4,10 +4,10 @@ import Model
 
 /// The path and the query of a request in the one form that is signed (docs/signing.md).
 ///
-/// Parameters keep the names and values that the client wrote: an alias is not replaced, and no value is rounded. Only
-/// what cannot change the meaning is evened out: the order of the parameters and their percent-encoding.
+/// Parameters keep the names and values that the client wrote, aliases and fractions too. Only what
+/// cannot change the meaning is evened out: order and percent-encoding.
 public struct SignedText: Hashable, Sendable {
-  /// The text: the path, `?`, and the sorted parameters without `sig`, as `name=value` with an `&` between.
+  /// The text: the path, `?`, and the sorted parameters without `sig`, joined by `&`.
   public let text: String
   /// The decoded value of `sig`; `nil` without it.
   public let signature: String?
@@ -16,8 +16,8 @@ public struct SignedText: Hashable, Sendable {
 
   /// Creates the text of a request.
   ///
-  /// Returns `nil` for a query that no request may have: a name or a value is not percent-encoded UTF-8 without NUL, or
-  /// `sig` is repeated.
+  /// Returns `nil` for a query that no request may have: a name or a value is not percent-encoded
+  /// UTF-8 without NUL, or `sig` is repeated.
   ///
   /// - Parameters:
   ///   - path: the path at the server, decoded: `/image` or `/info`.

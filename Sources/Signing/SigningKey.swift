@@ -21,8 +21,8 @@ public struct SigningKey: Equatable, Sendable, CustomStringConvertible, CustomRe
   /// The id alone, for code that prints an object's properties.
   public var customMirror: Mirror { Mirror(self, children: ["id": id]) }
 
-  /// Returns the signature of a text without the key's id: 43 characters of base64url (RFC 4648, section 5), without
-  /// `=`.
+  /// Returns the signature of a text without the key's id: 43 characters of base64url (RFC 4648,
+  /// section 5), without `=`.
   func signature(of text: String) -> [UInt8] {
     Base64URL.encode(HMAC.sha256(of: Array(text.utf8), key: secret))
   }

@@ -33,7 +33,7 @@ public struct URLSigner: Equatable, Sendable {
     return key.id + "." + String(decoding: key.signature(of: text.text), as: UTF8.self)
   }
 
-  /// Verifies the signature of a text. The time taken does not depend on how much of a signature is right.
+  /// Verifies the signature of a text, in a time that does not depend on how much is right.
   ///
   /// A signature without an id is compared with those of all keys.
   public func verify(_ text: SignedText) throws(SignatureFault) {
@@ -52,8 +52,8 @@ public struct URLSigner: Equatable, Sendable {
     guard isFound else { throw .mismatch }
   }
 
-  /// Compares texts of equal length in constant time: every byte is looked at. Texts and not bytes are compared, because
-  /// base64url has several texts for the same bytes.
+  /// Compares texts of equal length in constant time: every byte is looked at. Texts and not bytes
+  /// are compared, because base64url has several texts for the same bytes.
   private static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
     guard left.count == right.count else { return false }
     var difference: UInt8 = 0

@@ -1,5 +1,7 @@
 // ExportPolicy: what becomes of a batch after an attempt to send it.
 
+import Platform
+
 /// Decides by the collector's answer (OpenTelemetry protocol 1.x, "OTLP/HTTP Response").
 struct ExportPolicy: Sendable {
   /// What follows an attempt.
@@ -39,8 +41,8 @@ struct ExportPolicy: Sendable {
     }
     guard attempt < attempts else { return .lost }
     if let wish { return .retry(after: min(wish, longestWish)) }
-    let longest = min(delay * (1 << min(attempt - 1, 16)), longestDelay)
-    return .retry(after: longest * (0.5 + chance / 2))
+    let backoff = Backoff(delay, longest: longestDelay, jitter: 0.5...1)
+    return .retry(after: backoff.pause(after: attempt - 1, chance: chance))
   }
 }
 

@@ -1,4 +1,4 @@
-// ActivatedSockets: takes the listening sockets that systemd, or another manager with its protocol, has opened.
+// ActivatedSockets: the listening sockets that systemd, or a manager like it, has opened.
 
 import CSystemd
 import Configuring
@@ -9,11 +9,11 @@ import Serving
 
 /// The sockets of socket activation (sd_listen_fds(3)), by what they are for.
 enum ActivatedSockets {
-  /// The name of sockets for operators (`FileDescriptorName=`). Sockets with any other name are for clients.
+  /// The name of sockets for operators (`FileDescriptorName=`). All others are for clients.
   private static let operatorName = "operator"
 
-  /// Takes the sockets and removes the variables that announce them. Must be called once, before there are other threads.
-  /// Adds sockets that cannot be used to `problems`.
+  /// Takes the sockets and removes the variables that announce them. Must be called once, before
+  /// there are other threads. Adds sockets that cannot be used to `problems`.
   static func take(into problems: inout ConfigurationProblems) -> InheritedSockets {
     var sockets = InheritedSockets()
     var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?

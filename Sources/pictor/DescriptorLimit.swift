@@ -29,8 +29,8 @@ enum DescriptorLimit {
     min(wanted, max((limit - min(reserve, limit / 2)) / 2, 16))
   }
 
-  /// Returns the number of files that the disk tier may keep open: half of what the connections and the reserve leave.
-  /// Each takes about 2.5 KiB, most of it the kernel's.
+  /// Returns the number of files that the disk tier may keep open: half of what the connections and
+  /// the reserve leave. Each takes about 2.5 KiB, most of it the kernel's.
   static func keptFiles(connections: Int, limit: Int) -> Int {
     min(mostKept, max(limit - reserve - 2 * min(connections, limit), 0) / 2)
   }

@@ -5,8 +5,8 @@ import Platform
 
 /// Counts open descriptors for `/stats`, which event loops answer.
 ///
-/// Linux 6.2 and later report the number as the size of `/proc/self/fd`. With earlier kernels a thread lists the
-/// folder, at most once a second, because that takes 14 ms of processor time with 15,000 descriptors.
+/// Linux 6.2 and later report the number as the size of `/proc/self/fd`. Before, a thread lists the
+/// folder, at most once a second: that takes 14 ms with 15,000 descriptors.
 final class OpenDescriptors: Sendable {
   private struct State {
     var last: Int?

@@ -1,4 +1,4 @@
-// OpenRelay: recognizes a server that loads any image or shows its figures for everyone, and makes the policy of signatures.
+// OpenRelay: recognizes a server that is open to everyone, and makes the signing policy.
 
 import Configuring
 import Glibc
@@ -7,15 +7,15 @@ import Serving
 import Signing
 
 extension PartConfigurations {
-  /// Whether every client of another machine can have every image of the web loaded: the server listens beyond loopback,
-  /// needs no signature and has no list of hosts.
+  /// Whether every client of another machine can have every image of the web loaded: the server
+  /// listens beyond loopback, needs no signature and has no list of hosts.
   var isOpenRelay: Bool {
     server.signing.mode == .off && downloader.hosts.allowed.isEmpty
       && !server.clientAddresses.allSatisfy(Self.isLocal)
   }
 
-  /// Whether every client of another machine can read the figures: there is no listener for operators, and the server
-  /// listens beyond loopback.
+  /// Whether every client of another machine can read the figures: there is no listener for
+  /// operators, and the server listens beyond loopback.
   var showsFigures: Bool {
     server.operatorAddresses.isEmpty && !server.clientAddresses.allSatisfy(Self.isLocal)
   }
@@ -39,7 +39,7 @@ extension PartConfigurations {
     }
   }
 
-  /// Whether only this machine reaches an address (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.3).
+  /// Whether only this machine reaches an address (RFC 1122, section 3.2.1.3; RFC 4291, 2.5.3).
   static func isLoopback(_ address: String) -> Bool {
     var hints = addrinfo()
     hints.ai_flags = AI_NUMERICHOST
@@ -70,7 +70,7 @@ extension PartConfigurations {
 extension SigningSettings {
   /// Returns the policy with the secrets of its keys.
   ///
-  /// - Throws: `ConfigurationError` if a secret cannot be used, or if signatures are needed and there is no key.
+  /// - Throws: `ConfigurationError` if a secret cannot be used, or a needed key is missing.
   func policy(environment: [String: String]) throws(ConfigurationError) -> SigningPolicy {
     guard mode == .off || !keys.isEmpty else {
       throw ConfigurationError(

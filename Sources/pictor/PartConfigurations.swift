@@ -29,7 +29,7 @@ struct PartConfigurations: Sendable {
   let avif: AVIFPolicy
   let derives: Bool
   let recompression: RecompressionPolicy
-  let prefetcher: PrefetcherConfiguration
+  let prefetcher: PrefetchSettings
   /// Through what the machine shares; `nil`: it is alone.
   var fleet: FleetConfiguration?
   /// Where spans are sent; `nil`: nowhere.
@@ -138,7 +138,7 @@ struct PartConfigurations: Sendable {
       problems.add(
         at: "memory.budget",
         "\(budget) bytes are less than memory.limit, memory.response_limit, "
-          + "download.maximum_bytes_in_flight and disk.write_queue_limit together: \(parts)")
+          + "download.maximum_bytes_in_flight and the disk's queue together: \(parts)")
     }
     imagers = ImagerPoolConfiguration(
       executable: executable ?? "", configuration.imaging, plan: plan, parts: parts)
@@ -148,7 +148,7 @@ struct PartConfigurations: Sendable {
     avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
     derives = configuration.imaging.derives
     recompression = RecompressionPolicy(configuration.imaging)
-    prefetcher = PrefetcherConfiguration(configuration.prefetch)
+    prefetcher = configuration.prefetch
     shutdownDelay = configuration.server.shutdownDelay
   }
 }
@@ -201,8 +201,8 @@ func require(_ path: String, at key: String, isFolder: Bool) throws(Configuratio
   }
 }
 
-/// Checks that a file of certificate authorities can be read and contains any: curl reports that only at the first TLS
-/// connection. An empty path stands for the system's.
+/// Checks that a file of certificate authorities can be read and contains any: curl reports that
+/// only at the first TLS connection. An empty path stands for the system's.
 func requireAuthorities(_ path: String, at key: String) throws(ConfigurationError) {
   guard !path.isEmpty else { return }
   try require(path, at: key, isFolder: false)
@@ -281,7 +281,7 @@ extension DownloaderConfiguration {
 }
 
 extension TracingSettings {
-  /// Returns the exporter's settings; `nil` without a collector. Adds secrets that cannot be read or sent to `problems`.
+  /// Returns the exporter's settings; `nil` without a collector. Adds bad secrets to `problems`.
   fileprivate func exporter(
     environment: [String: String], caFile: String, _ problems: inout ConfigurationProblems
   ) -> SpanExporterConfiguration? {

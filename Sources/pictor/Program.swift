@@ -8,8 +8,8 @@ import Platform
 import Telemetry
 
 /// The actions of `pictor`. Every action returns an exit status: 0 for success, 1 for failure.
-/// `prefetch`, `purge`, `explain`, `sign` and `selftest` return 2 for wrong use, and an interrupted `prefetch`
-/// returns 128 plus the signal.
+/// `prefetch`, `purge`, `explain`, `sign` and `selftest` return 2 for wrong use, and an interrupted
+/// `prefetch` returns 128 plus the signal.
 enum Program {
   static func run(arguments: [String]) -> CInt {
     var problems = ConfigurationProblems()
@@ -201,7 +201,7 @@ enum Program {
         log.info("stopping", fields: ["signal": .string(name)])
         manager.report(.stopping)
         let delay = reloading.shutdownDelay
-        // Connections to an inherited socket wait for the next server, so no load balancer has to notice the stop.
+        // Connections to an inherited socket wait for the next server; no load balancer notices.
         if !isFromTerminal, !isInherited, delay > .zero {
           service.announceStop()
           if signals.stopsAgain(within: delay) {

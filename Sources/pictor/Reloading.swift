@@ -31,8 +31,8 @@ struct Reloading {
   /// How long requests are served after a stop was requested.
   var shutdownDelay: Duration { parts.shutdownDelay }
 
-  /// Reads the configuration and applies the live keys. An invalid configuration changes nothing, also if its mistake
-  /// is in a key that needs a restart.
+  /// Reads the configuration and applies the live keys. An invalid configuration changes nothing,
+  /// also if its mistake is in a key that needs a restart.
   mutating func reload(_ service: Service, log: Log, queue: LogQueue) {
     let wanted: Configuration
     let next: Configuration

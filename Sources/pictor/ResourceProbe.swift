@@ -39,10 +39,10 @@ enum ResourceProbe {
     }
   }
 
-  /// Threads besides the event loops and Swift's own: disk, downloads, workers, observers, and those that look names
-  /// up.
+  /// Threads besides the event loops and Swift's own: disk, downloads, workers, observers, and
+  /// those that look names up.
   private static let otherThreads = 28
-  /// Address space besides the memory limits, in bytes: code, stacks, and the areas that malloc(3) reserves.
+  /// Address space besides the limits, in bytes: code, stacks, and malloc(3)'s reserved areas.
   private static let otherBytes = 512 << 20
 
   /// Descriptors for a few connections, transfers, files and permanently open ones.
@@ -57,7 +57,7 @@ enum ResourceProbe {
   /// - Parameters:
   ///   - files: the maximum number of open descriptors.
   ///   - loops: the number of event loops.
-  ///   - otherListeners: the number of listeners besides the first, each with an event loop of its own.
+  ///   - otherListeners: listeners besides the first, each with an event loop of its own.
   ///   - workers: the number of worker processes.
   ///   - bytes: the maximum bytes of images in memory and of bodies being received.
   static func run(

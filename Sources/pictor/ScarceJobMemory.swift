@@ -7,8 +7,8 @@ import Model
 
 /// The warning about keys that take the memory of jobs.
 enum ScarceJobMemory {
-  /// Returns the warning, or `nil` if jobs have more than their least memory, or no key that is set above its automatic
-  /// value is the cause.
+  /// Returns the warning, or `nil` if jobs have more than their least memory, or no key that is set
+  /// above its automatic value is the cause.
   ///
   /// - Parameters:
   ///   - parts: the bytes of the other parts together.
@@ -25,7 +25,6 @@ enum ScarceJobMemory {
       ("memory.limit", configuration.memory.limit, plan.memoryTier),
       ("memory.response_limit", configuration.memory.responseLimit, plan.responses),
       ("download.maximum_bytes_in_flight", download.maximumBytesInFlight, bodies),
-      ("disk.write_queue_limit", configuration.disk.writeQueueLimit, plan.writeQueue),
     ].compactMap { key, value, automatic in
       value.flatMap { $0 > automatic ? "\(key) \(mebibytes($0))" : nil }
     }

@@ -8,8 +8,8 @@ import Glibc
 import Model
 import Platform
 
-/// `pictor selftest …`. Needs no running server: it reads the configuration that the server would read,
-/// and uses the server's own downloader, which connects to nothing.
+/// `pictor selftest …`. Needs no running server: it reads the configuration that the server would
+/// read, and uses the server's own downloader, which connects to nothing.
 enum SelfTest {
   /// Runs the security test. Returns the exit status.
   ///

@@ -67,7 +67,7 @@ final class Service: Sendable {
       passing: configurations.passing, avifPolicy: configurations.avif,
       derives: configurations.derives, recompression: configurations.recompression,
       storage: storage, fleet: fleet, log: log)
-    let prefetcher = Prefetcher(provider: manager, configuration: configurations.prefetcher)
+    let prefetcher = Prefetcher(provider: manager, settings: configurations.prefetcher)
     let start = ContinuousClock.now
     server = Server(
       configuration: configurations.server, provider: manager,
@@ -147,7 +147,7 @@ final class Service: Sendable {
   /// Reports at `/stats` that the server is about to stop. Requests are still served.
   func announceStop() { server.announceStop() }
 
-  /// Returns whether the event loops and Swift's pool get to work within `time`. Blocks the calling thread.
+  /// Returns whether event loops and Swift's pool work within `time`. Blocks the thread.
   func responds(within time: Duration) -> Bool {
     let end = ContinuousClock.now + time
     let hasRun = DispatchSemaphore(value: 0)

@@ -5,7 +5,7 @@ import Glibc
 import Platform
 import Telemetry
 
-/// The service manager that started the program. Without one (no `NOTIFY_SOCKET`), messages go nowhere.
+/// The service manager that started the program. Without `NOTIFY_SOCKET`, there is none.
 ///
 /// The messages are those of sd_notify(3). libsystemd sends each in one datagram and does not wait.
 struct ServiceManager: Sendable {
@@ -42,12 +42,12 @@ struct ServiceManager: Sendable {
     }
   }
 
-  /// Starts to tell the manager at regular intervals that the server responds, if the manager watches.
+  /// Starts to tell a watching manager at regular intervals that the server responds.
   ///
-  /// - Parameter responds: returns whether the server responds within the time. Called on a thread of its own.
+  /// - Parameter responds: whether the server responds in time. Called on its own thread.
   func watch(log: Log, responds: @escaping @Sendable (_ time: Duration) -> Bool) {
     guard let patience else { return }
-    // At most half of the patience, as sd_watchdog_enabled(3) recommends: the check itself may take as long.
+    // At most half of the patience, as sd_watchdog_enabled(3) recommends: the check takes time.
     let interval = max(patience / 4, .milliseconds(5))
     do throws(SystemError) {
       try OwnThread.start(name: "pictor-watchdog", rank: .foreground) { [self] in

@@ -1,4 +1,4 @@
-// StartCheck: checks whether this machine has what a configuration needs, without starting a server.
+// StartCheck: checks without a start whether this machine has what a configuration needs.
 
 import Caching
 import Configuring
@@ -11,25 +11,25 @@ import Platform
 import Serving
 import Telemetry
 
-/// Finds reasons why a start would fail, besides mistakes in the configuration: limits, address, folder, programs,
-/// files.
+/// Finds reasons why a start would fail, besides mistakes in the configuration: limits, address,
+/// folder, programs, files.
 ///
-/// Changes nothing: it creates no folder, and a running server keeps its address and its lock. It starts a worker only to
-/// see whether it can be sealed.
+/// Changes nothing: it creates no folder, and a running server keeps its address and its lock. It
+/// starts a worker only to see whether it can be sealed.
 struct StartCheck {
   /// Problems that must be solved before a start.
   private(set) var problems = ConfigurationProblems()
-  /// Resources that another process holds. It may be the running server of this configuration. They stop a start.
+  /// Resources of another process, perhaps the running server's. They stop a start.
   private(set) var occupied: [String] = []
 
   private let configuration: Configuration
   private let parts: PartConfigurations
 
-  /// Checks everything. Must be called before there are many threads. Waits for disks, with a deadline for each call.
+  /// Checks everything, before there are many threads. Waits for disks, each call with a deadline.
   ///
   /// - Parameters:
   ///   - descriptors: The maximum number of open descriptors.
-  ///   - isAlone: Whether no start follows, which would find out by itself whether workers can be sealed.
+  ///   - isAlone: whether no start follows, which would find out whether workers can be sealed.
   init(_ configuration: Configuration, parts: PartConfigurations, descriptors: Int, isAlone: Bool) {
     self.configuration = configuration
     self.parts = parts
@@ -129,8 +129,8 @@ struct StartCheck {
     problems.add(at: "log.access_path", "'\(path)' cannot be opened: \(reason)")
   }
 
-  /// Checks that watermarks and fallback images below the local root exist. Those of other hosts are
-  /// loaded when they are requested.
+  /// Checks that watermarks and fallback images below the local root exist. Those of other hosts
+  /// are loaded when they are requested.
   private mutating func checkLocalImages() {
     guard access(configuration.sources.localRoot, R_OK | X_OK) == 0 else { return }
     check(parts.server.watermarks, at: "watermarks")

@@ -6,7 +6,7 @@ import Platform
 
 // Before anything is opened.
 StandardStreams.fill()
-// Before anything is read: the environment may hold secrets, and an imaging worker runs as the same user.
+// First: the environment may hold secrets, and an imaging worker runs as the same user.
 do {
   try ProcessPrivacy.protect()
 } catch {

@@ -1,4 +1,4 @@
-// Attacker: a worker that has been taken over. It starts and is sealed like any other, and tries everything with a job.
+// Attacker: a taken-over worker. Started and sealed like any other, it tries everything.
 
 import CAttacks
 import CLinux
@@ -9,8 +9,8 @@ import Model
 import Platform
 import Sandboxing
 
-/// A program in the place of `pictor-imager`. Its job is a text: the ids of the server and of another process, and a
-/// folder, a line each. Its answer is a failure whose detail has a number for each attack in their order: 0 or the errno.
+/// A program in the place of `pictor-imager`. Its job is a text: the ids of the server and another
+/// process, and a folder, a line each. Its answer is a failure with 0 or errno for each attack.
 @main enum Attacker {
   static func main() throws {
     do {
@@ -67,7 +67,7 @@ import Sandboxing
     while true { pause() }
   }
 
-  /// Becomes another program, for which the kernel is one without Landlock. Returns only if that fails.
+  /// Becomes another program, for which the kernel lacks Landlock. Returns only on failure.
   private static func runWithoutLandlock(_ arguments: [String]) -> CInt {
     guard let filter = seccomp_init(SCMP_ACT_ALLOW) else { return 70 }
     let name = "landlock_create_ruleset"

@@ -1,4 +1,4 @@
-// allocations: malloc and its kin for the test program, each glibc's own with a count for the thread that calls.
+// allocations: glibc's malloc and its kin for tests, with a count for each calling thread.
 
 #include "allocations.h"
 
@@ -17,7 +17,7 @@ int pictor_counts_allocations(void) { return 0; }
 
 int pictor_counts_allocations(void) { return 1; }
 
-// glibc's own, under the names it keeps for whoever replaces the public ones.
+// glibc's own, under the names it keeps for programs that replace the public ones.
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *memory, size_t size);

@@ -1,4 +1,4 @@
-// codecs: one call of a library after the other, as their manuals have it; tests check what comes out.
+// codecs: one call of a library after the other, as in their manuals; tests check the result.
 
 #include "codecs.h"
 
@@ -171,7 +171,7 @@ uint8_t *pictor_write_heif(const uint8_t *pixels, int width, int height, int is_
   // aom calls it one thing and x265 another; what it does not know it refuses, which does no harm.
   heif_encoder_set_parameter_integer(encoder, "speed", 9);
   heif_encoder_set_parameter_string(encoder, "preset", "ultrafast");
-  // libheif 1.15 asks aom for profile 2 from 10 bits on, in which these have to be 4:2:2; aom 3.6 aborts otherwise.
+  // libheif 1.15 asks aom for profile 2 from 10 bits on, which needs 4:2:2; aom 3.6 aborts else.
   heif_encoder_set_parameter_string(encoder, "chroma", is_avif && bits == 10 ? "422" : "420");
   struct heif_encoding_options *options = heif_encoding_options_alloc();
   struct heif_image_handle *handle = NULL;

@@ -46,7 +46,7 @@ uint8_t *pictor_code_zstd(const uint8_t *bytes, size_t length, int window_log, s
     ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_log);
     ZSTD_inBuffer from = {bytes, length, 0};
     ZSTD_outBuffer to = {coded, room, 0};
-    // In two steps where the window is given: in one, the encoder knows the length, and reduces the window.
+    // In two steps with a given window: in one, the encoder knows the length and reduces it.
     size_t left = 0;
     if (window_log != 0) left = ZSTD_compressStream2(context, &to, &from, ZSTD_e_flush);
     if (left == 0) left = ZSTD_compressStream2(context, &to, &from, ZSTD_e_end);

@@ -1,4 +1,4 @@
-// jpeg2000: writes JPEG 2000 files as OpenJPEG's manual has it, with grids and samples that libvips does not write.
+// jpeg2000: writes JPEG 2000 files with grids and samples that libvips does not write.
 
 #include "codecs.h"
 

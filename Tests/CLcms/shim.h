@@ -1,4 +1,4 @@
-// littleCMS, which libvips uses too: tests call it by themselves, as the reference that colours are held to.
+// littleCMS, which libvips uses too: tests call it as the reference for colours.
 #pragma once
 
 #include <lcms2.h>

@@ -1,5 +1,5 @@
-// CacheModelTests: compares the manager, with its real tiers, freshness rules and purges, to a naive reference in
-// random operations.
+// CacheModelTests: compares the manager, with its real tiers, freshness rules and purges, to a
+// naive reference in random operations.
 
 import Caching
 import Glibc
@@ -19,13 +19,13 @@ import Testing
     let keeps: Bool
 
     static let ample = Room(description: "ample", memory: 64 << 20, disk: 64 << 20, keeps: true)
-    /// Memory holds a few dozen variants, each of at most a sixteenth of it; the disk holds a third of all variants.
+    /// Memory holds a few dozen variants of at most a sixteenth of it; the disk a third of all.
     static let scarce = Room(description: "scarce", memory: 64 << 10, disk: 600 << 10, keeps: false)
   }
 
-  /// The part of a walk's steps that is taken. `PICTOR_FUZZ_SECONDS`, as `make fuzz` sets it, asks for all: of 18 planted
-  /// faults, 7 are found within a tenth of the ample walk, and one only at step 43,898. Under the thread sanitizer a walk
-  /// looks for races with the background threads only, since requests come one after the other.
+  /// The part of a walk's steps that is taken. `PICTOR_FUZZ_SECONDS`, set by `make fuzz`, asks for
+  /// all: of 18 planted faults, a tenth finds 7, and step 43,898 finds the last. Under the thread
+  /// sanitizer a walk only looks for races with background threads, since requests come one by one.
   private static let divisor =
     getenv("PICTOR_FUZZ_SECONDS") != nil ? 1 : TestBuild.isThreadSanitized ? 20 : 5
 
@@ -242,8 +242,8 @@ private final class Walk {
     note("restart")
     #expect(await disk.shutDown(within: .seconds(10)))
     #expect(TemporaryFolder.diskUsage(of: folder.path + "/cache") <= room.disk)
-    // The sweeper has a low priority. Until it has carried out a clear, the disk serves no entry that is not in the index
-    // yet, and none of the second in which the clear came.
+    // The sweeper has a low priority. Until it has carried out a clear, the disk serves no entry
+    // that is not in the index yet, and none of the second in which the clear came.
     isClearingDisk = isClearingDisk && disk.figures.purgesPending > 0
     if isClearingDisk { oracle.clear(.disk) }
     (memory, disk, manager) = try Self.open(room, world: world, clock: clock, in: folder)

@@ -2,8 +2,8 @@
 
 import Model
 
-/// A naive reference without a cache. It records every response of the origin and every purge. It decides whether a
-/// response is allowed, and whether a request must be a hit.
+/// A naive reference without a cache. It records every response of the origin and every purge. It
+/// decides whether a response is allowed, and whether a request must be a hit.
 struct Oracle {
   /// Bytes that were current at the origin at a given time.
   private struct Sighting {
@@ -37,8 +37,8 @@ struct Oracle {
   /// Seconds after which no entry is fresh or may be served stale: the maximum of the test's terms.
   static let longestLife = 720
 
-  /// Seconds for which a 404 is remembered, and for which stale entries are served after a failure of the origin: the
-  /// back-off and one minute more.
+  /// Seconds for which a 404 is remembered, and for which stale entries are served after a failure
+  /// of the origin: the back-off and one minute more.
   static let memoryOfGone = 60
   static let memoryOfFailure = 10 + 60
 
@@ -58,11 +58,11 @@ struct Oracle {
         }
         sightings[load.number, default: []].append(
           Sighting(version: version, terms: terms, time: load.time, step: step))
-        // A background revalidation ends after its response, which was sent while the origin failed.
+        // A background revalidation ends after its response, sent while the origin failed.
         if let time = failures.removeValue(forKey: load.number) {
           healed[load.number] = (time, step)
         }
-        // Newly sent bytes count as a new version even if they are equal, so variants of earlier bytes are invalid.
+        // Newly sent bytes are a new version even if equal: earlier variants are invalid.
         forget(load.number) { isSent || $0.version != version }
       case .failed: failures[load.number] = load.time
       case .gone:

@@ -1,5 +1,5 @@
-// World: an origin whose images change, vanish and come back as the model test decides, and workers whose results name
-// the bytes they received.
+// World: an origin whose images change, vanish and come back as the model test decides, and workers
+// whose results name the bytes they received.
 
 import Model
 import Platform

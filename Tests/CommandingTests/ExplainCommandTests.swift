@@ -45,8 +45,9 @@ import Testing
     let console = Console(
       output: { [said] text in said.withLock { $0.output += text } },
       errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
-    let command = ExplainCommand(configuration, order: order, console: console)
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { command.run() }
+    var command = ExplainCommand(configuration, order: order)
+    command.console = console
+    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in command.run() }
   }
 
   @Test(arguments: [

@@ -20,8 +20,10 @@ import Testing
     configuration.port = server.port
     let console = Console(
       output: { _ in }, errors: { [said] text in said.withLock { $0 += text } }, columns: { nil })
-    let check = HealthCheck(configuration, deadlineSeconds: seconds, console: console)
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { check.run() }
+    var check = HealthCheck(configuration)
+    check.deadlineSeconds = seconds
+    check.console = console
+    return await withTaskExecutorPreference(BlockingExecutor.shared) { [check] in check.run() }
   }
 
   private var errors: String { said.withLock { $0 } }
@@ -75,8 +77,10 @@ import Testing
     let console = Console(
       output: { _ in }, errors: { [said] text in said.withLock { $0 += text } }, columns: { nil })
     func run() async -> CInt {
-      let check = HealthCheck(configuration, deadlineSeconds: 60, console: console)
-      return await withTaskExecutorPreference(BlockingExecutor.shared) { check.run() }
+      var check = HealthCheck(configuration)
+      check.deadlineSeconds = 60
+      check.console = console
+      return await withTaskExecutorPreference(BlockingExecutor.shared) { [check] in check.run() }
     }
     // Then
     configuration.addresses = refusing + [.address(.network(host: "127.0.0.1", port: server.port))]

@@ -49,12 +49,12 @@ import Testing
     let console = Console(
       output: { [said] text in said.withLock { $0.output += text } },
       errors: { [said] text in said.withLock { $0.errors += text } }, columns: { columns })
-    let command = PrefetchCommand(
-      configuration, list: ListFile(file ?? folder.path + "/list", input: input),
-      presets: presets, console: console,
-      pace: .init(now: { [time] in time.withLock { $0 } }, milliseconds: 1),
-      interruption: interruption)
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { command.run() }
+    var command = PrefetchCommand(configuration, file: "", presets: presets)
+    command.list = ListFile(file ?? folder.path + "/list", input: input)
+    command.console = console
+    command.pace = .init(now: { [time] in time.withLock { $0 } }, milliseconds: 1)
+    command.interruption = interruption
+    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in command.run() }
   }
 
   var errors: String { said.withLock { $0.errors } }

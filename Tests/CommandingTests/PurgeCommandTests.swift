@@ -29,8 +29,9 @@ import Testing
     let console = Console(
       output: { [said] text in said.withLock { $0.output += text } },
       errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
-    let command = PurgeCommand(configuration, subjects: subjects, console: console)
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { command.run() }
+    var command = PurgeCommand(configuration, subjects: subjects)
+    command.console = console
+    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in command.run() }
   }
 
   private var errors: String { said.withLock { $0.errors } }

@@ -19,7 +19,7 @@ import Testing
       { // a comment, unquoted keys, single quotes and a trailing comma are JSON5
         server: { port: 9000, },
         'memory': { limit: '1GiB' },
-        disk: { maximum_age: "never", clean_fraction: 0.25 },
+        disk: { maximum_age: "never", source_share: 0.25 },
         download: { allow_networks: ["10.0.0.0/8", "fd00::/8"], timeout: "250ms" },
         imaging: { formats: ["jpeg", "png"] },
       }
@@ -27,7 +27,7 @@ import Testing
     #expect(configuration.server.port == 9_000)
     #expect(configuration.memory.limit == 1 << 30)
     #expect(configuration.disk.maximumAge == nil)
-    #expect(configuration.disk.cleanFraction == 0.25)
+    #expect(configuration.disk.sourceShare == 0.25)
     #expect(configuration.download.allowNetworks == ["10.0.0.0/8", "fd00::/8"])
     #expect(configuration.download.timeout == .milliseconds(250))
     #expect(configuration.imaging.formats == [.jpeg, .png])
@@ -112,18 +112,11 @@ import Testing
     }
   }
 
-  @Test func `admission to disk has a mode and a number of variants`() throws {
-    #expect(Configuration().disk.admission == .auto && Configuration().disk.variantsPerSource == 64)
-    let disk = try apply("{ disk: { admission: 'second_request', variants_per_source: 0 } }").disk
-    #expect(disk.admission == .secondRequest && disk.variantsPerSource == 0)
-    for wrong in [
-      "admission: 'never'", "variants_per_source: -1",
-      "variants_per_source: 1001",
-    ] {
-      #expect(throws: ConfigurationError.self, "\(wrong)") {
-        _ = try apply("{ disk: { \(wrong) } }")
-      }
-    }
+  @Test func `admission to disk has a mode`() throws {
+    #expect(Configuration().disk.admission == .auto)
+    let disk = try apply("{ disk: { admission: 'second_request' } }").disk
+    #expect(disk.admission == .secondRequest)
+    #expect(throws: ConfigurationError.self) { _ = try apply("{ disk: { admission: 'never' } }") }
   }
 
   @Test func `a size is auto or a number of bytes`() throws {
@@ -221,7 +214,7 @@ import Testing
     ("{ imaging: { formats: [] } }", "imaging.formats", "jpeg, png"),
     ("{ imaging: { auto_formats: ['png'] } }", "imaging.auto_formats", "avif, webp, jxl"),
     ("{ imaging: { auto_formats: ['jxl', 'jxl'] } }", "imaging.auto_formats", "each once"),
-    ("{ disk: { clean_fraction: NaN } }", "disk.clean_fraction", "0.1 to 0.95"),
+    ("{ disk: { source_share: NaN } }", "disk.source_share", "0.01 to 0.99"),
     ("{ log: { level: 'loud' } }", "log.level: 'loud'", "debug, info"),
     ("{\n\n server: { port 1 } }", "pictor.json5:3: not valid JSON5", ""),
     ("{ // {\n server:\n  { port: 1\n} /* \n } */\n x }", "pictor.json5:6: ", "not valid JSON5"),

@@ -1,4 +1,4 @@
-// OperatorTokenTests: all forms of admin.tokens, their errors, and secrets from variables and files.
+// OperatorTokenTests: all forms of admin.tokens, their errors, secrets from elsewhere.
 
 import Model
 import TestSupport

@@ -22,8 +22,7 @@ import Testing
         { fleet: { redis: "redis://h", s3: {
           endpoint: "http://10.0.0.5:9000", region: "eu-west-3", bucket: "shared", prefix: "a/b/",
           access_key: "AKID", secret_key: "env:SECRET", session_token: "file:/token",
-          addressing: "path", timeout: "1s", entry_limit: "1MiB",
-          ca_file: "/ca.pem" } } }
+          addressing: "path", timeout: "1s", ca_file: "/ca.pem" } } }
         """, file: "x")
     let bucket = configuration.fleet.bucket
     #expect(bucket.access.endpoint?.text == "http://10.0.0.5:9000/")
@@ -33,7 +32,7 @@ import Testing
     #expect(bucket.access.secretKey == .environment("SECRET"))
     #expect(bucket.access.sessionToken == .file("/token") && bucket.access.addressing == .path)
     #expect(bucket.timeout == .seconds(1))
-    #expect(bucket.entryLimit == 1 << 20 && bucket.caFile == "/ca.pem")
+    #expect(bucket.caFile == "/ca.pem")
     #expect(bucket.conflict(hasRedis: true) == nil)
     // What is printed is read back.
     var again = Configuration()

@@ -136,7 +136,7 @@ import Testing
     let downloader = try makeDownloader {
       $0.limit = 300
       $0.limitPerHost = 300
-      // A busy machine needs more than a second to begin them all, and a silent host begins no further load.
+      // A busy machine needs more than a second to begin them all; a silent host begins no more.
       $0.silentAfter = .seconds(60)
     }
     // When

@@ -115,8 +115,8 @@ import Testing
     #expect(both > 20 && damagedBoth > 0)
   }
 
-  /// Returns a segment of Huffman codes that libjpeg refuses: the file's long codes, followed by codes that the file does
-  /// not use.
+  /// Returns a segment of Huffman codes that libjpeg refuses: the file's long codes, followed by
+  /// codes that the file does not use.
   private static func refusedTable(_ kind: String) -> [UInt8] {
     let (head, length, symbols): (UInt8, Int, [UInt8]) =
       switch kind {

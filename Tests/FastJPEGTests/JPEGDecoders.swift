@@ -61,8 +61,8 @@ enum JPEGDecoders {
     return try? Pixels(decoding: bytes, options: "[shrink=\(shrink),fail_on=truncated]")
   }
 
-  /// Returns the mean difference of pixels where neither image is clipped. Clipped pixels are not
-  /// comparable: libjpeg clamps before and after the colour conversion, the scaled decoder only after.
+  /// Returns the mean difference of pixels where neither image is clipped: libjpeg clamps before
+  /// and after the colour conversion, the scaled decoder only after.
   static func difference(_ ours: Pixels, to libjpeg: Pixels) -> Double {
     var sum = 0
     var count = 0

@@ -1,4 +1,4 @@
-// ScaledJPEGDecoderTests: reduced decoding, compared with the lowest frequencies of the full pixels.
+// ScaledJPEGDecoderTests: reduced decoding, beside the lowest frequencies of full pixels.
 
 import Glibc
 import Model

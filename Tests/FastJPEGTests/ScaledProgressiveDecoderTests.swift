@@ -1,4 +1,4 @@
-// ScaledProgressiveDecoderTests: progressive JPEGs, compared with sequential ones of the same coefficients.
+// ScaledProgressiveDecoderTests: progressive JPEGs beside sequential ones with equal coefficients.
 
 import Model
 import TestSupport
@@ -17,7 +17,7 @@ import Testing
     for (width, height) in [(1, 1), (33, 8), (7, 41), (150, 97)] {
       let scene = Self.noisy(width: width, height: height)
       for (quality, restartInterval) in [(95, 0), (60, 3)] {
-        // Given: libjpeg quantizes both alike; the progressive one refines its coefficients bit by bit
+        // Given: libjpeg quantizes both alike; the progressive one refines coefficients by bits
         let files = try [false, true].map { progressive in
           try TestImages.jpeg(
             scene, as: .ycc, sampling: sampling, progressive: progressive, quality: quality,

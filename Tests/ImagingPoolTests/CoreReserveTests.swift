@@ -88,7 +88,7 @@ import Testing
     #expect(subject.use(2, for: .seconds(2)) == 2)
   }
 
-  /// The time of loops that use far more than the time between two measurements while they are busy.
+  /// The time of loops that use far more than the time between two measurements.
   private static func time(whileBusy isBusy: Lock<Bool>) -> @Sendable () -> Duration {
     let time = Lock(Duration.zero)
     return {

@@ -99,8 +99,8 @@ import Testing
 
   @Test(.disabled(if: TestBuild.isThreadSanitized, "a sanitizer's shadow memory has no bound"))
   func `an AVIF encoder without memory is an internal error`() async throws {
-    // Given: libaom gets no memory, and libvips reports success. It encodes chroma of full resolution; AVIFEncoder takes
-    // less memory than the estimate.
+    // Given: libaom gets no memory, and libvips reports success. It encodes chroma of full
+    // resolution; AVIFEncoder takes less memory than the estimate.
     var configuration = PoolSupport.configuration()
     configuration.maximumWorkerMemory = 384 << 20
     var transform = Transform()

@@ -15,7 +15,7 @@ import Testing
   }
 
   @Test func `a quick job runs before long jobs that arrived earlier`() async throws {
-    // Given: a worker that stops before its first job, and so gets five long ones and a quick one to wait
+    // Given: a worker that stops before its first job, so that five long and a quick one wait
     let hasStopped = Lock(false)
     let long = TestImages.blackPNG(width: 2_000, height: 1_500, isDeep: true)
     var configuration = PoolSupport.configuration()
@@ -52,7 +52,7 @@ import Testing
       }
       #expect(pool.figures.workersLost == 0 && pool.figures.succeeded == 7)
     }
-    // Then: the tasks of the first two are resumed one after the other, and may go on in any order
+    // Then: the tasks of the first two are resumed one after the other, and continue in any order
     let ended = order.withLock { $0 }
     #expect(ended.prefix(2).sorted() == ["first", "quick"] && ended.count == 7)
   }
@@ -168,7 +168,7 @@ import Testing
       let image = try await pool.process(Self.job(plain))
       #expect(image.rendered?.size.width == 8)
       #expect(pool.pids == pids && pool.figures.workersLost == 0)
-      // And a worker that had a job before is replaced, as it may have less memory left than a new one.
+      // And a worker that had a job is replaced, as it may have less memory left than a new one.
       await #expect(throws: ImageError.self) { try await pool.process(Self.job(interlaced)) }
       #expect(pool.pids != pids && pool.figures.workersRetired == 1)
       #expect(pool.figures.workersLost == 0)

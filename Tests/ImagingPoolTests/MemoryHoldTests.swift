@@ -19,7 +19,7 @@ struct MemoryHoldTests {
   ]
   private static let whole = 1 << 30
 
-  /// Returns the configuration of a worker that may take `part` more than it has, or what is estimated if that is more.
+  /// Returns the configuration of a worker that may take `part` more, or its estimate if larger.
   private static func configuration(part: Int, slack: Int = 48 << 20, workers: Int = 1)
     -> ImagerPoolConfiguration
   {
@@ -82,7 +82,7 @@ struct MemoryHoldTests {
   }
 
   @Test func `a result may have half of what its job was admitted with`() async throws {
-    // Given: the limits of files when a worker gets a job that is not expensive, and when it is; then those of a GIF
+    // Given: limits of files of a worker with a job that is not expensive, an expensive one, a GIF
     var configuration = Self.configuration(part: 4 << 20)
     let limits = Lock<[[Int]]>([])
     configuration.willSend = { pid in

@@ -112,7 +112,7 @@ import Testing
           let files = FileManager.default
           let folder = "/proc/\(pid)/fd"
           guard let open = try? files.contentsOfDirectory(atPath: folder) else { return false }
-          // An open worker opens its figures with its first job. Its niceness is open until it is set.
+          // An open worker opens its figures with its first job; its niceness waits to be set.
           let others = Set(open).subtracting(["0", "1", "2", "3", "4"])
           let targets = others.map {
             try? files.destinationOfSymbolicLink(atPath: "\(folder)/\($0)")
@@ -185,8 +185,8 @@ import Testing
     }
   }
 
-  /// Returns what the descriptors of this process are open for, sorted. Those of Dispatch's timers are left out: it opens
-  /// one for each clock when its own thread gets to it, and a pool has none.
+  /// Returns what the descriptors of this process are open for, sorted. Those of Dispatch's timers
+  /// are left out: it opens one for each clock when its own thread gets to it, and a pool has none.
   private static func openFiles() throws -> [String] {
     let files = FileManager.default
     let folder = "/proc/self/fd"

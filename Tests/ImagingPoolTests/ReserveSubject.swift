@@ -1,4 +1,4 @@
-// ReserveSubject: a reserve of cores at a test's own time, whose event loops use what the test says.
+// ReserveSubject: a reserve of cores in a test's time, with loops as busy as the test says.
 
 import Glibc
 import Platform
@@ -32,7 +32,7 @@ final class ReserveSubject: Sendable {
         }), now: start)
   }
 
-  /// Places the loops while this many jobs run. Returns where they were moved to; `nil` if they stay.
+  /// Places the loops while this many jobs run. Returns where they moved; `nil`: they stay.
   func place(running: Int) throws -> Cores? {
     let count = moves.withLock { $0.count }
     try reserve.placeLoops(running: { running }, now: now.withLock { $0 })

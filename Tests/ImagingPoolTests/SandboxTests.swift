@@ -15,8 +15,8 @@ import Testing
   .onOwnThreads, .serialized, .timeLimit(.minutes(2)),
   .ifSealable)
 struct SandboxTests {
-  /// Attacks that fail in a sealed worker with another error than EPERM and EACCES. glibc needs ENOSYS to replace the
-  /// call by clone(2).
+  /// Attacks that fail in a sealed worker with another error than EPERM and EACCES. glibc needs
+  /// ENOSYS to replace the call by clone(2).
   private static let otherErrors = ["clone3": ENOSYS]
 
   @Test func `a sealed worker is refused everything that it tries`() async throws {
@@ -43,14 +43,14 @@ struct SandboxTests {
     String(cString: pictor_attack_name($0))
   }
 
-  /// Attacks that need a privilege or a feature of the kernel, so that they may fail without a sandbox, too.
+  /// Attacks that need a privilege or kernel feature: they may fail without a sandbox, too.
   private static let needsMore = Set(
     names.indices.filter { pictor_attack_needs_more(CInt($0)) != 0 }.map { names[$0] })
 
   /// Runs the attacker in the place of a worker. Returns the errno of each attack, 0 if it worked.
   private func results(of mode: SandboxMode) async throws -> [String: CInt] {
-    // Given a folder like a cache, and two other processes of the same user. One stands for the server: this process may
-    // be closed, because another test changed its user.
+    // Given a folder like a cache, and two other processes of the same user. One stands for the
+    // server: this process may be closed, because another test changed its user.
     let folder = try TemporaryFolder()
     try folder.write("secret", bytes: [1, 2, 3])
     try folder.write("victim", bytes: [1])

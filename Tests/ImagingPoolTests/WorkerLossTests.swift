@@ -145,24 +145,21 @@ import Testing
 
   // MARK: Processor time
 
-  /// Returns a job that takes about 2 s of processor time, all of it to decode.
+  /// Returns a job that takes a part of a second of processor time to decode.
   private func costlyJob(_ change: (inout Transform) -> Void = { _ in }) throws -> ImageJob {
-    let svg =
-      ##"<svg xmlns="http://www.w3.org/2000/svg" width="1000" height="1000"><filter id="f">"##
-      + ##"<feMorphology radius="19"/></filter><rect width="1000" height="1000" "##
-      + ##"filter="url(#f)"/></svg>"##
+    let png = TestImages.blackPNG(width: 5_000, height: 4_000, isDeep: true)
     var transform = Transform()
     change(&transform)
     return ImageJob(
-      file: try PoolSupport.file(of: Array(svg.utf8)), transform: transform, density: 1,
-      source: SourceIdentity(key: CacheKey(text: "http://h/a.svg"), version: 7))
+      file: try PoolSupport.file(of: png), transform: transform, density: 1,
+      source: SourceIdentity(key: CacheKey(text: "http://h/a.png"), version: 7))
   }
 
   @Test func `exceeding the processor time is the source's fault only for undemanding transforms`()
     async throws
   {
     var configuration = PoolSupport.configuration()
-    configuration.processorTime = .milliseconds(200)
+    configuration.processorTime = .milliseconds(100)
     let first = FirstWorker()
     configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
     try await PoolSupport.withPool(configuration) { pool in

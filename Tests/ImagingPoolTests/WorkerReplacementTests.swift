@@ -69,18 +69,18 @@ import Testing
 
   @Test func `large and seldom tested decoders are risky, and so is the unknown`() throws {
     let png = PoolSupport.png(width: 8, height: 8)
-    #expect(!RiskyFormats.contain(try PoolSupport.file(of: png)))
-    #expect(RiskyFormats.contain(try PoolSupport.file(of: Self.vector)))
-    #expect(RiskyFormats.contain(try PoolSupport.file(of: TestImages.avif(width: 16, height: 16))))
-    #expect(RiskyFormats.contain(try PoolSupport.file(of: [1, 2, 3])))
+    #expect(!SourceHead.isRisky(try PoolSupport.file(of: png)))
+    #expect(SourceHead.isRisky(try PoolSupport.file(of: Self.vector)))
+    #expect(SourceHead.isRisky(try PoolSupport.file(of: TestImages.avif(width: 16, height: 16))))
+    #expect(SourceHead.isRisky(try PoolSupport.file(of: [1, 2, 3])))
     // At its offset in a larger file.
     let whole = try PoolSupport.file(of: [UInt8](repeating: 0, count: 5_000) + png)
     let region = FileRegion(owning: dup(whole.descriptor), offset: 5_000, count: png.count)
-    #expect(!RiskyFormats.contain(region))
+    #expect(!SourceHead.isRisky(region))
   }
 
-  /// Returns settings for a worker whose start fails once for each file named `fail-…` in the folder, and always while
-  /// it has a file named `broken`.
+  /// Returns settings for a worker whose start fails once for each file named `fail-…` in the
+  /// folder, and always while it has a file named `broken`.
   private func configuration(in folder: TemporaryFolder) throws -> ImagerPoolConfiguration {
     let script = """
       #!/bin/sh

@@ -23,32 +23,11 @@ import Testing
   static var fullJob: JobMessage {
     var transform = Transform()
     transform.scale = 0.37
-    transform.width = 1
-    transform.height = 65_535
-    transform.fit = .contain
     transform.position = .attention
-    transform.enlarge = true
-    transform.format = .webp
-    transform.quality = 100
-    transform.qualities.jpeg = 1
-    transform.qualities.webp = 2
-    transform.qualities.avif = 99
-    transform.qualities.jxl = 100
-    transform.background = Color(red: 1, green: 2, blue: 3, alpha: 4)
-    transform.limitBytes = 1
-    transform.frame = 7
-    transform.progressive = true
-    transform.focalPoint = FocalPoint(x: 0, y: 0.125)
-    transform.rotation = .threeQuarters
-    transform.flip = .both
-    transform.crop = PixelArea(x: 0, y: 10_000_000, size: PixelSize(width: 1, height: 10_000_000))
-    transform.trim = 255
     transform.accepted = [.avif, .jxl, .webp]
-    transform.maxBytes = .max
-    transform.isAnimated = false
-    transform.stripsMetadata = false
-    transform.effects = effects
-    transform.product = .info(.thumbhash)
+    transform.qualities[.jpeg] = 1
+    transform.background = Color(red: 1, green: 2, blue: 3, alpha: 4)
+    transform.effects.radius = .maximum
     var limits = ImagingLimits()
     limits.formats = [.jpeg, .svg]
     limits.maximumPixels = 1
@@ -61,18 +40,6 @@ import Testing
     return JobMessage(
       id: .max, transform: transform, density: 3, limits: limits, offset: 4_096, count: 1 << 40,
       isRecompression: true)
-  }
-
-  static var effects: Effects {
-    var effects = Effects()
-    effects.blur = 250
-    effects.sharpen = 0.1
-    effects.radius = .points(65_535)
-    effects.tint = Color(red: 5, green: 6, blue: 7, alpha: 8)
-    effects.isGrayscale = true
-    effects.brightness = 0
-    effects.saturation = 10
-    return effects
   }
 
   static var fullResult: ResultMessage {
@@ -102,7 +69,7 @@ import Testing
     var image = Self.fullImage
     image.scaledDownFrom = PixelSize(width: 655_350, height: 6_553_500_000_000)
     result.report.content = .image(image)
-    #expect(try AnswerMessage(decoding: result.encoded()) == .result(result))
+    #expect(try AnswerMessage(decoding: AnswerMessage.result(result).encoded()) == .result(result))
   }
 
   @Test(arguments: [(0, 3), (1, 3), (3, 3), (5, 5)])
@@ -121,57 +88,21 @@ import Testing
     #expect(try JobMessage(decoding: job.encoded()) == job)
   }
 
-  @Test(arguments: Fit.allCases, Position.allCases)
-  func `every fit, position and format is read back unchanged`(fit: Fit, position: Position) throws
-  {
-    var transform = Transform()
-    transform.fit = fit
-    transform.position = position
-    for format in ImageFormat.allCases {
-      transform.format = format
-      var limits = ImagingLimits()
-      limits.formats = [format]
-      limits.maximumSeconds = 2.5
-      let job = JobMessage(
-        id: 1, transform: transform, density: 2, limits: limits, offset: 0, count: 1,
-        isQuickOnly: true)
-      #expect(try JobMessage(decoding: job.encoded()) == job)
-    }
+  @Test(arguments: ImageFormat.allCases)
+  func `every format is read back unchanged`(format: ImageFormat) throws {
+    var limits = ImagingLimits()
+    limits.formats = [format]
+    limits.maximumSeconds = 2.5
+    let job = JobMessage(
+      id: 1, transform: Transform(), density: 2, limits: limits, offset: 0, count: 1,
+      isQuickOnly: true)
+    #expect(try JobMessage(decoding: job.encoded()) == job)
   }
 
-  @Test(arguments: Rotation.allCases, Flip.allCases)
-  func `every rotation, flip, radius and product is read back unchanged`(
-    rotation: Rotation, flip: Flip
-  ) throws {
-    var transform = Transform()
-    transform.rotation = rotation
-    transform.flip = flip
-    let products: [Product] =
-      [.image, .info(nil)] + PlaceholderKind.allCases.map(Product.info)
-      + PlaceholderKind.allCases.map(Product.placeholder)
-    for radius in [nil, CornerRadius.maximum, .points(1)] {
-      for product in products {
-        transform.effects.radius = radius
-        transform.product = product
-        let job = JobMessage(
-          id: 1, transform: transform, density: 2, limits: ImagingLimits(), offset: 0, count: 1)
-        #expect(try JobMessage(decoding: job.encoded()) == job)
-      }
-    }
-  }
-
-  @Test func `a transform out of range is refused`() {
+  @Test func `a transform that no query has is refused`() {
     let changes: [(inout Transform) -> Void] = [
-      { $0.focalPoint = FocalPoint(x: -0.1, y: 0) }, { $0.focalPoint = FocalPoint(x: 0, y: 1.1) },
-      { $0.focalPoint = FocalPoint(x: .nan, y: 0) },
-      { $0.crop = PixelArea(x: -1, y: 0, size: PixelSize(width: 1, height: 1)) },
-      { $0.crop = PixelArea(x: 0, y: 0, size: PixelSize(width: 0, height: 1)) },
-      { $0.crop = PixelArea(x: 0, y: 0, size: PixelSize(width: 1, height: 10_000_001)) },
-      { $0.trim = 0 }, { $0.trim = 256 }, { $0.maxBytes = 0 },
-      { $0.effects.blur = 0.2 }, { $0.effects.blur = 251 }, { $0.effects.blur = .nan },
-      { $0.effects.sharpen = 0 }, { $0.effects.sharpen = .infinity },
-      { $0.effects.radius = .points(65_536) }, { $0.effects.radius = .points(-1) },
-      { $0.effects.brightness = -0.1 }, { $0.effects.saturation = 10.1 },
+      { $0.focalPoint = FocalPoint(x: .nan, y: 0) }, { $0.trim = 256 }, { $0.effects.blur = 251 },
+      { $0.effects.radius = .points(-1) }, { $0.format = .svg }, { $0.accepted = [.png] },
     ]
     for (index, change) in changes.enumerated() {
       var transform = Transform()
@@ -261,7 +192,7 @@ import Testing
     for (index, change) in all.enumerated() {
       var result = Self.fullResult
       change(&result)
-      let bytes = result.encoded()
+      let bytes = AnswerMessage.result(result).encoded()
       #expect(throws: WireError.self, "change \(index)") { try AnswerMessage(decoding: bytes) }
     }
   }
@@ -285,41 +216,10 @@ import Testing
       #expect(throws: WireError.self) { try JobMessage(decoding: Array(job.prefix(count))) }
     }
     #expect(throws: WireError.self) { try JobMessage(decoding: job + [0]) }
-    let result = Self.fullResult.encoded()
+    let result = AnswerMessage.result(Self.fullResult).encoded()
     for count in 0..<result.count {
       #expect(throws: WireError.self) { try AnswerMessage(decoding: Array(result.prefix(count))) }
     }
     #expect(throws: WireError.self) { try AnswerMessage(decoding: result + [0]) }
-  }
-
-  @Test func `random bytes and random changes decode to a value or throw WireError`() {
-    // Given: random messages, and valid ones with a few changed bytes, the same in each run
-    var random = SeededGenerator(seed: 2_026)
-    let good =
-      [Self.fullJob.encoded(), Self.fullResult.encoded()]
-      + Self.errors.map { AnswerMessage.failure(id: 1, $0).encoded() }
-    var refused = 0
-    for round in 0..<20_000 {
-      var bytes: [UInt8]
-      if round.isMultiple(of: 2) {
-        bytes = (0..<Int.random(in: 0...120, using: &random)).map { _ in
-          UInt8.random(in: 0...255, using: &random)
-        }
-        if bytes.count > 1 {
-          bytes[0] = 1
-          bytes[1] = UInt8(round % 6)
-        }
-      } else {
-        bytes = good[round / 2 % good.count]
-        for _ in 0..<Int.random(in: 1...4, using: &random) {
-          bytes[Int.random(in: 2..<bytes.count, using: &random)] = .random(
-            in: 0...255, using: &random)
-        }
-      }
-      // When they are read, then the process survives, and typed throws allow no other error.
-      do throws(WireError) { _ = try JobMessage(decoding: bytes) } catch { refused += 1 }
-      do throws(WireError) { _ = try AnswerMessage(decoding: bytes) } catch { refused += 1 }
-    }
-    #expect(refused > 20_000)
   }
 }

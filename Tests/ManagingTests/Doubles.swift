@@ -287,7 +287,7 @@ final class TestProcessor: ImageProcessor {
   }
 }
 
-/// A policy with a lifetime of one hour, except for `no-cache` and `no-store`, and configurable stale times.
+/// A policy with a lifetime of an hour, but for `no-cache` and `no-store`, and stale times.
 final class TestFreshness: FreshnessPolicy {
   let staleWhileRevalidate = Lock(0)
   let staleIfError = Lock(0)
@@ -303,7 +303,7 @@ final class TestFreshness: FreshnessPolicy {
   }
 }
 
-/// One empty file for all tests: `TestProcessor` keeps its jobs and their files, thousands in some tests.
+/// One empty file for all tests: `TestProcessor` keeps thousands of jobs with their files.
 private let sharedEmptyFile: FileRegion = {
   let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
   precondition(descriptor >= 0, "no /dev/null: errno \(errno)")

@@ -100,8 +100,6 @@ struct ImageErrorTests {
     (.overloaded(queue: "download memory", retryAfter: 1), "download.maximum_bytes_in_flight"),
     (.overloaded(queue: "stalled downloads", retryAfter: 1), "download.limit"),
     (.overloaded(queue: "memory", retryAfter: 1), "memory.response_limit"),
-    (.overloaded(queue: "disk", retryAfter: 1), "disk.write_queue_limit"),
-    (.overloaded(queue: "prefetch", retryAfter: 1), "prefetch.lists"),
     (.overloaded(queue: "another", retryAfter: 1), ""),
     (.ofVariant(.imagingTimeout), "imaging.deadline"),
     (.rateLimited(by: .activeRequests, retryAfter: 1), "server.active_requests_per_client"),

@@ -32,8 +32,8 @@ import Testing
   private static let unreserved =
     "-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-  /// AWS's "Signature Version 4 test suite" (aws4_testsuite), for 2015-08-30 12:36 UTC. Those that normalize paths do
-  /// not apply: S3 does not.
+  /// AWS's "Signature Version 4 test suite" (aws4_testsuite), for 2015-08-30 12:36 UTC. Those that
+  /// normalize paths do not apply: S3 does not.
   static let suite = [
     Vector(
       name: "get-vanilla", signed: "host;x-amz-date",
@@ -113,7 +113,7 @@ import Testing
         + "SignedHeaders=\(vector.signed), Signature=\(vector.signature)")
   }
 
-  /// "Signature Calculations for the Authorization Header" in the Amazon S3 API reference, for 2013-05-24.
+  /// "Signature Calculations for the Authorization Header" of Amazon S3, for 2013-05-24.
   static let documentation = [
     Vector(
       name: "GET object", path: "/test.txt", fields: [("Range", "bytes=0-9")],

@@ -71,7 +71,7 @@ import Testing
         == .malformed)
   }
 
-  /// The last character of 43 stands for four bits and has two to spare, so four texts have the same bytes.
+  /// The last of 43 characters has two of its six bits to spare: four texts, the same bytes.
   @Test func `each bit of a signature counts, also those without a meaning`() throws {
     let signature = try sig("w=3", by: first)
     let digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

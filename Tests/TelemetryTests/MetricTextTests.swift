@@ -1,4 +1,4 @@
-// MetricTextTests: the text of /metrics has Prometheus's format, and reads back as what was written.
+// MetricTextTests: the text of /metrics has Prometheus's format, and reads back.
 
 import Model
 import TestSupport

@@ -41,7 +41,7 @@ struct MetricsTests {
 
   @Test func `one request id tells neither the next one nor a common part of the process`() throws {
     let ids = try (0..<256).map { _ in try #require(UInt64(RequestID().description, radix: 16)) }
-    // Consecutive ids differ in about half of their bits. Fewer than 8 have a chance below 10^-9 each.
+    // Consecutive ids differ in half of their bits. Fewer than 8 have a chance below 10^-9.
     for (first, second) in zip(ids, ids.dropFirst()) {
       #expect((first ^ second).nonzeroBitCount >= 8 && second != first &+ 1)
     }

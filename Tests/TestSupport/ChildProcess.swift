@@ -4,7 +4,7 @@ import CLinux
 import Glibc
 import Platform
 
-/// A program that a test started. It inherits no descriptor but its output and those that the test names.
+/// A program that a test started. It inherits its output and the named descriptors.
 ///
 /// Tests run in parallel, and a program that keeps another test's socket open would keep its
 /// connection open too.
@@ -31,8 +31,8 @@ public struct ChildProcess: Sendable {
   /// The process id.
   public let id: pid_t
 
-  /// The environment that this process was started with. `environ` is no alternative: libvips' start sets variables,
-  /// on any thread, which moves the table.
+  /// The environment that this process was started with. `environ` is no alternative: libvips'
+  /// start sets variables, on any thread, which moves the table.
   private static let ownEnvironment: [String] =
     ControlGroups.text("/proc/self/environ").map { text in
       text.split(separator: "\0").map(String.init)

@@ -1,4 +1,4 @@
-// ImagingOracle: decodes an input in two workers whose free memory holds different bytes, and compares the answers.
+// ImagingOracle: decodes an input in two workers with different free bytes, and compares.
 
 import CLinux
 import Glibc
@@ -6,9 +6,9 @@ import ImagingWire
 import Model
 import Platform
 
-/// Two workers. In each, glibc fills what it allocates with a pattern before the worker's own malloc(3) zeroes it, and no
-/// block is a mapping of its own, so that all memory has the pattern. One of them also has another image before each
-/// input, which leaves its pixels wherever memory is kept.
+/// Two workers. In each, glibc fills what it allocates with a pattern before the worker's own
+/// malloc(3) zeroes it, and no block is its own mapping. One of them also has another image before
+/// each input, which leaves its pixels in memory.
 ///
 /// An answer that differs has something of what a worker's memory held.
 public final class ImagingOracle {

@@ -32,8 +32,8 @@ public final class TemporaryFolder: Sendable {
 
   /// Writes a shell script that can be started. Returns its path.
   ///
-  /// A program of its own writes the file: another test's thread may fork while a file is written here, and its child
-  /// has a copy of the writing descriptor until it starts its program. Until then a start of the file fails with ETXTBSY.
+  /// A program of its own writes the file. Another test's thread may fork meanwhile, and its child
+  /// copies the writing descriptor; until it starts its program, a start of the file is ETXTBSY.
   public func writeProgram(_ name: String, script: String) throws -> String {
     let (text, program) = ("\(path)/\(name).sh", "\(path)/\(name)")
     try write("\(name).sh", bytes: Array(script.utf8))

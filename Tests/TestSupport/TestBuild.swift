@@ -32,8 +32,8 @@ public enum TestBuild {
       nil
     }
 
-  /// Whether this process may look into processes that have closed themselves, as the server and sealed workers do:
-  /// whether it has CAP_SYS_PTRACE (capabilities(7), bit 19). Root has it, but not in most containers.
+  /// Whether this process may look into closed processes, as the server and sealed workers are:
+  /// whether it has CAP_SYS_PTRACE (capabilities(7), bit 19), as root outside of most containers.
   public static let seesClosedProcesses: Bool = {
     let status = ControlGroups.text("/proc/self/status")
     let line = status?.split(separator: "\n").first { $0.hasPrefix("CapEff:") }

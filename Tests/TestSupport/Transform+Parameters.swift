@@ -1,4 +1,4 @@
-// Transform+Parameters: the parameters of a transform without their groups, so that tests stay short.
+// Transform+Parameters: a transform's parameters without their groups, for short tests.
 
 import Model
 

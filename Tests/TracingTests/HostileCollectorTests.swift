@@ -1,4 +1,4 @@
-// HostileCollectorTests: the exporter against collectors that answer without end, with nonsense, or with rude wishes.
+// HostileCollectorTests: the exporter against endless, senseless and rude collectors.
 
 import Model
 import Telemetry

@@ -1,4 +1,4 @@
-// Writes what the loaders and the helpers of docs/clients/javascript.md make of a source.
+// Writes what the loaders and the helpers of docs/clients/README.md make of a source.
 import { Pictor } from "./pictor.mjs";
 import pictorLoader from "./pictor-loader.mjs";
 import next from "./next.config.mjs";

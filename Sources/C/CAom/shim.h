@@ -1,4 +1,4 @@
-// CAom: libaom's AV1 encoder. Swift can call neither its macro nor its function of any number of arguments.
+// CAom: libaom's AV1 encoder. Swift cannot call its macro or its variadic function.
 #pragma once
 
 #include <aom/aom_encoder.h>

@@ -20,12 +20,12 @@ typedef size_t pictor_redis_count;
 typedef int pictor_redis_count;
 #endif
 
-// Refuses an array beyond the limits of elements, nested ones counted together: hiredis allocates an array at its head,
-// before its elements arrive.
+// Refuses an array beyond the limits of elements, nested ones counted together: hiredis allocates
+// an array at its head, before its elements arrive.
 static inline void *pictor_redis_array(const redisReadTask *task, pictor_redis_count elements) {
   pictor_redis_reader *own = task->privdata;
   if (task->parent == NULL) own->left = own->limit;
-  // Replies are copied and freed recursively. Before version 1 the parser itself nests seven at most.
+  // Replies are copied and freed recursively. Before version 1 the parser nests at most seven.
   int depth = 0;
   for (const redisReadTask *above = task->parent; above != NULL; above = above->parent) depth++;
   if (depth > 7) return NULL;

@@ -47,7 +47,7 @@ static inline void pictor_jpeg_describe_error(struct pictor_jpeg *jpeg, char *te
   jpeg->errors.format_message((j_common_ptr)&jpeg->result, text);
 }
 
-/// Gives the encoder more bytes to write to. Unlike with jpeg_mem_dest, `bytes` is valid after an error.
+/// Gives the encoder more bytes to write to. Unlike jpeg_mem_dest, keeps `bytes` valid on error.
 static inline boolean pictor_jpeg_grow(j_compress_ptr result) {
   struct pictor_jpeg *jpeg = (struct pictor_jpeg *)result->err;
   size_t room = jpeg->room > 0 ? jpeg->room * 2 : 1 << 14;
@@ -60,7 +60,7 @@ static inline boolean pictor_jpeg_grow(j_compress_ptr result) {
   return TRUE;
 }
 
-/// Gives the encoder the first bytes. A struct writes one JPEG: the next would follow in the same bytes.
+/// Gives the encoder the first bytes. A struct writes one JPEG: a next one would follow the first.
 static inline void pictor_jpeg_start_bytes(j_compress_ptr result) { pictor_jpeg_grow(result); }
 
 static inline void pictor_jpeg_end_bytes(j_compress_ptr result) {
@@ -98,8 +98,8 @@ static inline struct pictor_jpeg *pictor_jpeg_new(void) {
   return jpeg;
 }
 
-/// Reads a header. Returns NULL if it is invalid. The bytes are not copied. `keeps_markers` remembers
-/// comments and application segments, for `pictor_jpeg_rewrite`.
+/// Reads a header. Returns NULL if it is invalid. The bytes are not copied. `keeps_markers`
+/// remembers comments and application segments, for `pictor_jpeg_rewrite`.
 static inline struct pictor_jpeg *pictor_jpeg_open(
     const void *bytes, size_t count, int keeps_markers) {
   struct pictor_jpeg *jpeg = pictor_jpeg_new();
@@ -171,10 +171,10 @@ static inline int pictor_jpeg_rewrite(struct pictor_jpeg *jpeg, int is_progressi
   return 0;
 }
 
-/// Starts a JPEG of rows of 8 bits a sample, grey for one component and RGB for three, without the segment of JFIF.
+/// Starts a JPEG of 8-bit rows, grey for one component and RGB for three, without a JFIF segment.
 ///
-/// `luma` and `chroma` are quantization tables at quality 50, in natural order. `subsamples` halves the resolution of
-/// chroma in both directions.
+/// `luma` and `chroma` are quantization tables at quality 50, in natural order. `subsamples` halves
+/// the resolution of chroma in both directions.
 static inline int pictor_jpeg_start(struct pictor_jpeg *jpeg, unsigned width, unsigned height,
     int components, int quality, int is_progressive, int subsamples, const unsigned *luma,
     const unsigned *chroma) {

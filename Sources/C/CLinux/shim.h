@@ -62,8 +62,8 @@ int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions
 #endif
 ssize_t preadv2(int descriptor, const struct iovec *parts, int count, off_t offset, int flags);
 
-/// openat2(2) for reading below a folder, with RESOLVE_CACHED: EAGAIN if the path is not in the directory cache. With
-/// O_NOATIME, because an access time may wait for the disk: EPERM for a file of another owner.
+/// openat2(2) for reading below a folder, with RESOLVE_CACHED: EAGAIN if the path is not cached.
+/// With O_NOATIME, as an access time may wait for the disk: EPERM for a file of another owner.
 static inline int pictor_linux_open_cached(int folder, const char *path) {
   struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NOATIME, .resolve = RESOLVE_CACHED};
   return (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
@@ -93,7 +93,7 @@ struct pictor_linux_stamp {
   uint32_t links;
 };
 
-/// statx(2) of an open file, with AT_STATX_DONT_SYNC: what the kernel knows, without asking a server or a disk.
+/// statx(2) of an open file, with AT_STATX_DONT_SYNC: asks no file server and no disk.
 static inline int pictor_linux_stamp_of(int descriptor, struct pictor_linux_stamp *stamp) {
   struct statx status;
   unsigned wanted = STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME | STATX_NLINK;
@@ -262,7 +262,7 @@ static inline int pictor_linux_set_no_new_privileges(void) {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/// prctl(2), PR_SET_DUMPABLE, 0: processes of the same user cannot trace this one, and its files in /proc belong to root.
+/// prctl(2), PR_SET_DUMPABLE, 0: no process of this user can trace it, and root owns its /proc.
 static inline int pictor_linux_set_not_dumpable(void) { return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); }
 
 /// prctl(2), PR_SET_NAME: sets the name of the calling thread, as ps(1) shows it.
@@ -281,8 +281,8 @@ static inline int pictor_linux_is_first_call_of_thread(void) {
 /// malloc_trim(3): gives free memory back to the system.
 static inline void pictor_linux_trim_memory(void) { malloc_trim(0); }
 
-/// prlimit(2): a soft limit of another process, at most its hard limit. 1 if it is below that, 0 if it is the same, -1 with
-/// errno for an error.
+/// prlimit(2): a soft limit of another process, at most its hard limit. 1 if it is below that, 0 if
+/// it is the same, -1 with errno for an error.
 static inline int pictor_linux_lower_limit(pid_t pid, int resource, rlim_t value) {
   struct rlimit limit;
   if (prlimit(pid, resource, NULL, &limit) != 0) return -1;
@@ -301,7 +301,7 @@ static inline int pictor_linux_limit_files(pid_t pid, rlim_t value) {
   return pictor_linux_lower_limit(pid, RLIMIT_FSIZE, value);
 }
 
-/// setrlimit(2), hard and soft limit alike. A hard limit that is lower already stays: raising it takes a privilege.
+/// setrlimit(2), hard and soft limit alike. A lower hard limit stays: raising takes a privilege.
 static inline int pictor_linux_set_limit(int resource, rlim_t value) {
   struct rlimit limit;
   if (getrlimit(resource, &limit) == 0 && limit.rlim_max < value) value = limit.rlim_max;

@@ -1,7 +1,7 @@
 // CSandbox: libseccomp, and the system calls of Landlock. One call a function, no policy.
 //
-// The kernel's numbers are repeated where they are newer than Debian 12's linux/landlock.h (Linux 6.1): the kernel that
-// runs the program decides what is there, not the one whose headers built it.
+// The kernel's numbers are repeated where they are newer than Debian 12's linux/landlock.h (Linux
+// 6.1): the kernel that runs the program decides what is there, not the one whose headers built it.
 #pragma once
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 // MARK: Landlock, landlock(7)
 
-/// landlock_create_ruleset(2), LANDLOCK_CREATE_RULESET_VERSION: the version of the interface; -1 without Landlock.
+/// landlock_create_ruleset(2) for the version of the interface; -1 without Landlock.
 static inline int pictor_sandbox_landlock_version(void) {
   return (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 }
@@ -34,13 +34,13 @@ static inline int pictor_sandbox_landlock_create(struct pictor_sandbox_rights ri
   return (int)syscall(SYS_landlock_create_ruleset, &rights, sizeof rights, 0);
 }
 
-/// landlock_add_rule(2), LANDLOCK_RULE_PATH_BENEATH: allows `rights` for a file, or for all below a folder.
+/// landlock_add_rule(2), LANDLOCK_RULE_PATH_BENEATH: allows `rights` for a file or below a folder.
 static inline int pictor_sandbox_landlock_allow(int ruleset, int place, uint64_t rights) {
   struct landlock_path_beneath_attr rule = {.allowed_access = rights, .parent_fd = place};
   return (int)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
 }
 
-/// landlock_restrict_self(2): applies the rules to the calling thread, and to the threads that it starts later.
+/// landlock_restrict_self(2): applies the rules to the calling thread and those it starts later.
 static inline int pictor_sandbox_landlock_restrict(int ruleset) {
   return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
 }
@@ -63,13 +63,13 @@ static inline scmp_filter_ctx pictor_sandbox_filter(int error) {
   return seccomp_init(SCMP_ACT_ERRNO(error));
 }
 
-/// seccomp_rule_add_array(3): allows a system call if all conditions hold. Returns 0 or minus an errno.
+/// seccomp_rule_add_array(3): allows a system call if all conditions hold. Returns 0 or -errno.
 static inline int pictor_sandbox_filter_allow(scmp_filter_ctx filter, int number, unsigned count,
                                               const struct scmp_arg_cmp *conditions) {
   return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, number, count, conditions);
 }
 
-/// seccomp_rule_add_array(3): answers a system call with another error. Returns 0 or minus an errno.
+/// seccomp_rule_add_array(3): answers a system call with another error. Returns 0 or -errno.
 static inline int pictor_sandbox_filter_refuse(scmp_filter_ctx filter, int number, int error) {
   return seccomp_rule_add_array(filter, SCMP_ACT_ERRNO(error), number, 0, NULL);
 }

@@ -10,8 +10,8 @@
 typedef int16_t pictor_int16x8 __attribute__((vector_size(16)));
 typedef int32_t pictor_int32x4 __attribute__((vector_size(16)));
 
-/// Multiplies element by element and adds the two products of each pair (SSE2: PMADDWD). The sum of a pair is in
-/// 32 bits, modulo 2^32.
+/// Multiplies element by element and adds the two products of each pair (SSE2: PMADDWD). The sum of
+/// a pair is in 32 bits, modulo 2^32.
 static inline __attribute__((always_inline)) pictor_int32x4 pictor_vectors_multiply_add(
     pictor_int16x8 a, pictor_int16x8 b) {
 #if defined(__SSE2__)

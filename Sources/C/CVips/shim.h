@@ -329,7 +329,7 @@ static inline void pictor_g_object_unref(void *object) { g_object_unref(object);
 
 static inline void pictor_vips_free(VipsImage *image, void *bytes) { (void)image, free(bytes); }
 
-// An image of pixels in memory from malloc(3), which it frees at its end; on failure the caller still owns them.
+// An image of malloc(3)'d pixels, which it frees; on failure the caller still owns them.
 static inline VipsImage *pictor_vips_image_owning(
     void *bytes, size_t count, int width, int height, int bands, VipsBandFormat format,
     VipsInterpretation interpretation) {

@@ -1,8 +1,8 @@
-// zeroing: the worker's own malloc(3) and its kin, glibc's with all bytes set to 0. The dynamic linker prefers a
-// program's symbols to the C library's, so every decoder calls these.
+// zeroing: the worker's own malloc(3) and its kin, glibc's with all bytes set to 0. The dynamic
+// linker prefers a program's symbols to the C library's, so every decoder calls these.
 //
-// A decoder that leaves pixels unwritten then leaves zeros, and never what an earlier job left in that memory.
-// calloc(3) and free(3) stay glibc's.
+// A decoder that leaves pixels unwritten then leaves zeros, and never what an earlier job left in
+// that memory. calloc(3) and free(3) stay glibc's.
 
 #define _GNU_SOURCE
 #include "zeroing.h"
@@ -28,10 +28,10 @@ void *__libc_memalign(size_t alignment, size_t size);
 // Weak, for the test program, which is linked with the worker's parts and has counting ones.
 #define WEAK __attribute__((weak))
 
-/// Whether a block is a mapping of its own, whose pages the kernel has zeroed: bit 1 of the size in front of it.
+/// Whether a block is a mapping of its own, which the kernel has zeroed: bit 1 of its size field.
 static int is_mapped(const void *memory) { return (((const size_t *)memory)[-1] & 2) != 0; }
 
-/// Zeroes a block from a place on. All that can be used of it, because a later realloc may keep it in place.
+/// Zeroes a block from a place on, all its usable bytes: a later realloc may keep it in place.
 static void *zeroed(void *memory, size_t from) {
   if (memory == NULL || is_mapped(memory)) return memory;
   size_t size = malloc_usable_size(memory);

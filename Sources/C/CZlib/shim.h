@@ -1,5 +1,5 @@
-// CZlib: zlib.h, for its decoder of deflate, and what Swift cannot call: a macro. One call a function,
-// no policy.
+// CZlib: zlib.h, for its decoder of deflate, and what Swift cannot call: a macro. One call a
+// function, no policy.
 #pragma once
 
 #include <zlib.h>

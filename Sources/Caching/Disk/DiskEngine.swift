@@ -6,10 +6,25 @@ import Platform
 /// The parts of an enabled disk tier.
 struct DiskEngine {
   let store: DiskStore
-  let threads: DiskThreads
+  /// The disk threads. Reads and removals go before writes, and one thread is always free for them.
+  let threads: BlockingThreads
   let maintenance: DiskMaintenance
   let sweeper: DiskSweeper
   let reads: PendingReads
+
+  /// Starts disk threads, at least 2. Writes wait until `release`.
+  static func threads(_ count: Int, readLimit: Int) throws(DiskTierError) -> BlockingThreads {
+    let count = max(count, 2)
+    let threads = BlockingThreads(
+      name: "pictor-disk-", threads: count, background: count - 1, isHeld: true,
+      queueLimit: readLimit)
+    do throws(SystemError) {
+      try threads.start()
+    } catch {
+      throw .noThread(reason: error.description)
+    }
+    return threads
+  }
 
   /// Looks up an entry in the pending writes, then in the index, then on disk.
   func find(_ key: CacheKey) async -> DiskEntry? {
@@ -17,7 +32,7 @@ struct DiskEngine {
     let digest = EntryDigest(of: key)
     if case .absent = store.index.lookUp(digest) { return nil }
     return await reads.wait { read in
-      let isQueued = threads.read { [store] in read.finish(store.read(key, digest: digest)) }
+      let isQueued = threads.add { [store] in read.finish(store.read(key, digest: digest)) }
       if !isQueued {
         store.counts.failures.add()
         read.finish(nil)
@@ -58,7 +73,7 @@ struct DiskEngine {
     guard let place = store.folder.place,
       let found = EntryFile.readAtOnce(
         DiskFolder.relativePath(.variant, of: digest), in: place.descriptor, key: key,
-        limit: record.bytes, verified: store.verify == .once ? record.verified : 0,
+        limit: record.bytes, verified: record.verified,
         memory: store.memory, where: accepts)
     else { return nil }
     if let visit = known?.visit {
@@ -75,7 +90,7 @@ struct DiskEngine {
   /// Records a use. Updating the access time may block, so a disk thread does it.
   private func noteUse(_ digest: EntryDigest, record: EntryRecord, verified: UInt32) {
     if store.noteUse(digest, record: record, verified: verified) {
-      _ = threads.writeIfIdle { [store] in store.touch(digest, kind: .variant) }
+      _ = threads.add(.background) { [store] in store.touch(digest, kind: .variant) }
     }
   }
 
@@ -98,7 +113,7 @@ struct DiskEngine {
     if case .absent = store.index.lookUp(digest) { return nil }
     let kept = Lock<CacheEntryInfo?>(nil)
     _ = await reads.wait { read in
-      let isQueued = threads.read { [store] in
+      let isQueued = threads.add { [store] in
         let found = store.look(key, digest: digest)
         kept.withLock { $0 = found }
         read.finish(nil)
@@ -108,10 +123,10 @@ struct DiskEngine {
     return kept.withLock { $0 }
   }
 
-  /// Makes an entry readable at once and queues its write. Returns whether the queue had room. Drops an entry that was
-  /// purged since its loading began or is too large for the tier.
+  /// Makes an entry readable at once and queues its write. Returns whether the queue had room.
+  /// Drops an entry that was purged since its loading began or is too large for the tier.
   ///
-  /// - Parameter isFreeForm: whether the entry is a variant of a free-form request; `nil`: as before.
+  /// - Parameter isFreeForm: whether the entry's request was free-form; `nil`: as before.
   func storeEntry(_ entry: DiskEntry, isFreeForm: Bool? = false) -> Bool {
     guard !store.purges.covers(entry.key, generation: entry.generation) else { return false }
     guard entry.bodyLength <= store.space.maximumBytes(of: EntryKind(of: entry.key)) else {
@@ -125,7 +140,7 @@ struct DiskEngine {
       return true
     case .queue:
       if store.pending.isHalfEmpty { store.queueing.succeed() }
-      let isQueued = threads.write { [store] in
+      let isQueued = threads.add(.background, isBounded: false) { [store] in
         if let ticket = store.pending.claim(entry.key, onlyRemoval: false) { store.write(ticket) }
       }
       if !isQueued { store.pending.finish(ticket) }
@@ -163,7 +178,7 @@ struct DiskEngine {
   func removeEntry(_ key: CacheKey, then done: @escaping @Sendable () -> Void) {
     let ticket = PendingWrites.Ticket(removing: key)
     _ = store.pending.add(ticket)
-    let isQueued = threads.remove { [store] in
+    let isQueued = threads.add(isBounded: false) { [store] in
       if let ticket = store.pending.claim(key, onlyRemoval: true) { store.write(ticket) }
       done()
     }

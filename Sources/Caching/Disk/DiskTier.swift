@@ -22,7 +22,7 @@ public final class DiskTier: DiskCache {
   /// `path` is `nil` or `limit` is 0; a disabled tier always misses.
   ///
   /// - Parameters:
-  ///   - purges: the list of purges to carry out. Unfinished purges of an earlier run are added to it.
+  ///   - purges: the list of purges to carry out. Unfinished purges of an earlier run join it.
   ///   - memory: what variants in memory count against. Without room, they stay in their files.
   /// - Throws: `DiskTierError` if the folder cannot be used.
   public init(
@@ -38,18 +38,18 @@ public final class DiskTier: DiskCache {
     let store = DiskStore(
       folder: try DiskFolder(path: path), configuration: configuration, purges: purges,
       memory: memory, log: log, clock: clock)
-    // Must run before the first write: it removes all of `tmp`, where a killed process left its files.
+    // Must run before the first write: it removes `tmp`, where a killed process left its files.
     store.folder.removeLeftovers()
     let sweeper = try Self.sweeper(for: store, configuration)
-    let threads = try DiskThreads(
-      count: configuration.threads, readLimit: configuration.readQueueLimit)
+    let threads = try DiskEngine.threads(
+      configuration.threads, readLimit: configuration.readQueueLimit)
     let maintenance = DiskMaintenance(store: store, configuration: configuration)
     store.onShortage.withLock { $0 = { [weak maintenance] in maintenance?.requestClean() } }
     store.onHeal.withLock { $0 = { [weak maintenance] in maintenance?.requestVerification() } }
     try sweeper.start()
     do {
       try maintenance.start { [weak threads, weak sweeper] in
-        threads?.allowWrites()
+        threads?.release()
         sweeper?.begin()
       }
     } catch {
@@ -64,6 +64,7 @@ public final class DiskTier: DiskCache {
   deinit {
     parts?.maintenance.stop()
     parts?.sweeper.stop()
+    parts?.threads.stop()
     parts?.reads.end()
   }
 
@@ -109,9 +110,9 @@ public final class DiskTier: DiskCache {
     return source
   }
 
-  /// See `DiskCache`. Refuses the variant and counts a failure if it is too large or the write queue
-  /// is full; the older entry of the key is removed too. Refuses without a failure at shutdown and
-  /// if a purge covers the variant.
+  /// See `DiskCache`. Refuses the variant and counts a failure if it is too large or the write
+  /// queue is full; the older entry of the key is removed too. Refuses without a failure at
+  /// shutdown and if a purge covers the variant.
   public func store(_ variant: Variant, for demand: VariantDemand) -> StoreOutcome {
     guard let parts, !variant.key.isSource else { return .refused }
     guard parts.admits(variant.key, for: demand) else { return .deferred }
@@ -125,8 +126,8 @@ public final class DiskTier: DiskCache {
     source.key.isSource && parts?.storeEntry(.source(source)) ?? false
   }
 
-  /// See `DiskCache`. Look-ups that start after this call miss; entries stored after it stay. Returns
-  /// when removal was tried: a file that cannot be removed becomes a tombstone, which a clean retries.
+  /// See `DiskCache`. Look-ups that start after this call miss; entries stored after it stay.
+  /// Returns after the attempt: a file that cannot be removed becomes a tombstone.
   public func remove(_ key: CacheKey) async {
     guard let parts else { return }
     await withCheckedContinuation { continuation in
@@ -154,10 +155,10 @@ public final class DiskTier: DiskCache {
   /// See `DiskCache`. The purged entries are already misses, because the list of purges covers
   /// them. This call removes their files:
   ///
-  /// - One URL: its entries are found by name. Their files are removed before this call returns; what
-  ///   cannot be removed now is left to the sweeper.
-  /// - Everything: all indexed entries become tombstones, those of newer loads too. Pending writes of
-  ///   newer loads stay. Files are removed in the background. Returns `nil` if the index is incomplete.
+  /// - One URL: its entries are found by name. Their files are removed before this call returns;
+  ///   what cannot be removed now is left to the sweeper.
+  /// - Everything: all indexed entries become tombstones, also newer ones, but not their pending
+  ///   writes. Files are removed in the background. Returns `nil` if the index is incomplete.
   /// - A prefix, a host or a tag: all files are checked in the background. The result is `nil`.
   ///
   /// Unfinished work is recorded in the folder's purge journal and continues at the next start.
@@ -215,8 +216,8 @@ public final class DiskTier: DiskCache {
     }
   }
 
-  /// Creates the owner of files without a name on the tier's disk, for variants that are sent and not in memory; `nil` if
-  /// the tier is disabled. The files of each owner may take a sixteenth of the tier's limit besides.
+  /// Creates the owner of nameless files on the tier's disk, for variants that are sent and not in
+  /// memory; `nil` if the tier is off. Each owner's files may take another sixteenth of the limit.
   public func makeUnlinkedFiles() -> UnlinkedFiles? {
     parts.map {
       UnlinkedFiles(folder: $0.store.folder.temporaryFolder, limit: $0.store.space.limit / 16)

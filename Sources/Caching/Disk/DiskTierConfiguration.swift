@@ -17,8 +17,8 @@ public struct DiskTierConfiguration: Sendable {
   public var readQueueLimit = 4_096
   /// Deadline of a read. A later answer is a miss.
   public var readTimeout: Duration = .seconds(10)
-  /// Maximum number of small variants whose files stay open. The server derives it from the limit of
-  /// descriptors.
+  /// Maximum number of small variants whose files stay open. The server derives it from the limit
+  /// of descriptors.
   public var openFiles = 1_024
   /// Number of disk threads, at least 2. One of them is always free for reads.
   public var threads = 3
@@ -28,7 +28,7 @@ public struct DiskTierConfiguration: Sendable {
     self.settings = settings
     path = settings.path
     maximumAge = settings.maximumAge?.flooredSeconds ?? -1
-    writeQueueLimit = settings.writeQueueLimit ?? plan.writeQueue
+    writeQueueLimit = plan.writeQueue
   }
 
   /// Creates the default configuration for a folder.

@@ -41,8 +41,8 @@ final class FailureEpisode: Sendable {
 
   /// Records a success. Logs it if it ends an episode.
   ///
-  /// - Parameter start: The number of failures when the operation began. A success that began before
-  ///   the last failure does not end the episode. `nil`: any success ends it.
+  /// - Parameter start: The number of failures when the operation began. A success that began
+  ///   before the last failure does not end the episode. `nil`: any success ends it.
   func succeed(since start: Int? = nil) {
     let old = state.load(ordering: .relaxed)
     guard !old.isMultiple(of: 2), start ?? old / 2 == old / 2,

@@ -15,11 +15,6 @@ enum DiskEntry: Sendable {
     }
   }
 
-  /// Whether the body is sent to clients from its file, without a copy in this process.
-  var isSentFromFile: Bool {
-    if case .variant(let variant) = self, case .file = variant.body { true } else { false }
-  }
-
   var bodyLength: Int {
     switch self {
     case .variant(let variant): variant.body.count
@@ -154,8 +149,8 @@ final class PendingWrites: Sendable {
     return withExtendedLifetime(revoked) { removals }
   }
 
-  /// Drops the pending writes that `isSelected` selects. A write in progress is then discarded at its
-  /// end.
+  /// Drops the pending writes that `isSelected` selects. A write in progress is then discarded at
+  /// its end.
   ///
   /// - Returns: the dropped tickets.
   func drop(where isSelected: (DiskEntry) -> Bool) -> [Ticket] {

@@ -14,8 +14,8 @@ struct CacheControl: Equatable {
   var isPrivate = false
   /// `must-revalidate`: a stale response must not be served without revalidation (section 5.2.2.2).
   var mustRevalidate = false
-  /// `proxy-revalidate`: as `must-revalidate`, for shared caches alone (section 5.2.2.8). It does not
-  /// permit storing the response to a request with credentials.
+  /// `proxy-revalidate`: as `must-revalidate`, for shared caches alone (section 5.2.2.8). It does
+  /// not permit storing the response to a request with credentials.
   var proxyRevalidate = false
   /// `public`: a shared cache may store the response to a request with credentials (section
   /// 5.2.2.9).
@@ -86,12 +86,12 @@ struct CacheControl: Equatable {
     }
   }
 
-  /// Parses delta-seconds, at most `maximumSeconds`. Returns `nil` unless the text consists of digits.
+  /// Parses delta-seconds, at most `maximumSeconds`. Returns `nil` unless all are digits.
   static func seconds(_ text: some StringProtocol) -> Int? {
     CacheDirectives.seconds(text).map { min($0, maximumSeconds) }
   }
 
-  /// Returns the seconds of a directive; 0 if they are invalid, or other than those of an earlier occurrence.
+  /// Returns the seconds of a directive; 0 if invalid, or unlike an earlier occurrence.
   private static func merge(_ earlier: Int?, with directive: CacheDirectives.Directive) -> Int {
     let value = directive.argument.flatMap { seconds($0) } ?? 0
     return earlier.map { $0 == value ? value : 0 } ?? value

@@ -41,8 +41,8 @@ public struct FreshnessConfiguration: Sendable {
 }
 
 extension FreshnessSettings {
-  /// Returns a lifetime in seconds within the bounds. The minimum wins if the bounds contradict each
-  /// other.
+  /// Returns a lifetime in seconds within the bounds. The minimum wins if the bounds contradict
+  /// each other.
   func bounding(_ lifetime: Int) -> Int {
     max(min(lifetime, maximumLifetime.flooredSeconds), minimumLifetime.flooredSeconds)
   }

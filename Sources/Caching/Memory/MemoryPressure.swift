@@ -1,12 +1,12 @@
 // MemoryPressure: decides how far the memory tier shrinks under memory pressure and how it
 // recovers.
 
-/// One sample of the kernel's memory figures. Shares are `nil` and counters absent if the kernel does
-/// not report them.
+/// One sample of the kernel's memory figures. Shares are `nil` and counters absent if the kernel
+/// does not report them.
 struct PressureSample: Hashable, Sendable {
   /// Unreclaimable bytes in use ÷ the limit, of the fullest control group with a limit.
   var share: Double?
-  /// Bytes that are free or can be reclaimed, in the group with the lowest limit or, without a limit, in the machine.
+  /// Free or reclaimable bytes, in the group with the lowest limit, else in the machine.
   var free: Int?
   /// How often the groups with a limit have reached it, since they exist (`high` and `max` of
   /// `memory.events`), by counter. Page cache alone can cause such events.
@@ -53,11 +53,11 @@ struct MemoryPressure: Sendable {
   /// Calm starts below this fraction of the threshold.
   static let calmShare = 0.9
   /// Tasks that wait a tenth of the time indicate pressure if the share is near the threshold. With
-  /// a low share they may wait for the page cache of a large folder. A smaller tier does not shorten
-  /// that.
+  /// a low share they may wait for the page cache of a large folder. A smaller tier does not
+  /// shorten that.
   static let someStallBound = 0.1
-  /// All tasks stalled for this share of the time means pressure, even with a low memory share, unless memory is ample.
-  /// systemd-oomd kills at 0.6.
+  /// All tasks stalled for this share of the time means pressure, even with a low memory share,
+  /// unless memory is ample. systemd-oomd kills at 0.6.
   static let allStallBound = 0.4
   /// The minimum time between two downward steps of an episode, unless pressure is acute. Half of
   /// PSI's window of ten seconds, in which a step begins to show.
@@ -103,7 +103,7 @@ struct MemoryPressure: Sendable {
   /// The current limit in bytes.
   var limit: Int { step == Self.lastStep ? 0 : whole >> step }
 
-  /// Processes a sample. Returns the change of the limit in bytes: below 0 if it falls, 0 if it stays.
+  /// Processes a sample. Returns the change of the limit in bytes: negative if it falls.
   ///
   /// - Parameter now: not before the time of the previous sample.
   mutating func take(_ sample: PressureSample, at now: ContinuousClock.Instant) -> Int {
@@ -126,12 +126,12 @@ struct MemoryPressure: Sendable {
 
   /// Classifies a sample.
   ///
-  /// - A share of at least the threshold is pressure. Limit events, out-of-memory events and stalls of
-  ///   some tasks make it acute.
-  /// - A share near the threshold is pressure only with stalls or out-of-memory events. Limit events
-  ///   do not count: in a group that is full of page cache they occur all the time.
-  /// - Stalls of all tasks are pressure at any share, unless memory is ample: then the machine was stopped for another
-  ///   reason, such as a slow disk or a snapshot of a virtual machine.
+  /// - A share of at least the threshold is pressure. Limit events, out-of-memory events and stalls
+  ///   of some tasks make it acute.
+  /// - A share near the threshold is pressure only with stalls or out-of-memory events. Limit
+  ///   events do not count: in a group that is full of page cache they occur all the time.
+  /// - Stalls of all tasks are pressure at any share, unless memory is ample: then the machine was
+  ///   stopped for another reason, such as a slow disk or a snapshot of a virtual machine.
   private mutating func judge(_ sample: PressureSample) -> Judgement {
     let ranOut = outOfMemoryEvents.take(sample.outOfMemoryEvents)
     let hitLimit = limitEvents.take(sample.limitEvents)

@@ -6,9 +6,9 @@ import Platform
 /// A shard of the memory tier: entries by key. Only the holder of the queue's lock changes a shard.
 /// Readers wait for one change or look-up at most, or for a copy of all `entries`.
 ///
-/// The table is by the hash of the key, and each look-up compares the key with the entry's. So a place
-/// takes 16 bytes and not 48, and of two keys with one hash the shard holds one. The hash has 64 bits
-/// and a seed of the process, so that is rare and no client can cause it.
+/// The table is by the hash of the key, and each look-up compares the key with the entry's. So a
+/// place takes 16 bytes and not 48, and of two keys with one hash the shard holds one. The hash has
+/// 64 bits and a seed of the process, so that is rare and no client can cause it.
 final class MemoryShard: Sendable {
   private struct State {
     var entries: [Int: MemoryEntry] = [:]
@@ -48,7 +48,7 @@ final class MemoryShard: Sendable {
     state.withLock { Array($0.entries.values) }
   }
 
-  /// Adds an entry. Returns the entry that it replaced: of the same key, or of one with the same hash.
+  /// Adds an entry. Returns the one that it replaced: of the same key, or the same hash.
   func put(_ entry: MemoryEntry) -> MemoryEntry? {
     state.withLock { $0.entries.updateValue(entry, forKey: entry.variant.key.storedHash) }
   }

@@ -14,9 +14,9 @@ struct PressureUnreadable: Error, Hashable, CustomStringConvertible {
 /// - version 1, if memory is not under version 2: admin-guide/cgroup-v1/memory.rst
 /// - stalls: accounting/psi.rst
 ///
-/// Memory in use includes the page cache of the disk tier's files. It fills any limit sooner or later, but the kernel
-/// reclaims it by itself. So active and inactive file pages of `memory.stat` are subtracted, dirty ones included: the
-/// kernel writes them. Memory files count as anonymous there and are not subtracted.
+/// Memory in use includes the page cache of the disk tier's files. It fills any limit, but the
+/// kernel reclaims it. So active and inactive file pages of `memory.stat` are subtracted, also
+/// dirty ones, which the kernel writes. Memory files count as anonymous and are not.
 struct PressureReader: Sendable {
   /// The names of one version's files and of their entries.
   private struct Names: Sendable {
@@ -25,7 +25,7 @@ struct PressureReader: Sendable {
     let used: String
     let activeFiles: String
     let inactiveFiles: String
-    /// The file that counts how often a limit was reached, and its entries; a file may hold a single number.
+    /// The file that counts how often a limit was reached, and its entries, or a single number.
     let limitEvents: (file: String, names: [String]?)
     let outOfMemoryEvents: (file: String, names: [String])
 
@@ -81,7 +81,7 @@ struct PressureReader: Sendable {
     var sample = PressureSample()
     var lowest = Int.max
     for group in groups {
-      // An outer group with more room than this one is filled by other processes, so evicting images hardly helps it.
+      // Other processes fill an outer group with more room, so evicting images hardly helps.
       guard let limit = limit(of: group), limit < lowest else { continue }
       lowest = limit
       guard let used = ControlGroups.text(group + names.used).flatMap(Self.number),
@@ -117,14 +117,14 @@ struct PressureReader: Sendable {
       .flatMap { (0...(1 << 50)).contains($0) ? $0 * 1_024 : nil }
   }
 
-  /// The lower of `memory.max`, above which processes are killed, and `memory.high`, above which they are throttled to
-  /// a standstill. `nil` for `max`; version 1 writes a number larger than any machine instead.
+  /// The lower of `memory.max`, above which processes are killed, and `memory.high`, above which
+  /// they stand still. `nil` for `max`; version 1 writes a number larger than any machine instead.
   private func limit(of group: String) -> Int? {
     names.limits.compactMap { ControlGroups.text(group + $0).flatMap(Self.number) }
       .filter { (1...(1 << 60)).contains($0) }.min()
   }
 
-  /// Adds entries of a table, or the single number of a file. A number that cannot be read stays absent.
+  /// Adds the entries of a table, or a file's single number. Unreadable numbers stay absent.
   private static func add(_ names: [String]?, of file: String, to counters: inout [String: Int]) {
     guard let text = ControlGroups.text(file) else { return }
     guard let names else {

@@ -4,7 +4,7 @@ import Model
 import Platform
 import Synchronization
 
-/// A variant in memory with its cost, its number of recent uses and its place in the eviction queue.
+/// A variant in memory with its cost, its recent uses and its place in the eviction queue.
 final class MemoryEntry: Sendable {
   /// The maximum count of uses: two bits in the paper.
   static let maximumUses: UInt8 = 3
@@ -23,8 +23,8 @@ final class MemoryEntry: Sendable {
     self.cost = cost
   }
 
-  /// Hits up to `maximumUses`, minus those that the queue has subtracted. Concurrent hits may count as
-  /// one.
+  /// Hits up to `maximumUses`, minus those that the queue has subtracted. Concurrent hits may count
+  /// as one.
   var uses: UInt8 {
     get { counted.load(ordering: .relaxed) }
     set { counted.store(newValue, ordering: .relaxed) }

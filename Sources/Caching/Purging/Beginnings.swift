@@ -1,13 +1,13 @@
 // Beginnings: numbers by beginnings of texts, found in one walk over a text.
 
-/// A number for each of some beginnings of texts, and for some whole texts. A look-up allocates nothing, and takes as
-/// long as the text is, however long the list.
+/// A number for each of some beginnings of texts, and for some whole texts. A look-up allocates
+/// nothing, and takes as long as the text is, however long the list.
 struct Beginnings {
   /// Ends a whole text. No text contains it.
   static let end = UInt8(ascii: " ")
 
-  // FNV-1a, because it gives the hash of each beginning of a text in one walk. Its collisions are easily made, so what is
-  // found is compared.
+  // FNV-1a, because it gives the hash of each beginning of a text in one walk. Its collisions are
+  // easily made, so what is found is compared.
   private var byHash: [UInt64: [(bytes: [UInt8], number: Int)]] = [:]
   /// A bit for each hash of the list, and few others, because most look-ups find nothing.
   private var bits: [UInt64] = []

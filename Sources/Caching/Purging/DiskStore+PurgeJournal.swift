@@ -47,8 +47,8 @@ extension DiskStore {
   /// Appends lines to the file. Only one thread may call this and `writeJournal` at a time.
   ///
   /// - Parameter isDurable: Whether the lines are synced to the medium before this returns.
-  /// - Returns: whether it is done. Otherwise the file must be replaced: this run has not written it, it holds much that
-  ///   is finished, or it could not be written.
+  /// - Returns: whether it is done. Otherwise the file must be replaced: this run has not written
+  ///   it, it holds much that is finished, or it could not be written.
   func appendToJournal(_ lines: PurgeJournal, isDurable: Bool) -> Bool {
     var file = journal.withLock { $0 }
     guard folder.isLocked, let length = file.length, length < file.limit else { return false }
@@ -86,7 +86,7 @@ extension DiskStore {
       result = Result { () throws(SystemError) in try EntryFile.put(bytes, to: descriptor, at: 0) }
     }
     try result.get()
-    // Without this sync before the rename, a power failure may leave an empty file in place of both versions.
+    // Without this sync before the rename, a power failure may leave an empty file in its place.
     guard fsync(descriptor) == 0 else { throw SystemError() }
     guard rename(temporary, journalPath) == 0 else { throw SystemError() }
     isMoved = true

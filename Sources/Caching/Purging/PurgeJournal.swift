@@ -2,10 +2,10 @@
 
 import Model
 
-/// The unfinished purges, as one line each in the file `purges`: `<number> <kind> <value>`. Kinds
-/// and values are those of `DELETE /admin/cache`. There are two more kinds: `last` has the number
-/// of the last purge, and `clear` has a time in place of the number. New lines are appended, and of
-/// those that agree the last counts; a line without its end was not written whole and does not count.
+/// The unfinished purges, a line each in the file `purges`: `<number> <kind> <value>`. Kinds and
+/// values are those of `DELETE /admin/cache`, and two more: `last` has the number of the last
+/// purge, and `clear` has a time in place of the number. New lines are appended, and the last of
+/// those that agree counts. A line without its end was not written whole and does not count.
 struct PurgeJournal: Equatable {
   /// The number of the last purge, finished or not; 0 for none.
   var last = 0

@@ -4,9 +4,9 @@ import Model
 
 /// The number of the last purge of each scope.
 ///
-/// A key's purges are found without a walk over all, and without an allocation: URLs and prefixes by the beginnings of
-/// the key, hosts by the beginnings of the host read from its end, tags by the rule of the host. The result agrees with
-/// `PurgeScope.matches`.
+/// A key's purges are found without a walk over all, and without an allocation: URLs and prefixes
+/// by the beginnings of the key, hosts by the beginnings of the host read from its end, tags by the
+/// rule of the host. The result agrees with `PurgeScope.matches`.
 struct PurgeNumbers {
   private var urls = Beginnings()
   private var hosts = Beginnings()
@@ -16,8 +16,8 @@ struct PurgeNumbers {
   /// The tags of each rule, and the rules of each tag.
   private let tags: [[String]]
   private let rulesByTag: [String: [Int]]
-  /// Where a rule is among those for hosts and those for buckets, counted from the end: the first has the greatest
-  /// number.
+  /// Where a rule is among those for hosts and those for buckets, counted from the end: the first
+  /// has the greatest number.
   private var rulesOfHosts = Beginnings()
   private var rulesOfBuckets = Beginnings()
   /// The number of the last purge of any tag of each rule.
@@ -107,7 +107,7 @@ struct PurgeNumbers {
     }
   }
 
-  /// The normalized pattern from its end: a whole text for one host, a beginning for the hosts below one.
+  /// The normalized pattern from its end: a whole text for one host, a beginning for those below.
   private static func bytes(of host: HostPattern) -> [UInt8] {
     let text = host.description.utf8
     guard text.first == UInt8(ascii: "*") else { return text.reversed() + [Beginnings.end] }

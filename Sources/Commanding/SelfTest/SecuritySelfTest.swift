@@ -1,4 +1,4 @@
-// SecuritySelfTest: runs the built-in list of attacks against the configuration, and prints a table.
+// SecuritySelfTest: runs the built-in attacks against the configuration, and prints a table.
 
 import Model
 
@@ -29,8 +29,8 @@ public struct SecuritySelfTest {
     self.console = console
   }
 
-  /// Runs all cases and prints a row for each. Returns the exit status: 0 if all are refused, 1 if a
-  /// source is open.
+  /// Runs all cases and prints a row for each. Returns the exit status: 0 if all are refused, 1 if
+  /// a source is open.
   public func run(_ find: (SecurityCase) -> Finding) -> CInt {
     let findings = cases.map { ($0, find($0)) }
     let heads = ["ok", "kind", "case", "expected", "got"]

@@ -12,11 +12,21 @@ public struct ConfigurationKey: Sendable {
   public let purpose: String
   /// The allowed values, as text for error messages.
   public let allowed: String
-  /// Applies a value, or returns `false` if it is not allowed. Throws if only a part is not allowed, or if
-  /// messages must not repeat the value.
+  /// Applies a value, or returns `false` if it is not allowed. Throws if only a part is not
+  /// allowed, or if messages must not repeat the value.
   let read: @Sendable (inout Configuration, RawValue) throws(MemberProblems) -> Bool
   /// The value as a JSON5 literal.
   let write: @Sendable (Configuration) -> String
+  /// Whether a reload applies the key: its value is read for each request, load or line of the log.
+  /// Other keys decide at the start: listeners, threads, folders, tiers, workers.
+  public private(set) var isLive = true
+
+  /// The key, if only a start applies it.
+  var atStart: ConfigurationKey {
+    var key = self
+    key.isLive = false
+    return key
+  }
 
   /// The environment variable: the path in capitals.
   public var environmentVariable: String {
@@ -65,75 +75,61 @@ extension Configuration {
 
     .sizeOrAuto(
       "memory.budget", at: \.memory.budget,
-      purpose: "bytes that images, bodies, disk writes and jobs share; auto: 0.7 of memory"),
+      purpose: "bytes that images, bodies, disk writes and jobs share; auto: 0.7 of memory"
+    ).atStart,
     .sizeOrAuto(
       "memory.limit", at: \.memory.limit,
       purpose: "bytes of images in memory, at most 1/16 for one; auto: 256MiB, at most 1/8 of "
-        + "memory; 0: none"),
+        + "memory; 0: none"
+    ).atStart,
     .sizeOrAuto(
       "memory.response_limit", at: \.memory.responseLimit,
       purpose:
-        "bytes of images in memory that are not in the tier, until they are sent; beyond it, "
-        + "they are sent from files; auto: 256MiB, at most 1/16 of memory"),
+        "bytes of images in memory outside of the tier, until they are sent; beyond it, they "
+        + "are sent from files; auto: 256MiB, at most 1/16 of memory"
+    ).atStart,
     .integer(
       "memory.count_limit", at: \.memory.countLimit,
-      purpose: "images in memory; 0: as many as fit", in: 0...1_000_000_000),
+      purpose: "images in memory; 0: as many as fit", in: 0...1_000_000_000
+    ).atStart,
     .number(
       "memory.pressure", at: \.memory.pressure,
       purpose:
-        "share of the container's memory in use above which the memory tier shrinks; 0: never",
-      in: 0...1),
+        "share of the container's memory above which the memory tier shrinks; 0: never",
+      in: 0...1
+    ).atStart,
 
     .text(
       "disk.path", at: \.disk.path,
       purpose: "folder of the disk tier; relative to the working folder",
       allowed: "the path of a folder"
-    ) { !$0.isEmpty },
+    ) { !$0.isEmpty }.atStart,
     .size(
       "disk.limit", at: \.disk.limit,
-      purpose: "bytes on disk, as du counts them, at most 1/16 for one entry; 0 turns the tier off"),
+      purpose: "bytes on disk, as du counts them, at most 1/16 for one entry; 0 turns the tier off"
+    ).atStart,
     .integer(
       "disk.count_limit", at: \.disk.countLimit,
       purpose:
         "files on disk, each with an inode and 75 bytes of index in memory; 0: no limit; 1: a variant",
-      in: 0...1_000_000_000),
+      in: 0...1_000_000_000
+    ).atStart,
     .number(
       "disk.source_share", at: \.disk.sourceShare,
-      purpose: "share of both limits for sources; variants have the rest", in: 0.01...0.99),
+      purpose: "share of both limits for sources; variants have the rest", in: 0.01...0.99
+    ).atStart,
     .choice(
       "disk.admission", \.disk.admission,
       "when free-form variants are written: always at once, at the second_request, or auto: at once "
-        + "while there is room"),
-    .integer(
-      "disk.variants_per_source", at: \.disk.variantsPerSource,
-      purpose: "free-form variants of one source on disk; the oldest gives way; 0: no limit",
-      in: 0...1_000),
+        + "while there is room"
+    ).atStart,
     .optionalDuration(
-      "disk.maximum_age", at: \.disk.maximumAge, purpose: "age after which a file is removed"),
+      "disk.maximum_age", at: \.disk.maximumAge, purpose: "age after which a file is removed"
+    ).atStart,
     .choice(
       "disk.expire_by", \.disk.expireBy,
-      "start of that age: the last use, the last write, or the first write of the key"),
-    .duration(
-      "disk.clean_interval", at: \.disk.cleanInterval,
-      purpose: "time between searches for old files",
-      in: .seconds(1)...(.seconds(86_400))),
-    .number(
-      "disk.clean_fraction", at: \.disk.cleanFraction,
-      purpose: "part of a share that a clean at its limit leaves, so that cleans are rare",
-      in: 0.1...0.95),
-    .size(
-      "disk.promotion_threshold", at: \.disk.promotionThreshold,
-      purpose: "bodies up to this size move to memory when read; larger ones are sent from the file"
-    ),
-    .choice(
-      "disk.verify", \.disk.verify,
-      "when a body's checksum is verified: once a run and after each change of its file, or always: "
-        + "at each read"),
-    .sizeOrAuto(
-      "disk.write_queue_limit", at: \.disk.writeQueueLimit,
-      purpose:
-        "bytes that may wait to be written; beyond it, nothing is; auto: 64MiB, at most 1/16 "
-        + "of memory"),
+      "start of that age: the last use, the last write, or the first write of the key"
+    ).atStart,
 
     .duration(
       "freshness.default_lifetime", at: \.freshness.defaultLifetime,
@@ -166,7 +162,7 @@ extension Configuration {
     .duration(
       "freshness.error_interval", at: \.freshness.errorInterval,
       purpose:
-        "time for which a failed origin is not asked for the same image, which is served stale",
+        "time for which a failed origin is not asked for the same image",
       in: .zero...(.seconds(3_600))),
 
     .lifetimes(
@@ -177,7 +173,8 @@ extension Configuration {
       allowed: "404, 410, 413, 415 or 422 with a time, such as 404=10m"),
     .integer(
       "failures.limit", at: \.failures.limit, purpose: "failed URLs remembered; 0: none",
-      in: 0...10_000_000),
+      in: 0...10_000_000
+    ).atStart,
   ]
 
   /// The keys after those of imaging.
@@ -185,18 +182,11 @@ extension Configuration {
     .integer(
       "prefetch.limit", at: \.prefetch.limit,
       purpose: "images prefetched at once, in all lists together (SDWebImage's 3)", in: 1...1_000),
-    .integer(
-      "prefetch.limit_per_host", at: \.prefetch.limitPerHost,
-      purpose: "images prefetched at once from one host; leaves room for clients",
-      in: 1...1_000),
-    .integer(
-      "prefetch.lists", at: \.prefetch.lists, purpose: "lists prefetched at once; beyond it, 503",
-      in: 1...1_000),
 
     .choice("log.format", \.log.format, "text for people, json and logfmt for machines"),
     .choice(
       "log.level", \.log.level,
-      "lowest level that is written; memory hits are debug, unless log.requests says otherwise"),
+      "lowest level that is written"),
     .choice(
       "log.requests", \.log.requests,
       "requests logged at info: all (slows memory hits), misses (all but memory hits, "
@@ -206,14 +196,25 @@ extension Configuration {
       "format of the lines of requests: log (as log.format), json, logfmt, combined (Apache's)"),
     .text(
       "log.access_path", at: \.log.access.path,
-      purpose: "file for the lines of requests, opened again on SIGHUP, /dev/stdout or "
-        + "/dev/stderr; empty: they are in the log",
+      purpose: "file for the lines of requests, reopened on SIGHUP, /dev/stdout or /dev/stderr; "
+        + "empty: the log",
       allowed: "the path of a file, or nothing"
-    ) { _ in true },
+    ) { _ in true }.atStart,
     .number(
       "log.access_sample", at: \.log.access.sample,
       purpose: "share of successful requests that have a line; failures always have one", in: 0...1),
   ]
+
+  /// Returns this configuration with the values that a reload of `wanted` applies.
+  public func reloaded(from wanted: Configuration) -> Configuration {
+    var result = self
+    for key in Self.keys where key.isLive {
+      // The text is whole: `--print-config` writes a usable file.
+      guard let value = RawValue(json5: key.write(wanted)) else { continue }
+      _ = try? key.read(&result, value)
+    }
+    return result
+  }
 
   /// Returns the key with this path.
   static func key(_ path: String) -> ConfigurationKey? { keys.first { $0.path == path } }

@@ -11,11 +11,11 @@ extension Configuration {
       in: .milliseconds(100)...(.seconds(3_600))),
     .duration(
       "download.connect_timeout", at: \.download.connectTimeout,
-      purpose: "time for DNS, connection and TLS; dead hosts fail early",
+      purpose: "time for DNS, connection and TLS",
       in: .milliseconds(100)...(.seconds(3_600))),
     .duration(
       "download.low_speed_time", at: \.download.lowSpeedTime,
-      purpose: "time an origin may send less than 128 bytes a second, or nothing yet",
+      purpose: "time an origin may send less than 128 bytes a second",
       in: .seconds(1)...(.seconds(3_600))),
     .duration(
       "download.first_byte_timeout", at: \.download.firstByteTimeout,
@@ -26,10 +26,6 @@ extension Configuration {
       purpose: "retries after a failure before the first byte, or after 502 to 504 with a short "
         + "Retry-After", in: 0...5
     ),
-    .duration(
-      "download.retry_delay", at: \.download.retryDelay,
-      purpose: "pause before a retry, plus or minus half of it",
-      in: .milliseconds(1)...(.seconds(10))),
     .integer(
       "download.breaker_threshold", at: \.download.breakerThreshold,
       purpose:
@@ -38,8 +34,7 @@ extension Configuration {
     .duration(
       "download.breaker_open_time", at: \.download.breakerOpenTime,
       purpose:
-        "time a circuit stays open before a single probe; doubles with each failed probe, up "
-        + "to 5m",
+        "time a circuit stays open before a probe; doubles with each failed one, up to 5m",
       in: .milliseconds(1)...(.seconds(300))),
     .choice(
       "download.order", \.download.order, "order of waiting downloads of one priority"),
@@ -50,8 +45,8 @@ extension Configuration {
     .integer(
       "download.limit_per_client", at: \.download.limitPerClient,
       purpose:
-        "transfers at once of one client while others wait, except trusted proxies and loopback; 0: a "
-        + "quarter of download.limit", in: 0...10_000),
+        "transfers of one client at once while others wait, except trusted proxies and "
+        + "loopback; 0: a quarter of download.limit", in: 0...10_000),
     .integer(
       "download.queue_limit", at: \.download.queueLimit,
       purpose: "downloads that may wait for a place; beyond it, 503", in: 0...1_000_000),
@@ -66,33 +61,33 @@ extension Configuration {
     .sizeOrAuto(
       "download.maximum_bytes_in_flight", at: \.download.maximumBytesInFlight,
       purpose:
-        "bytes of bodies in memory, from their first byte to their last use; beyond it, others "
-        + "wait or are 503; auto: 512MiB, at most 1/8 of memory",
-      atLeast: 1),
+        "bytes of bodies in memory; beyond it, others wait or are 503; auto: 512MiB, at most "
+        + "1/8 of memory",
+      atLeast: 1
+    ).atStart,
     .integer(
       "download.maximum_redirects", at: \.download.maximumRedirects,
       purpose: "redirects that are followed",
       in: 0...50),
     .list(
       "download.allow_networks", at: \.download.allowNetworks,
-      purpose: "networks that the address check lets through; it refuses loopback, private and "
-        + "other special ones", allowed: "networks such as 10.0.0.0/8 or fd00::/8", where: isNetwork
+      purpose: "networks that the address check lets through; it refuses all that are not public",
+      allowed: "networks such as 10.0.0.0/8 or fd00::/8", where: isNetwork
     ),
     .list(
       "download.allow_hosts", at: \.download.allowHosts,
-      purpose: "hosts that sources may be loaded from, with a port or a path if wanted; empty: all",
+      purpose: "hosts that sources may be loaded from, with port or path if wanted; empty: all",
       allowed: sourcePatterns, where: isSourcePattern),
     .list(
       "download.deny_hosts", at: \.download.denyHosts,
-      purpose: "hosts, ports and paths that sources may not be loaded from; overrides allow_hosts",
+      purpose: "hosts that sources may not be loaded from; overrides allow_hosts",
       allowed: sourcePatterns, where: isSourcePattern),
     ports(
       "download.ports", at: \.download.ports,
       purpose: "ports that sources may be loaded from; allow_hosts with a port adds it; empty: all"),
     .proxy(
       "download.proxy", at: \.download.proxy,
-      purpose: "HTTP proxy for all sources, http://host:port; a host rule's proxy overrides it; "
-        + "empty: none"),
+      purpose: "HTTP proxy for all sources, http://host:port; empty: none"),
     .text(
       "download.ca_file", at: \.download.caFile,
       purpose: "PEM file of trusted certificate authorities; empty: the system's",

@@ -8,13 +8,14 @@ extension Configuration {
     ConfigurationKey(
       path: "fleet.redis",
       purpose:
-        "address of the Redis through which machines share purges and variants; env:NAME or file:/path for one with a "
-        + "password; empty: the machine is alone",
+        "address of the Redis through which machines share purges and variants; env:NAME or "
+        + "file:/path for one with a password; empty: none",
       allowed: redisAllowed, read: readRedis,
-      write: { ConfigurationKey.quoted($0.fleet.redis?.text ?? "") }),
+      write: { ConfigurationKey.quoted($0.fleet.redis?.text ?? "") }
+    ).atStart,
     .text(
       "fleet.key_prefix", at: \.fleet.keyPrefix,
-      purpose: "what the names of keys in Redis begin with; one for each fleet",
+      purpose: "beginning of the names of keys in Redis; one for each fleet",
       allowed: "1 to 64 letters, digits, and characters of -_.:{}"
     ) { text in
       (1...64).contains(text.utf8.count)
@@ -26,18 +27,22 @@ extension Configuration {
           default: "-_.:{}".utf8.contains(byte)
           }
         }
-    },
+    }.atStart,
     .duration(
       "fleet.timeout", at: \.fleet.timeout, purpose: "longest wait for a reply of Redis",
-      in: .milliseconds(1)...(.seconds(10))),
+      in: .milliseconds(1)...(.seconds(10))
+    ).atStart,
     .duration(
       "fleet.retry_interval", at: \.fleet.retryInterval,
       purpose:
-        "time after a failure in which Redis, or the bucket, is not asked; it doubles with each failure, to 8 intervals",
-      in: .milliseconds(10)...(.seconds(60))),
+        "time after a failure in which Redis, or the bucket, is not asked; doubles with each "
+        + "failure, to 8 intervals",
+      in: .milliseconds(10)...(.seconds(60))
+    ).atStart,
     .size(
       "fleet.variant_limit", at: \.fleet.variantLimit,
-      purpose: "bytes of the largest variant that machines share by Redis; 0: none"),
+      purpose: "bytes of the largest variant that machines share by Redis; 0: none"
+    ).atStart,
   ]
 
   private static let redisAllowed =

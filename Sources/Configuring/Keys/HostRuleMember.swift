@@ -224,7 +224,7 @@ struct HostRuleMember: Sendable {
 extension HostRuleMember {
   /// Parses a list of rules.
   ///
-  /// - Throws: the mistakes by member and rule, counted from 1. Values that may contain a secret are not repeated.
+  /// - Throws: the mistakes by member and rule, from 1. Values that may be secret are left out.
   static func rules(_ value: RawValue) throws(MemberProblems) -> [HostRule] {
     func refuse(_ description: String) -> MemberProblems {
       MemberProblems(all: [MemberProblem(place: "", description: description)])

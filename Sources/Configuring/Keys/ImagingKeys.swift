@@ -8,7 +8,8 @@ extension Configuration {
     [
       .integer(
         "imaging.workers", at: \.imaging.workers,
-        purpose: "worker processes; 0: one per core, at most one per 160MiB of memory", in: 0...256),
+        purpose: "worker processes; 0: one per core, at most one per 160MiB of memory", in: 0...256
+      ).atStart,
       .duration(
         "imaging.deadline", at: \.imaging.jobDeadline,
         purpose: "time for one image; then its worker is killed",
@@ -21,38 +22,22 @@ extension Configuration {
         "imaging.queue_limit", at: \.imaging.queueLimit,
         purpose: "jobs that may wait for a worker; beyond it, 503",
         in: 0...1_000_000),
-      .integer(
-        "imaging.jobs_per_worker", at: \.imaging.maximumJobsPerWorker,
-        purpose: "jobs after which a worker is replaced, so that leaks stay small",
-        in: 1...1_000_000_000),
       .sizeOrAuto(
         "imaging.worker_memory", at: \.imaging.workerMemory,
         purpose:
           "bytes that a worker may allocate; beyond it, 503; auto: 2GiB, at most half of memory",
-        atLeast: 64 << 20),
-      .sizeOrAuto(
-        "imaging.retire_above", at: \.imaging.retireAbove,
-        purpose:
-          "resident bytes above which a worker is replaced; auto: 256MiB, at most 1/8 of memory",
-        atLeast: 32 << 20),
+        atLeast: 64 << 20
+      ).atStart,
       .choice(
         "imaging.sandbox", \.imaging.sandbox,
-        "required: workers are sealed by Landlock and seccomp, or nothing starts; if_possible: by what the kernel has; "
-          + "off: not, for debuggers"),
-      .integer(
-        "imaging.niceness", at: \.imaging.niceness,
-        purpose: "niceness of the workers; higher: responses come before encodes", in: 0...19),
-      .boolean(
-        "imaging.reserve_cores", at: \.imaging.reservesCores,
-        purpose:
-          "whether workers leave up to half of the cores to event loops while these are busy, "
-          + "and these keep to them"
-      ),
+        "required: workers are sealed by Landlock and seccomp, or nothing starts; if_possible: by "
+          + "what the kernel has; off: not"
+      ).atStart,
       .formats("imaging.formats", at: \.imaging.formats, purpose: "formats that are decoded"),
       .formats(
         "imaging.auto_formats", at: \.imaging.autoFormats,
         purpose:
-          "formats that format=auto offers clients that name them in Accept, the best first; "
+          "formats that format=auto offers to clients whose Accept names them, the best first; "
           + "[]: none",
         from: ImageFormat.negotiable, mayBeEmpty: true),
       .integer(
@@ -70,15 +55,14 @@ extension Configuration {
       .choice(
         "imaging.fail_on", \.imaging.failOn,
         "damage that is 422: warning: any lost pixels, error: a broken structure, truncated: "
-          + "an early end, none: only undecodable sources; allowed damage has X-Damaged: 1"),
+          + "an early end, none: only undecodable sources"),
       .boolean(
         "imaging.avif_later", at: \.imaging.defersAVIF,
         purpose: "whether WebP, JPEG or PNG is served until a negotiated AVIF is encoded"),
       .integer(
         "imaging.recompress_after", at: \.imaging.recompressAfter,
         purpose:
-          "hits in memory after which a JPEG, PNG, WebP or AVIF is encoded with more effort, once, "
-          + "while workers are idle; 0: never",
+          "hits in memory after which idle workers encode an image once with more effort; 0: never",
         in: 0...1_000_000),
       .boolean(
         "imaging.derive", at: \.imaging.derives,
@@ -88,40 +72,21 @@ extension Configuration {
     ] + qualityKeys
 
   /// Qualities and efforts of encoders, for requests that name none.
-  private static let qualityKeys: [ConfigurationKey] = [
-    .integer(
-      "imaging.jpeg_quality", at: \.imaging.qualities.jpeg,
-      purpose: "quality of a JPEG without quality=",
-      in: OutputOptions.qualityRange),
-    .integer(
-      "imaging.webp_quality", at: \.imaging.qualities.webp,
-      purpose: "quality of a WebP without quality=",
-      in: OutputOptions.qualityRange),
-    .integer(
-      "imaging.avif_quality", at: \.imaging.qualities.avif,
-      purpose: "quality of an AVIF without quality=",
-      in: OutputOptions.qualityRange),
-    .integer(
-      "imaging.jxl_quality", at: \.imaging.qualities.jxl,
-      purpose: "quality of a JPEG XL without quality=",
-      in: OutputOptions.qualityRange),
+  private static let qualityKeys: [ConfigurationKey] =
+    ImageFormat.lossy.map { format in
+      .integer(
+        "imaging.\(format.rawValue)_quality", at: \.imaging.qualities[lossy: format],
+        purpose: "quality of \(format.traits.title) without quality=",
+        in: OutputOptions.qualityRange)
+    } + encoderKeys
+
+  /// How qualities change, and efforts.
+  private static let encoderKeys: [ConfigurationKey] = [
     .integer(
       "imaging.save_data_reduction", at: \.imaging.saveDataReduction,
       purpose:
         "how much lower these qualities are for clients that send Save-Data: on; 0: not lower",
       in: 0...99),
-    .boolean(
-      "imaging.keep_palettes", at: \.imaging.keepsPalettes,
-      purpose:
-        "whether a PNG of a source with a palette has a palette, too, where that saves a tenth of "
-        + "the bytes: at most 256 colours"),
-    .integer(
-      "imaging.png_effort", at: \.imaging.efforts.png,
-      purpose: "zlib's level for PNG; higher: slower, fewer bytes", in: EncoderEfforts.pngRange),
-    .integer(
-      "imaging.gif_effort", at: \.imaging.efforts.gif,
-      purpose: "libimagequant's effort for palettes; higher: slower, better colours",
-      in: EncoderEfforts.gifRange),
     .integer(
       "imaging.webp_effort", at: \.imaging.efforts.webp,
       purpose: "libwebp's effort; higher: slower, fewer bytes", in: EncoderEfforts.webpRange),

@@ -9,41 +9,45 @@ extension Configuration {
       "server.address", at: \.server.addresses,
       purpose:
         "addresses to listen on, one or a list: 0.0.0.0 or :: for all, [::1]:8081, unix:/run/pictor.sock"
-    ),
+    ).atStart,
     .integer(
       "server.port", at: \.server.port,
-      purpose: "port of addresses without one; 0 takes any free one", in: 0...65_535),
+      purpose: "port of addresses without one; 0 takes any free one", in: 0...65_535
+    ).atStart,
     .listenAddress(
       "server.operator_address", at: \.server.operatorAddress,
       purpose:
-        "second listener for /stats, /metrics, /admin, such as 127.0.0.1:9090 or a unix: path; empty: none"
-    ),
+        "second listener, for /stats, /metrics, /admin: 127.0.0.1:9090 or a unix: path; empty: "
+        + "none"
+    ).atStart,
     .permissions(
       "server.socket_mode", at: \.server.socketMode,
-      purpose: "permissions of unix sockets; who may write may connect"),
+      purpose: "permissions of unix sockets; writers may connect"
+    ).atStart,
     .text(
       "server.id", at: \.server.id,
       purpose:
-        "name in CDN-Loop and Via, by which the server recognizes its own requests; empty: a "
-        + "random one",
+        "name in CDN-Loop and Via, by which it recognizes its own requests; empty: a random one",
       allowed: "letters, digits and -._ up to 64"
-    ) { $0.isEmpty || ServerTrail.isName($0) },
+    ) { $0.isEmpty || ServerTrail.isName($0) }.atStart,
     .integer(
       "server.workers", at: \.server.workers, purpose: "threads that serve; 0: one per core",
-      in: 0...256),
+      in: 0...256
+    ).atStart,
     .integer(
       "server.connections", at: \.server.connectionLimit,
       purpose:
-        "open connections at once; a further one closes the one that is idle longest, or waits",
-      in: 16...1_000_000),
+        "open connections; a further one closes the longest idle one, or waits",
+      in: 16...1_000_000
+    ).atStart,
     .integer(
       "server.connections_per_client", at: \.server.connectionsPerClient,
       purpose:
-        "open connections of one client at once, except trusted proxies and loopback; 0: a quarter of "
+        "open connections of one client, except trusted proxies and loopback; 0: a quarter of "
         + "server.connections", in: 0...1_000_000),
     .integer(
       "server.active_requests", at: \.server.maximumActiveRequests,
-      purpose: "requests that may wait for an image at once; beyond it, 503", in: 1...1_000_000),
+      purpose: "requests that may wait for an image; beyond it, 503", in: 1...1_000_000),
     .integer(
       "server.active_requests_per_client", at: \.server.maximumActiveRequestsPerClient,
       purpose:
@@ -57,15 +61,16 @@ extension Configuration {
     .integer(
       "server.requests_per_second", at: \.server.requestsPerSecond,
       purpose:
-        "requests of one client per second, over 10s, hits included; beyond it, 429; 0: no limit",
+        "requests of one client, averaged over 10s, hits included; beyond it, 429; 0: no limit",
       in: 0...1_000_000),
     .duration(
       "server.idle_timeout", at: \.server.idleTimeout,
       purpose: "time without traffic after which a connection is closed",
-      in: .seconds(1)...(.seconds(3_600))),
+      in: .seconds(1)...(.seconds(3_600))
+    ).atStart,
     .duration(
       "server.header_timeout", at: \.server.headerTimeout,
-      purpose: "time to receive a request's head, from its first byte; stops slow senders",
+      purpose: "time to receive a request's head; stops slow senders",
       in: .milliseconds(100)...(.seconds(3_600))),
     .duration(
       "server.request_timeout", at: \.server.requestTimeout,
@@ -79,8 +84,8 @@ extension Configuration {
     .size(
       "server.minimum_rate", at: \.server.minimumRate,
       purpose:
-        "bytes a second that a client must read, on average: it may be 30s behind, later 2m; long "
-        + "responses have 30s and their length by this rate; 0: only server.answer_timeout"),
+        "bytes a second that a client must read, on average: it may be 30s behind, later 2m; "
+        + "0: only server.answer_timeout"),
     .duration(
       "server.shutdown_delay", at: \.server.shutdownDelay,
       purpose:
@@ -93,13 +98,13 @@ extension Configuration {
     .origins(
       "server.cors_origin", at: \.server.corsOrigins,
       purpose:
-        "origins whose pages may read responses (CORS), such as https://example.com; \"*\": all; "
-        + "auto: all, or none beside download.allow_networks"),
+        "origins whose pages may read responses (CORS); \"*\": all; auto: all, or none beside "
+        + "download.allow_networks"),
 
     .list(
       "server.trusted_proxies", at: \.server.trustedProxies,
       purpose:
-        "networks of proxies (unix: for unix sockets) that may name their client, for the log and the limits",
+        "networks of proxies (unix: for unix sockets) that may name their client",
       allowed: "networks such as 10.0.0.0/8 or fd00::/8, or unix:"
     ) { $0 == ListenAddress.unixPrefix || isNetwork($0) },
     .choice(
@@ -108,13 +113,13 @@ extension Configuration {
     .boolean(
       "server.proxy_protocol", at: \.server.proxyProtocol,
       purpose:
-        "whether their connections begin with a PROXY header (version 1 or 2), which then is required"
+        "whether their connections must begin with a PROXY header (version 1 or 2)"
     ),
 
     .duration(
       "server.stats_lifetime", at: \.server.statsLifetime,
       purpose:
-        "time for which figures of /stats, /metrics are reused; 0s: computed for each request",
+        "time for which figures of /stats and /metrics are reused",
       in: .zero...(.seconds(10))),
 
     .clientOptions(
@@ -136,20 +141,20 @@ extension Configuration {
     .boolean(
       "server.redirect_auto", at: \.server.redirectsAuto,
       purpose: "whether format=auto redirects (302) to the chosen format, for CDNs that ignore Vary"
-    ),
+    ).atStart,
     .boolean(
       "server.page", at: \.server.page,
-      purpose: "whether / is a page for people: try a URL, see how it was served, watch the figures"
+      purpose: "whether / is a page for people"
     ),
     .list(
       "server.samples", at: \.server.samples,
-      purpose: "URLs of images that the page offers to try, such as [\"local:///hills.jpg\"]",
+      purpose: "URLs of images that the page offers, such as [\"local:///hills.jpg\"]",
       allowed: "absolute http, https or local URLs"
     ) { (try? SourceURL(parsing: $0)) != nil },
     .boolean(
       "server.client_hints", at: \.server.asksForHints,
       purpose:
-        "whether responses ask with Accept-CH for the hints of w=auto, dpr=auto and Save-Data"
+        "whether responses ask for the hints of w=auto, dpr=auto and Save-Data (Accept-CH)"
     ),
     .text(
       "server.fallback", at: \.server.fallback,
@@ -162,7 +167,7 @@ extension Configuration {
     .boolean(
       "server.explain_errors", at: \.server.explainsErrors,
       purpose:
-        "whether error messages name the cause and the key that decides, as the log does; for operators"
+        "whether error messages name the cause and the key that decides, for operators"
     ),
   ]
 }

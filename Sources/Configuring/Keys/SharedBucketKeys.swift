@@ -10,7 +10,8 @@ extension Configuration {
       "fleet.s3.bucket", at: \.fleet.bucket.name,
       purpose: "bucket through which machines share what does not fit into Redis; empty: none",
       allowed: "the name of a bucket, or nothing",
-      where: { $0.isEmpty || SourceURL.isBucket($0) }),
+      where: { $0.isEmpty || SourceURL.isBucket($0) }
+    ).atStart,
     ConfigurationKey(
       path: "fleet.s3.endpoint",
       purpose: "http or https with host and port; empty: that of the region at AWS",
@@ -26,31 +27,34 @@ extension Configuration {
         // Without the slash at its end, as it is usually written.
         ConfigurationKey.quoted(
           $0.fleet.bucket.access.endpoint.map { String($0.text.dropLast()) } ?? "")
-      }),
+      }
+    ).atStart,
     .text(
       "fleet.s3.region", at: \.fleet.bucket.access.region, purpose: "region that signatures name",
-      allowed: "up to 64 letters, digits, - and _", where: ObjectStore.isRegion),
+      allowed: "up to 64 letters, digits, - and _", where: ObjectStore.isRegion
+    ).atStart,
     .text(
       "fleet.s3.prefix", at: \.fleet.bucket.prefix,
-      purpose: "what the names of objects begin with; one for each fleet",
+      purpose: "beginning of the names of objects; one for each fleet",
       allowed:
         "up to 256 letters, digits, and characters of -_./, without empty segments, . and ..",
-      where: SharedBucketSettings.isPrefix),
+      where: SharedBucketSettings.isPrefix
+    ).atStart,
     secret(
       "fleet.s3.access_key", at: \.fleet.bucket.access.accessKey,
       purpose: "access key: literal, env:NAME or file:/path; empty: requests are not signed",
       allowed: "an access key, env:NAME or file:/path; or nothing"
-    ) { AWSCredentials(accessKey: $0, secretKey: "-") != nil },
+    ) { AWSCredentials(accessKey: $0, secretKey: "-") != nil }.atStart,
     secret(
       "fleet.s3.secret_key", at: \.fleet.bucket.access.secretKey,
       purpose: "secret access key: env:NAME or file:/path",
       allowed: "env:NAME or file:/path; or nothing"
-    ) { _ in false },
+    ) { _ in false }.atStart,
     secret(
       "fleet.s3.session_token", at: \.fleet.bucket.access.sessionToken,
       purpose: "token of temporary credentials: env:NAME or file:/path",
       allowed: "env:NAME or file:/path; or nothing"
-    ) { _ in false },
+    ) { _ in false }.atStart,
     ConfigurationKey(
       path: "fleet.s3.addressing",
       purpose:
@@ -62,19 +66,18 @@ extension Configuration {
         configuration.fleet.bucket.access.addressing = addressing
         return true
       },
-      write: { ConfigurationKey.quoted($0.fleet.bucket.access.addressing?.rawValue ?? "auto") }),
+      write: { ConfigurationKey.quoted($0.fleet.bucket.access.addressing?.rawValue ?? "auto") }
+    ).atStart,
     .duration(
       "fleet.s3.timeout", at: \.fleet.bucket.timeout,
       purpose: "longest wait for an entry of the bucket; writes may take ten times as long",
-      in: .milliseconds(10)...(.seconds(60))),
-    .size(
-      "fleet.s3.entry_limit", at: \.fleet.bucket.entryLimit,
-      purpose: "bytes of the largest entry of the bucket", atLeast: 64 << 10),
+      in: .milliseconds(10)...(.seconds(60))
+    ).atStart,
     .text(
       "fleet.s3.ca_file", at: \.fleet.bucket.caFile,
       purpose: "certificate authorities for the endpoint, in PEM; empty: those of the system",
       allowed: "the path of a file, or nothing"
-    ) { _ in true },
+    ) { _ in true }.atStart,
   ]
 
   /// A text that may be a secret. Messages do not repeat it.

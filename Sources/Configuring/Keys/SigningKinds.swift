@@ -3,7 +3,7 @@
 import Model
 
 extension ConfigurationKey {
-  /// Signing keys: a list of `id:secret`. Messages name an item by its place, because its text is a secret.
+  /// Signing keys: a list of `id:secret`. Messages name an item by its place, never its text.
   static func signingKeys(
     _ path: String, at field: WritableKeyPath<Configuration, [SigningSettings.Key]> & Sendable,
     purpose: String
@@ -91,7 +91,7 @@ extension SigningSettings.Key {
     guard let colon = text.firstIndex(of: ":") else { return nil }
     let id = String(text[..<colon])
     let secret = SecretText(String(text[text.index(after: colon)...]))
-    // A reference in place of an item would otherwise be a key called `env`, whose secret is public.
+    // A reference in place of an item would be a key called `env`, whose secret is public.
     guard (1...longestID).contains(id.utf8.count), Configuration.isName(id),
       id != "env", id != "file", secret.isWellFormed,
       secret.isReference || isSecret(secret.text)
@@ -109,7 +109,7 @@ extension SigningSettings.Key {
 extension SigningSettings {
   /// Returns the keys with their secrets, in order. Reads the secrets of references.
   ///
-  /// - Throws: `ConfigurationError` for each secret that is missing or not allowed. No message contains a secret.
+  /// - Throws: `ConfigurationError` for each secret that is missing or not allowed, without it.
   public func secrets(
     environment: [String: String]
   ) throws(ConfigurationError) -> [(id: String, secret: String)] {

@@ -8,15 +8,17 @@ extension Configuration {
   static let tracingKeys: [ConfigurationKey] = [
     .list(
       "tracing.propagate", at: \.tracing.propagate,
-      purpose: "hosts whose origins get the traceparent and tracestate of the request that starts "
-        + "a download; \"*\": all; empty: none",
+      purpose:
+        "hosts whose origins get the traceparent and tracestate of the request that starts a "
+        + "download; \"*\": all",
       allowed: sourcePatterns, where: isSourcePattern),
     .text(
       "tracing.endpoint", at: \.tracing.endpoint,
       purpose: "URL of a collector for spans (OTLP/HTTP, JSON), such as "
-        + "http://127.0.0.1:4318/v1/traces; empty: none are recorded",
+        + "http://127.0.0.1:4318/v1/traces; empty: none",
       allowed: "an http or https URL with a path, without user and fragment; or nothing",
-      where: { $0.isEmpty || isCollector($0) }),
+      where: { $0.isEmpty || isCollector($0) }
+    ).atStart,
     .number(
       "tracing.sample", at: \.tracing.sample,
       purpose: "share of requests that are recorded, unless a trusted proxy's traceparent decides",
@@ -29,7 +31,8 @@ extension Configuration {
         let fields = configuration.tracing.headers.sorted { $0.key < $1.key }
           .map { "\(ConfigurationKey.quoted($0)): \(ConfigurationKey.quoted($1.text))" }
         return fields.isEmpty ? "{}" : "{ " + fields.joined(separator: ", ") + " }"
-      }),
+      }
+    ).atStart,
   ]
 
   private static let collectorFields =
@@ -64,7 +67,7 @@ extension Configuration {
     return true
   }
 
-  /// Whether a text is a URL that spans can be sent to. It is sent as it is, so it needs no normalizing.
+  /// Whether a text is a URL that spans can be sent to. It is used as it is, not normalized.
   private static func isCollector(_ text: String) -> Bool {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }), text.utf8.count <= 2_048,
       !text.contains("#"), let url = try? SourceURL(parsing: text), url.scheme.isHTTP,
@@ -78,7 +81,7 @@ extension Configuration {
     return !rest[..<end].hasSuffix(":") && isHost(url.host)
   }
 
-  /// Whether a host is an IP address, or a name whose last label is no number: curl takes `1.2.3` for an address.
+  /// Whether a host is an IP address, or a name that curl does not take for one, like `1.2.3`.
   private static func isHost(_ host: String) -> Bool {
     if IPAddress(host) != nil { return true }
     let labels = host.split(separator: ".")

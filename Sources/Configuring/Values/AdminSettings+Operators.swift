@@ -4,8 +4,8 @@ import Model
 
 extension AdminSettings {
   /// Returns the operators. Leaves out tokens that cannot be used and adds them to `problems`: a
-  /// missing variable or file, a secret that is too short, and one that two tokens share. No message
-  /// contains a secret.
+  /// missing variable or file, a secret that is too short, and one that two tokens share. No
+  /// message contains a secret.
   public func operators(
     environment: [String: String], into problems: inout ConfigurationProblems
   ) -> [Operator] {

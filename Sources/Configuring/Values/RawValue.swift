@@ -10,7 +10,7 @@ enum RawValue: Decodable, Hashable, Sendable {
   case string(String)
   case array([RawValue])
   case object([String: RawValue])
-  /// From an environment variable or an option: everything is text. A list is comma-separated or JSON5.
+  /// From an environment variable or an option: all is text. A list is comma-separated or JSON5.
   case argument(String)
 
   init(from decoder: any Decoder) throws {
@@ -124,8 +124,8 @@ enum RawValue: Decodable, Hashable, Sendable {
     return numbers.count == values.count ? numbers : nil
   }
 
-  /// The list in an argument that is the JSON5 text of one, `["a", "b"]`; `nil` for other arguments,
-  /// such as the host `[::1]`, and other values.
+  /// The list in an argument that is the JSON5 text of one, `["a", "b"]`; `nil` for other
+  /// arguments, such as the host `[::1]`, and other values.
   var listOfArgument: RawValue? {
     guard case .argument(let text) = self, text.first(where: { $0 != " " }) == "[",
       let value = RawValue(json5: text), case .array = value

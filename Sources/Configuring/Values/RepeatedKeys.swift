@@ -1,8 +1,8 @@
-// RepeatedKeys: finds the keys that a configuration file gives twice, which JSON decoders accept silently.
+// RepeatedKeys: finds keys that a configuration file has twice; JSON decoders accept them.
 
-/// Reads the structure of valid JSON5 (https://spec.json5.org): objects, keys, strings and comments.
+/// Reads the structure of valid JSON5 (https://spec.json5.org): objects, keys, strings, comments.
 struct RepeatedKeys {
-  /// The paths of keys that an object has more than once, such as `server.port`, in the order of the file.
+  /// The paths of keys that an object has more than once, such as `server.port`, in file order.
   private(set) var paths: [String] = []
 
   /// An open object or list. A list has no keys.

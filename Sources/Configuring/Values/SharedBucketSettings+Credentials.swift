@@ -1,4 +1,4 @@
-// SharedBucketSettings+Credentials: what the keys `fleet.s3.…` need of each other, and the secrets that they name.
+// SharedBucketSettings+Credentials: how the keys `fleet.s3.…` depend on each other; secrets.
 
 import Model
 import Platform

@@ -1,7 +1,9 @@
-// BodyDigests: parses the digests of a body that an origin sends.
+// BodyDigests: parses the digests of a body that an origin sends, and verifies the body.
 
 import FoundationEssentials
+import Glibc
 import Model
+import Platform
 
 /// The digests in `Content-Digest` and `Repr-Digest` (RFC 9530), `Content-MD5` (RFC 1864) and S3's
 /// `x-amz-checksum-…`.
@@ -110,5 +112,37 @@ struct BodyDigests: Hashable, Sendable {
     var text = text.drop { $0 == " " || $0 == "\t" }
     while text.last == " " || text.last == "\t" { text.removeLast() }
     return text
+  }
+
+  // MARK: Verification
+
+  /// Compares a body with the digests. Blocks. Returns a description of the first mismatch, for operators; `nil` if all digests match.
+  func mismatch(with file: FileRegion) -> String? {
+    for algorithm in Set(claims.map(\.algorithm)) {
+      guard let digest = Self.digest(of: file, algorithm) else {
+        return "the body cannot be read back"
+      }
+      let wrong = claims.first { $0.algorithm == algorithm && $0.digest != digest }
+      if let wrong { return "\(wrong.field): \(algorithm.rawValue) does not match the body" }
+    }
+    return nil
+  }
+
+  private static let pieceLength = 256 << 10
+
+  private static func digest(of file: FileRegion, _ algorithm: Algorithm) -> [UInt8]? {
+    var digest = BodyDigest(algorithm)
+    let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: pieceLength, alignment: 16)
+    defer { piece.deallocate() }
+    var position = 0
+    while position < file.count {
+      let wanted = min(piece.count, file.count - position)
+      let count = pread(file.descriptor, piece.baseAddress, wanted, file.offset + position)
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { return nil }
+      digest.update(UnsafeRawBufferPointer(rebasing: piece[..<count]))
+      position += count
+    }
+    return digest.finish()
   }
 }

@@ -2,6 +2,7 @@
 
 import CCurl
 import Model
+import Requesting
 
 /// What all transfers of one rule share, and no other transfer: idle connections, and cookies if the
 /// rule keeps them. curl assigns cookies to hosts and paths.

@@ -1,7 +1,9 @@
-// TransferOptions: the curl options of a transfer.
+// TransferOptions: the curl options of a transfer, and curl's callbacks.
 
 import CCurl
 import Model
+import Platform
+import Requesting
 
 extension EasyHandle {
   /// Sets the options that all hops of a transfer share.
@@ -71,6 +73,38 @@ extension EasyHandle {
     try set(CURLOPT_COOKIEFILE, pointer: nil)
     try set(CURLOPT_SHARE, pointer: entry.map { UnsafeMutableRawPointer($0.share.pointer) })
     if entry?.share.keepsCookies == true { try set(CURLOPT_COOKIEFILE, to: "") }
+  }
+}
+
+/// curl's callbacks. The context is the transfer, which the loop retains as long as curl has its
+/// handle.
+enum TransferCallbacks {
+  static let body: curl_write_callback = { bytes, size, count, context in
+    guard let context else { return 0 }
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    return transfer.receiveBody(piece)
+  }
+
+  static let header: curl_write_callback = { bytes, size, count, context in
+    guard let context else { return 0 }
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    return transfer.receiveHeader(line) ? line.count : Int(CURL_WRITEFUNC_ERROR)
+  }
+
+  static let openSocket: curl_opensocket_callback = { context, _, address in
+    guard let context, let address else { return CURL_SOCKET_BAD }
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    return transfer.openSocket(address)
+  }
+
+  /// Called when curl has a new or reused connection and is about to send the request.
+  static let request: curl_prereq_callback = { context, address, _, _, _ in
+    guard let context else { return CURL_PREREQFUNC_ABORT }
+    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+    return transfer.sendsRequest(to: address.flatMap { IPAddress(String(cString: $0)) })
+      ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
   }
 }
 

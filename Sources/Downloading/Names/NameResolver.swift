@@ -92,3 +92,25 @@ enum SystemNames {
     }
   }
 }
+
+extension DownloaderConfiguration {
+  /// The limits of look-ups.
+  var nameLimits: NameTable.Limits {
+    var limits = NameTable.Limits()
+    limits.threads = max(nameLimit, 1)
+    limits.deadline = settings.connectTimeout
+    limits.lifetime = dnsCacheLifetime
+    limits.negativeLifetime = unknownNameLifetime
+    return limits
+  }
+
+  /// Returns the answer for a name: a known one's, or the resolver's. May block.
+  var answer: NameResolver.Look {
+    let known = Dictionary(
+      knownAddresses.compactMap { line -> (String, [IPAddress])? in
+        let parts = line.split(separator: ":", maxSplits: 2).map(String.init)
+        return parts.count == 3 ? IPAddress(parts[2]).map { (parts[0], [$0]) } : nil
+      }, uniquingKeysWith: +)
+    return { [lookUp] name in known[name].map { .success($0) } ?? lookUp(name) }
+  }
+}

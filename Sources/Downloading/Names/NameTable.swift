@@ -263,3 +263,25 @@ struct NameTable {
     name.split(separator: ".").suffix(2).joined(separator: ".")
   }
 }
+
+extension NameFailure {
+  /// Says that a name could not be resolved, and why.
+  func text(of name: String) -> String {
+    let reason =
+      switch self {
+      case .unknown(let reason), .temporary(let reason): reason
+      case .late: "the resolver did not answer in time"
+      case .full: "too many names wait"
+      }
+    return "cannot resolve \(name): \(reason)"
+  }
+
+  /// The error of a load.
+  func error(of name: String) -> ImageError {
+    switch self {
+    case .unknown, .temporary: .sourceUnreachable(detail: text(of: name))
+    case .late: .sourceTimeout(detail: text(of: name), key: "download.connect_timeout")
+    case .full: .overloaded(queue: "names", retryAfter: 1)
+    }
+  }
+}

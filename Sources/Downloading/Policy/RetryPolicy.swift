@@ -1,6 +1,7 @@
 // RetryPolicy: decides whether and when a failed hop is retried. Has no side effects.
 
 import Model
+import Platform
 
 /// Retries hops after transient failures that had no effect at the origin.
 struct RetryPolicy: Sendable {
@@ -34,7 +35,7 @@ struct RetryPolicy: Sendable {
     after failure: Failure, retries: Int, timeLeft: Duration, chance: Double, now: UnixTime
   ) -> Duration? {
     guard retries < limit else { return nil }
-    var wait = delay * (0.5 + chance) * Double(1 << min(retries, 16))
+    var wait = Backoff(delay, jitter: 0.5...1.5).pause(after: retries, chance: chance)
     if case .status(let status, let retryAfter) = failure {
       guard [502, 503, 504].contains(status), let retryAfter,
         let seconds = Self.seconds(ofRetryAfter: retryAfter, now: now),

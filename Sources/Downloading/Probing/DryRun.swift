@@ -3,15 +3,11 @@
 import Model
 
 /// A downloader's settings for the self-test: each load runs as always, up to the moment in which a
-/// socket would be opened. Only the self-test's own origin is connected to.
+/// socket would be opened.
 struct DryRun: Sendable {
-  /// The port of the self-test's own origin, on 127.0.0.1.
-  let originPort: Int
+  /// Returns the `Location` of a redirect that a load begins with, as if an origin that may be loaded had sent it; `nil`
+  /// for none.
+  let location: @Sendable () -> String?
   /// Receives each endpoint that a load would connect to.
   let report: @Sendable (String) -> Void
-
-  /// Whether a hop goes to the self-test's own origin, which no rule applies to.
-  func isOrigin(_ url: SourceURL) -> Bool {
-    url.scheme == .http && url.host == "127.0.0.1" && url.port == originPort
-  }
 }

@@ -15,9 +15,14 @@ public final class SourceProbe: Sendable {
     case refused(ImageError)
   }
 
+  /// The redirect that the next load begins with, and what it would connect to.
+  private struct State {
+    var location: String?
+    var endpoint: String?
+  }
+
   private let loader: SourceLoader
-  private let origin: RedirectingOrigin
-  private let endpoints: Lock<[String]>
+  private let state: Lock<State>
 
   /// Creates a probe.
   ///
@@ -25,23 +30,18 @@ public final class SourceProbe: Sendable {
   ///   - configuration: the downloader's configuration. Retries and circuit breakers are turned off.
   ///   - local: the loader of local files.
   ///   - own: the server's own listening addresses.
-  /// - Throws: `ImageError.internal` without a thread or a port on loopback.
+  /// - Throws: `ImageError.internal` without a thread.
   public init(
     _ configuration: DownloaderConfiguration, local: LocalFiles, own: [ListenAddress]
   ) throws(ImageError) {
-    do throws(SystemError) {
-      origin = try RedirectingOrigin()
-    } catch {
-      throw .internal(detail: "no port on 127.0.0.1 for the self-test: \(error)")
-    }
-    let endpoints = Lock<[String]>([])
-    self.endpoints = endpoints
+    let state = Lock(State())
+    self.state = state
     var configuration = configuration
     configuration.retries = 0
     configuration.breakerThreshold = 0
-    configuration.dryRun = DryRun(originPort: origin.port) { endpoint in
-      endpoints.withLock { $0.append(endpoint) }
-    }
+    configuration.dryRun = DryRun(
+      location: { state.withLock { $0.location } },
+      report: { endpoint in state.withLock { $0.endpoint = $0.endpoint ?? endpoint } })
     let remote = try Downloader(configuration: configuration, log: .silent)
     remote.refuse(own: own)
     loader = SourceLoader(remote: remote, local: local)
@@ -49,13 +49,13 @@ public final class SourceProbe: Sendable {
 
   /// Probes a source, or a redirect to it from a source that may be loaded. One call at a time.
   public func finding(for source: String, isRedirect: Bool) async -> Finding {
-    endpoints.withLock { $0 = [] }
+    state.withLock { $0 = State(location: isRedirect ? source : nil) }
     do throws(ImageError) {
-      let url = try SourceURL(parsing: isRedirect ? origin.url(redirectingTo: source) : source)
+      let url = try SourceURL(parsing: isRedirect ? "http://redirecting.example/" : source)
       _ = try await loader.load(LoadRequest(url: url))
       return .open("is loaded")
     } catch {
-      let endpoint = endpoints.withLock { $0.first }
+      let endpoint = state.withLock { $0.endpoint }
       return endpoint.map { .open("would connect to \($0)") } ?? .refused(error)
     }
   }

@@ -50,45 +50,49 @@ struct HopSpan {
   }
 }
 
+/// The spans of a transfer's hops.
+struct HopSpans {
+  /// The ids of a recorded hop whose span has not begun.
+  var next: TraceContext?
+  /// The span of the current hop; `nil` if it is not recorded, has not begun, or has ended.
+  var current: HopSpan?
+  /// Recorded hops that have begun.
+  var begun = 0
+}
+
 extension Transfer {
   /// Returns the trace that a hop's origin may be told, and ends the span of the hop before. A recorded hop has ids of its
   /// own; its span begins with `beginSpan`.
   func traceOfHop(now: ContinuousClock.Instant) -> TraceContext? {
     endSpan(after: nil, now: now)
-    guard let trace, trace.isSampled, rules.configuration.spans != nil else {
-      hopTrace = nil
-      return trace
-    }
-    hopTrace = trace.child()
-    return hopTrace
+    let isRecorded = request.trace?.isSampled == true && rules.configuration.spans != nil
+    spans.next = isRecorded ? request.trace?.child() : nil
+    return spans.next ?? request.trace
   }
 
   /// Begins the span of a recorded hop. Call it when the look-up of the hop's name begins, or curl gets the hop: a hop
   /// that is refused before has no span.
   func beginSpan(now: ContinuousClock.Instant) {
-    guard let context = hopTrace else { return }
-    hopTrace = nil
-    hopSpan = HopSpan(context: context, target: target, since: now, resends: sentHops)
-    sentHops += 1
+    guard let context = spans.next.take() else { return }
+    spans.current = HopSpan(
+      context: context, target: hop.target, since: now, resends: spans.begun)
+    spans.begun += 1
   }
 
   /// Forgets the span of a hop of which nothing was sent.
   func discardSpan() {
-    guard hopSpan != nil else { return }
-    hopSpan = nil
-    sentHops -= 1
+    if spans.current.take() != nil { spans.begun -= 1 }
   }
 
   /// Exports the span of the current hop, unless that was done, or its address was refused.
   ///
   /// - Parameter error: why the hop failed.
   func endSpan(after error: ImageError?, now: ContinuousClock.Instant) {
-    guard let hop = hopSpan else { return }
-    if refusedAddress != nil, !hasOpenedSocket { return discardSpan() }
-    hopSpan = nil
-    let status = hasAnswer ? response.status : nil
+    if hop.isRefused { return discardSpan() }
+    guard let span = spans.current.take() else { return }
+    let status = hop.head.isComplete ? hop.response.status : nil
     rules.configuration.spans?.add(
-      hop.ended(at: now, status: status, error: error, bytes: hopBytes))
+      span.ended(at: now, status: status, error: error, bytes: hopBytes))
   }
 }
 

@@ -1,7 +1,8 @@
-// Mailbox: passes loads and commands from other threads to the transfer thread.
+// Mailbox: passes loads and commands from other threads to the transfer thread, and replies back.
 
 import Model
 import Platform
+import Requesting
 
 /// A queue of commands to the transfer thread. Posting never blocks.
 final class Mailbox: Sendable {
@@ -71,5 +72,69 @@ final class Mailbox: Sendable {
       defer { state.commands = [] }
       return (state.commands, state.isClosed)
     }
+  }
+}
+
+/// A load that waits for its result.
+struct PendingDownload: Sendable {
+  let id: DownloadQueue.ID
+  let target: DownloadTarget
+  let request: LoadRequest
+  let arrived: ContinuousClock.Instant
+  let priority: SharedPriority
+  let reply: Reply<Result<LoadResult, ImageError>>
+
+  /// The number of requests that wait for the load.
+  var waiters: Int { request.priority?.waiters ?? 1 }
+
+  /// Delivers the result. Called exactly once, by the code that removes the load from the loop's
+  /// table.
+  func answer(_ result: Result<LoadResult, ImageError>) { reply.give(result) }
+}
+
+/// A load's priority and clients: they grow on any thread, and are read on the transfer thread. Being
+/// shared, a change that arrives before its load is not lost.
+final class SharedPriority: Sendable {
+  private struct State {
+    var value = LoadPriority.low
+    var clients: Set<LoadClient> = []
+  }
+
+  private let state = Lock(State())
+
+  var value: LoadPriority { state.withLock { $0.value } }
+  var clients: Set<LoadClient> { state.withLock { $0.clients } }
+
+  /// Raises the priority; never lowers it.
+  func raise(to value: LoadPriority) { state.withLock { $0.value = max($0.value, value) } }
+
+  /// Adds clients that the load is for.
+  func add(_ clients: Set<LoadClient>) { state.withLock { $0.clients.formUnion(clients) } }
+}
+
+/// A reply from the transfer thread to an awaiting task.
+struct Reply<Value: Sendable>: Sendable {
+  private let value: Lock<Value?>
+  private let continuation: CheckedContinuation<Void, Never>
+
+  /// Delivers the value. Call exactly once.
+  func give(_ value: Value) {
+    self.value.withLock { $0 = value }
+    continuation.resume()
+  }
+
+  /// Passes a reply to `ask` and waits for its value. The value goes through a lock, because the
+  /// thread sanitizer does not track continuations.
+  static func of(_ ask: (Reply<Value>) -> Void) async -> Value? {
+    let value = Lock<Value?>(nil)
+    await withCheckedContinuation { ask(Reply(value: value, continuation: $0)) }
+    return value.withLock { $0.take() }
+  }
+}
+
+extension Result where Failure == ImageError {
+  /// The failure.
+  var error: ImageError? {
+    if case .failure(let error) = self { error } else { nil }
   }
 }

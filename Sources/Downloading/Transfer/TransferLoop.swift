@@ -1,9 +1,10 @@
-// TransferLoop: the loop of the transfer thread: commands, transfers, results.
+// TransferLoop: the loop of the transfer thread: commands, names, transfers, paces, results.
 
 import CCurl
 import Glibc
 import Model
 import Platform
+import Requesting
 import Telemetry
 
 /// Runs all transfers on one thread. All members belong to that thread.
@@ -19,7 +20,8 @@ final class TransferLoop {
   private let mailbox: Mailbox
   let multi: MultiHandle
   let resolver: NameResolver
-  private let verifier: BodyVerifier
+  /// Verifies digests: hashing on the transfer thread would stall all transfers.
+  private let digesting: BlockingThreads
   let counters: DownloadCounters
   private let board: DownloadMonitor
   let log: Log
@@ -35,7 +37,6 @@ final class TransferLoop {
   /// Questions for outlooks that wait for a name.
   var inspections: [DownloadQueue.ID: Inspection] = [:]
   let alarm = TransferAlarm()
-  private let refusedNames = RefusedNames()
   /// Loads without a result, waiting or running.
   private var loads: [DownloadQueue.ID: PendingDownload] = [:]
   var running: [DownloadQueue.ID: Running] = [:]
@@ -53,7 +54,7 @@ final class TransferLoop {
 
   init(
     rules: TransferRules, mailbox: Mailbox, multi: MultiHandle, resolver: NameResolver,
-    verifier: BodyVerifier, counters: DownloadCounters, board: DownloadMonitor,
+    digesting: BlockingThreads, counters: DownloadCounters, board: DownloadMonitor,
     bodies: ByteBudget, log: Log
   ) {
     room = BodyRoom(bodies)
@@ -61,7 +62,7 @@ final class TransferLoop {
     self.mailbox = mailbox
     self.multi = multi
     self.resolver = resolver
-    self.verifier = verifier
+    self.digesting = digesting
     self.counters = counters
     self.board = board
     self.log = log
@@ -167,7 +168,7 @@ final class TransferLoop {
   }
 
   /// Estimated seconds until the waiting loads have started.
-  var retryAfter: Int {
+  private var retryAfter: Int {
     queuePace.seconds(forWaiting: queue.waitingCount, width: rules.configuration.limit)
   }
 
@@ -175,11 +176,16 @@ final class TransferLoop {
     guard let load = loads[id] else { return }
     let now = clock.now
     let transfer = try Transfer(
-      load, rules: rules, room: room, alarm: alarm, refusedNames: refusedNames, now: now,
-      onAnswer: { [weak self] in self?.answered.append(id) },
-      progress: { [board] in board.progress(id, received: $0, expected: $1) })
+      load, rules: rules, room: room, alarm: alarm, now: now,
+      reports: Transfer.Reports(
+        answered: { [weak self] in self?.answered.append(id) },
+        // It is forgotten as soon as a name that does not exist, or its next answer would be faster.
+        refused: { [weak self] in self?.names.shorten($0) },
+        received: { [board] in board.progress(id, received: $0, expected: $1) }))
     guard breaker.admit(id, to: transfer.circuit, now: now) else { throw Self.circuitOpen }
-    running[id] = Running(transfer: transfer, since: now, pace: pace(from: now))
+    running[id] = Running(
+      transfer: transfer, since: now, pace: TransferPace(rules.configuration.paceLimits, asked: now)
+    )
     board.run(id, at: transfer.host)
     idsByHandle[transfer.handle] = id
     try send(id, now)
@@ -190,10 +196,8 @@ final class TransferLoop {
   func hopEnded(_ id: DownloadQueue.ID, with code: CURLcode, unresolved: String? = nil) {
     guard let transfer = running[id]?.transfer else { return }
     multi.remove(transfer.handle)
-    let host = transfer.host
     let circuit = transfer.circuit
     let now = clock.now
-    if refusedNames.take(host), let name = transfer.hopName { names.shorten(name.name) }
     switch transfer.hopEnded(code, unresolved: unresolved, now: now) {
     case .ended(let result):
       finish(id, with: result)
@@ -201,21 +205,16 @@ final class TransferLoop {
       transfer.endSpan(after: nil, now: now)
       unverified[id] = download
       queue.recover(id)
-      verifier.verify(id, file: sent, digests: digests)
+      // As many as concurrent transfers at most.
+      _ = digesting.add(isBounded: false) { [mailbox] in
+        mailbox.post(.verified(id, mismatch: digests.mismatch(with: sent)))
+      }
     case .nextHop:
       breaker.end(id, at: circuit, outcome: .success, now: now)
       board.run(id, at: transfer.host)
-      guard breaker.admit(id, to: transfer.circuit, now: now) else {
-        return finish(id, with: .failure(Self.circuitOpen))
-      }
-      do throws(ImageError) {
-        try send(id, now)
-        noteAsking(id, at: now)
-      } catch {
-        finish(id, with: .failure(error))
-      }
+      proceed(id, transfer, ifRefused: Self.circuitOpen, now) { () throws(ImageError) in }
     // The load keeps its slot, and its circuit breaker waits for the final outcome.
-    case .retry: transfer.endSpan(after: transfer.waitError, now: now)
+    case .retry(let error): transfer.endSpan(after: error, now: now)
     }
   }
 
@@ -245,24 +244,27 @@ final class TransferLoop {
               detail: "no response within the first-byte time-out",
               key: "download.first_byte_timeout")))
       case .retry(let time, let error) where time <= now:
-        retry(id, transfer: transfer, after: error, now: now)
+        proceed(id, transfer, ifRefused: error, now) { () throws(ImageError) in
+          try transfer.retry(now: now)
+          counters.retries.add()
+        }
       case .firstByte(let time), .retry(let time, _): alarm.set(time)
       }
     }
   }
 
-  private func retry(
-    _ id: DownloadQueue.ID, transfer: Transfer, after failure: ImageError,
-    now: ContinuousClock.Instant
+  /// Sends the next request of a running load, or ends the load.
+  private func proceed(
+    _ id: DownloadQueue.ID, _ transfer: Transfer, ifRefused refusal: ImageError,
+    _ now: ContinuousClock.Instant, preparing prepare: () throws(ImageError) -> Void
   ) {
     guard breaker.admit(id, to: transfer.circuit, now: now) else {
-      return finish(id, with: .failure(failure))
+      return finish(id, with: .failure(refusal))
     }
     do throws(ImageError) {
-      try transfer.retry(now: now)
+      try prepare()
       try send(id, now)
       noteAsking(id, at: now)
-      counters.retries.add()
     } catch {
       finish(id, with: .failure(error))
     }
@@ -271,7 +273,7 @@ final class TransferLoop {
   /// Ends a load, releases its slot, and starts the next ones.
   func finish(_ id: DownloadQueue.ID, with result: Result<LoadResult, ImageError>) {
     let transfer = running[id]?.transfer
-    let speaker = transfer.flatMap { $0.hasAnswer ? $0.host : nil }
+    let speaker = transfer.flatMap { $0.hop.head.isComplete ? $0.host : nil }
     end(id, with: result)
     if let speaker { apply(queue.answer(id, from: speaker)) }
     apply(queue.remove(id))
@@ -300,7 +302,14 @@ final class TransferLoop {
     counters.count(result, bytes: bytes, duration: duration)
     board.end(id, with: result)
     answers.append((load, result))
-    logEnd(of: load, result, bytes: bytes, duration: duration)
+    // Without the query, because signed URLs carry secrets in it.
+    log.debug(
+      "download",
+      fields: [
+        "host": .string(load.target.hostAndPort), "path": .string(load.target.url.path),
+        "outcome": .string(result.error?.code ?? "ok"), "bytes": .int(bytes),
+        "duration_ms": .milliseconds(duration ?? .zero),
+      ])
     if let ended { judge(ended.transfer, id: id, result: result) }
   }
 
@@ -310,7 +319,7 @@ final class TransferLoop {
     _ transfer: Transfer, id: DownloadQueue.ID, result: Result<LoadResult, ImageError>
   ) {
     let circuit = transfer.circuit
-    let outcome = CircuitBreaker.Outcome(of: result, wasConnected: transfer.hasSentRequest)
+    let outcome = Breaker.Outcome(of: result, wasConnected: transfer.hop.sentAt != nil)
     guard breaker.end(id, at: circuit, outcome: outcome, now: clock.now) else { return }
     log.warning("circuit opened", fields: ["host": .string(transfer.host)])
     let waiting = loads.values.filter { $0.target.circuit == circuit && running[$0.id] == nil }
@@ -324,22 +333,160 @@ final class TransferLoop {
     answers = []
   }
 
-  /// Logs the end of a load. Omits the query, because signed URLs carry secrets in it.
-  private func logEnd(
-    of load: PendingDownload, _ result: Result<LoadResult, ImageError>, bytes: Int,
-    duration: Duration?
-  ) {
-    let outcome =
-      switch result {
-      case .success: "ok"
-      case .failure(let error): error.code
+  // MARK: Names
+
+  /// Passes a hop to curl, at once or when its name is resolved.
+  func send(_ id: DownloadQueue.ID, _ now: ContinuousClock.Instant) throws(ImageError) {
+    guard let transfer = running[id]?.transfer else { return }
+    guard let name = transfer.hop.name else {
+      transfer.beginSpan(now: now)
+      return try send(transfer, to: [], now)
+    }
+    guard name.isValid else {
+      nameAnswers.append((id, .failure(.unknown("not a name"))))
+      return
+    }
+    transfer.beginSpan(now: now)
+    let deadline = transfer.connectDeadline
+    apply(names.lookUp(name.name, for: id, until: deadline, now: now))
+    alarm.set(deadline)
+  }
+
+  private func send(
+    _ transfer: Transfer, to addresses: [IPAddress], _ now: ContinuousClock.Instant
+  ) throws(ImageError) {
+    try transfer.launch(addresses, now: now)
+    try multi.add(transfer.handle)
+  }
+
+  func apply(_ actions: [NameTable.Action]) {
+    for action in actions {
+      switch action {
+      case .resolve(let name): resolver.resolve(name)
+      case .answer(let id, let answer): nameAnswers.append((id, answer))
       }
-    log.debug(
-      "download",
-      fields: [
-        "host": .string(load.target.hostAndPort), "path": .string(load.target.url.path),
-        "outcome": .string(outcome), "bytes": .int(bytes),
-        "duration_ms": .milliseconds(duration ?? .zero),
-      ])
+    }
+  }
+
+  /// Passes the answers of names to the loads that wait for them. Not at once: a failure starts a
+  /// waiting load, whose name may be known, too.
+  func passNameAnswers() {
+    let answers = nameAnswers
+    nameAnswers = []
+    for (id, answer) in answers { pass(answer, to: id) }
+  }
+
+  private func pass(_ answer: NameAnswer, to id: DownloadQueue.ID) {
+    if let inspection = inspections.removeValue(forKey: id) {
+      return inspection.reply.give(outlook(for: inspection.target, resolved: answer))
+    }
+    guard let transfer = running[id]?.transfer, let name = transfer.hop.name?.name else { return }
+    switch answer {
+    case .success(let addresses):
+      do throws(ImageError) {
+        try send(transfer, to: addresses, clock.now)
+      } catch {
+        finish(id, with: .failure(error))
+      }
+    case .failure(let failure) where failure != .full:
+      let code = failure == .late ? CURLE_OPERATION_TIMEDOUT : CURLE_COULDNT_RESOLVE_HOST
+      hopEnded(id, with: code, unresolved: failure.text(of: name))
+    case .failure:
+      counters.names.refused.add()
+      transfer.discardSpan()
+      finish(id, with: .failure(.overloaded(queue: "names", retryAfter: 1)))
+    }
+  }
+
+  /// Stores the current state of look-ups.
+  private func publishNames() {
+    counters.names.running.set(names.runningCount)
+    counters.names.stuck.set(names.stuckCount(now: clock.now))
+    counters.names.waiting.set(names.waitingCount)
+    counters.names.limit.set(rules.configuration.nameLimit)
+    counters.names.remembered.set(names.rememberedCount)
+  }
+
+  // MARK: Paces
+
+  /// Reports the loads whose response has begun to the queue.
+  func hearAnsweredOnes() {
+    let ids = answered
+    answered = []
+    for id in ids {
+      guard let transfer = running[id]?.transfer, let time = transfer.hop.answeredAt else {
+        continue
+      }
+      responses.setNewest(time, for: transfer.host)
+      if silent.remove(id) != nil { alarm.set(time + rules.configuration.slowWindow) }
+      apply(queue.answer(id, from: transfer.host))
+    }
+  }
+
+  /// Starts the timers of a load's current hop. Each host gets its own time.
+  func noteAsking(_ id: DownloadQueue.ID, at now: ContinuousClock.Instant) {
+    running[id]?.pace = TransferPace(rules.configuration.paceLimits, asked: now)
+    queue.recover(id)
+    alarm.set(now + rules.configuration.silentAfter)
+  }
+
+  /// Reports silent and slow loads to the queue, and loads that are slow no longer.
+  func noteStalledOnes(_ now: ContinuousClock.Instant) {
+    // A load that ends here releases its place, so others may start meanwhile.
+    for id in running.keys.sorted() { noteStall(id, now) }
+  }
+
+  private func noteStall(_ id: DownloadQueue.ID, _ now: ContinuousClock.Instant) {
+    // A body that is being verified is complete.
+    guard let transfer = running[id]?.transfer, !silent.contains(id), unverified[id] == nil else {
+      return
+    }
+    if case .retry = transfer.wait { return }
+    let answered = transfer.hop.answeredAt
+    // The host does not send, because this server does not read.
+    if transfer.hasNoMemory {
+      queue.recover(id)
+      running[id]?.pace.restart(at: now, bytes: transfer.hopBytes)
+    }
+    let finding = running[id]?.pace.check(answered: answered, bytes: transfer.hopBytes, now: now)
+    // Others wait for the memory of a body that will not be complete in time.
+    if finding != nil, room.waitingCount > 0, transfer.willMissDeadline(now) {
+      return finish(
+        id, with: .failure(.overloaded(queue: "download memory", retryAfter: retryAfter)))
+    }
+    switch finding {
+    case .silent:
+      silent.insert(id)
+      let latest = responses[transfer.host]
+      let isAlive = latest.map { now - $0 < rules.configuration.aliveAfterResponse } ?? false
+      apply(queue.silence(id, isAlive: isAlive))
+      return
+    case .slow(let rate): apply(queue.slow(id, rate: rate))
+    case .fast: queue.recover(id)
+    case nil: break
+    }
+    guard let time = running[id]?.pace.next(answered: answered) else { return }
+    // Many transfers are checked together, not each at a time of its own.
+    alarm.set(answered == nil ? time : max(time, now + .milliseconds(50)))
+  }
+
+  // MARK: Settings
+
+  /// Takes over the settings for loads that start from now on. Host rules that have not changed keep their connections
+  /// and cookies.
+  func apply(_ configuration: DownloaderConfiguration) {
+    if configuration.hostRules != rules.configuration.hostRules {
+      configuration.warnOfUnverifiedHosts(log)
+    }
+    do throws(ImageError) {
+      rules = try TransferRules(configuration, own: rules.own, keeping: rules.hosts)
+    } catch {
+      return log.error(
+        "the settings of downloads stay as they were",
+        fields: ["detail": .string(error.logDetail ?? error.code)])
+    }
+    breaker.set(
+      threshold: configuration.breakerThreshold, openTime: configuration.breakerOpenTime)
+    apply(queue.set(configuration.queueLimits, order: configuration.order))
   }
 }

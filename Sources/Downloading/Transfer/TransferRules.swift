@@ -3,6 +3,7 @@
 import CCurl
 import Model
 import Platform
+import Requesting
 
 /// The downloader's settings, prepared for transfers.
 struct TransferRules: Sendable {
@@ -37,6 +38,11 @@ struct TransferRules: Sendable {
     ].compactMap(\.self)
     let trail = try Self.trailField(ServerTrail(), through: configuration.serverID)
     usual = try Self.list(defaults + trail)
+  }
+
+  /// The parser of a hop's response head.
+  var head: OriginResponseParser {
+    OriginResponseParser(limit: configuration.maximumHeaderBytes)
   }
 
   /// Returns the proxy for a hop, or `nil` for none.
@@ -137,26 +143,6 @@ struct TransferRules: Sendable {
       validators?.etag.flatMap { HeaderField("If-None-Match", value: $0) },
       date.flatMap { HeaderField("If-Modified-Since", value: $0) },
     ].compactMap(\.self)
-  }
-}
-
-extension TransferLoop {
-  /// Takes over the settings for loads that start from now on. Host rules that have not changed keep their connections
-  /// and cookies.
-  func apply(_ configuration: DownloaderConfiguration) {
-    if configuration.hostRules != rules.configuration.hostRules {
-      configuration.warnOfUnverifiedHosts(log)
-    }
-    do throws(ImageError) {
-      rules = try TransferRules(configuration, own: rules.own, keeping: rules.hosts)
-    } catch {
-      return log.error(
-        "the settings of downloads stay as they were",
-        fields: ["detail": .string(error.logDetail ?? error.code)])
-    }
-    breaker.set(
-      threshold: configuration.breakerThreshold, openTime: configuration.breakerOpenTime)
-    apply(queue.set(configuration.queueLimits, order: configuration.order))
   }
 }
 

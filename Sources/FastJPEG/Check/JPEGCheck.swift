@@ -19,10 +19,7 @@ public struct JPEGCheck {
   private var markers: JPEGMarkers
   private var tables = JPEGCodeTables()
   private var frame: JPEGScanFrame?
-  /// The first number of each quantization table.
-  private var quantizers = [Int](repeating: 1, count: 4)
-  /// The quantization tables that are whole.
-  private var quantization = [[UInt16]?](repeating: nil, count: 4)
+  private var quantizers = JPEGQuantizers()
   private var restartInterval = 0
   /// Whether a scan has bytes that belong to no block.
   private var hasStrayCodes = false
@@ -75,7 +72,7 @@ public struct JPEGCheck {
       case 0xc4:
         guard tables.define(segment) else { return .damaged(.error, "a JPEG's code tables") }
       case 0xc3, 0xc5...0xcf: return .unknown
-      case 0xdb: readQuantizers(segment)
+      case 0xdb: _ = quantizers.define(segment)
       case 0xee where eighths != nil && segment.starts(with: "Adobe".utf8):
         // The Adobe colour transform: 1 is YCbCr.
         guard segment.count >= 12, segment[11] == 1 else { return .unknown }
@@ -90,24 +87,12 @@ public struct JPEGCheck {
     }
   }
 
-  private mutating func readQuantizers(_ segment: UnsafeRawBufferPointer) {
-    var rest = segment[...]
-    while let head = rest.popFirst() {
-      let width = head >> 4 == 0 ? 1 : 2
-      guard head & 15 < 4, rest.count >= 64 * width else { return }
-      quantizers[Int(head & 15)] = rest.prefix(width).reduce(0) { $0 << 8 | Int($1) }
-      // As for `JPEGFrame`: 8-bit samples allow factors up to 255, in one byte.
-      quantization[Int(head & 15)] = width == 1 ? rest.prefix(64).map { UInt16($0) } : nil
-      rest = rest.dropFirst(64 * width)
-    }
-  }
-
   private mutating func readScan(_ segment: UnsafeRawBufferPointer) -> JPEGVerdict {
     guard let frame else { return .unknown }
     guard let header = JPEGScanHeader(segment, of: frame) else { return .unknown }
     if eighths != nil {
       for member in header.members where frame.components[member.component].quantization == nil {
-        guard let table = quantization[frame.components[member.component].quantizer] else {
+        guard let table = quantizers.factors(frame.components[member.component].quantizer) else {
           return .unknown
         }
         frame.components[member.component].quantization = table
@@ -117,7 +102,9 @@ public struct JPEGCheck {
     guard var bits = JPEGBits(bytes, at: markers.position) else { return .unknown }
     let scan = JPEGScan(
       header: header, restartInterval: restartInterval,
-      quantizers: header.members.map { quantizers[frame.components[$0.component].quantizer] })
+      quantizers: header.members.map {
+        quantizers.ofMean(frame.components[$0.component].quantizer)
+      })
     let verdict = scan.read(&bits, frame: frame, tables: &tables)
     guard verdict == .whole else { return verdict }
     guard let end = bits.end else {

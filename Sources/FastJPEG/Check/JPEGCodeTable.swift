@@ -21,6 +21,9 @@ struct JPEGCodeTables {
     return true
   }
 
+  /// Returns a table as the file has it: 16 counts, then the symbols; `nil` if it is undefined.
+  func definition(_ index: Int) -> UnsafeRawBufferPointer? { definitions[index] }
+
   /// Returns a table; `nil` if it is undefined or libjpeg rejects it.
   ///
   /// - Parameter index: 0–3 for DC, 4–7 for AC.

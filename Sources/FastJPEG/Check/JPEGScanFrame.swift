@@ -36,7 +36,7 @@ final class JPEGScanFrame {
     let height = Int(segment[1]) << 8 | Int(segment[2])
     let width = Int(segment[3]) << 8 | Int(segment[4])
     let count = Int(segment[5])
-    guard width > 0, height > 0, (1...4).contains(count), segment.count >= 6 + 3 * count else {
+    guard width > 0, height > 0, (1...4).contains(count), segment.count == 6 + 3 * count else {
       return nil
     }
     self.isProgressive = isProgressive

@@ -1,4 +1,4 @@
-// JPEGComponentDecoder: decodes the blocks of one JPEG component at the reduced size.
+// JPEGComponentDecoder: decodes the blocks of one JPEG component, and computes their pixels at the reduced size.
 
 /// The innermost loop of `ScaledJPEGDecoder`. Lookup tables are in manually allocated memory, because
 /// arrays would cost reference counting for each block.
@@ -9,23 +9,16 @@ struct JPEGComponentDecoder: ~Copyable {
   private let blocks: (across: Int, down: Int)
   private let dc: JPEGHuffmanTable
   private let ac: JPEGHuffmanTable
+  private let sum: JPEGBlockSum
   /// The pixels that a block is reduced to.
   private let across: Int
   private let down: Int
-  /// `JPEGBasis.pitch`.
-  private let pitch: Int
-  /// `JPEGBasis.count`.
-  private let count: Int
   /// `JPEGHuffmanTable.quick` for DC, then for AC. Owned; freed by `deinit`.
   private let quick: UnsafeMutablePointer<UInt32>
   /// The last coefficient that affects the reduced block.
   private let last: Int
   /// `JPEGHuffmanTable.runs` for AC. Owned; freed by `deinit`.
   private let runs: UnsafeMutablePointer<UInt32>
-  /// `JPEGBasis.patterns`. Owned; freed by `deinit`.
-  private let patterns: UnsafeMutablePointer<Float>
-  /// The pixels of a block. Owned; freed by `deinit`.
-  private let block: UnsafeMutablePointer<Float>
   /// A block's coefficients other than zero, as `JPEGCoefficient` packs them. Owned; freed by `deinit`.
   private let found: UnsafeMutablePointer<UInt32>
 
@@ -39,8 +32,7 @@ struct JPEGComponentDecoder: ~Copyable {
     dc = component.dc
     ac = component.ac
     (across, down) = basis.size
-    pitch = basis.pitch
-    count = basis.count
+    sum = JPEGBlockSum(basis)
     quick = .allocate(capacity: 2 * Self.quickCount)
     quick.initialize(from: component.dc.quick, count: Self.quickCount)
     (quick + Self.quickCount).initialize(from: component.ac.quick, count: Self.quickCount)
@@ -48,10 +40,6 @@ struct JPEGComponentDecoder: ~Copyable {
     let all = ac.runs
     runs = .allocate(capacity: all.count)
     runs.initialize(from: all, count: all.count)
-    patterns = .allocate(capacity: basis.patterns.count)
-    patterns.initialize(from: basis.patterns, count: basis.patterns.count)
-    block = .allocate(capacity: 64)
-    block.initialize(repeating: 0, count: 64)
     found = .allocate(capacity: 64)
     found.initialize(repeating: 0, count: 64)
   }
@@ -59,8 +47,6 @@ struct JPEGComponentDecoder: ~Copyable {
   deinit {
     quick.deallocate()
     runs.deallocate()
-    patterns.deallocate()
-    block.deallocate()
     found.deallocate()
   }
 
@@ -78,24 +64,10 @@ struct JPEGComponentDecoder: ~Copyable {
         let corner = target + row * down * stride + column * across
         let count = readBlock(&bits, to: found)
         guard count >= 0 else { return false }
-        addUp(found, count, to: corner, stride: stride)
+        sum.paint(mean: mean, found, count, to: corner, stride: stride)
       }
     }
     return true
-  }
-
-  /// Computes the pixels of a block from its mean and its other coefficients.
-  @inline(__always)
-  private func addUp(
-    _ coefficients: UnsafePointer<UInt32>, _ found: Int, to corner: UnsafeMutablePointer<Float>,
-    stride: Int
-  ) {
-    switch count {
-    case 1: corner[0] = patterns[0] * Float(mean) + 128
-    case 4: addUp(SIMD4<Float>.self, coefficients, found, to: corner, stride: stride)
-    case 16: addUp(SIMD16<Float>.self, coefficients, found, to: corner, stride: stride)
-    default: addUpAny(coefficients, found, to: corner, stride: stride)
-    }
   }
 
   /// Reads the DC value of a block.
@@ -187,46 +159,6 @@ struct JPEGComponentDecoder: ~Copyable {
 
   private static let quickShift = UInt64(64 - JPEGHuffmanTable.quickBits)
 
-  /// Sums up the coefficients' patterns and writes the pixels.
-  @inline(__always)
-  private func addUp<Pixels: SIMD>(
-    _: Pixels.Type, _ coefficients: UnsafePointer<UInt32>, _ found: Int,
-    to corner: UnsafeMutablePointer<Float>, stride: Int
-  ) where Pixels.Scalar == Float {
-    let count = Pixels.scalarCount
-    let patterns = UnsafeRawPointer(patterns)
-    // Samples are stored with 128 subtracted (T.81, A.3.1).
-    var pixels = Pixels(repeating: self.patterns[0] * Float(mean) + 128)
-    for index in 0..<found {
-      let (number, place) = JPEGCoefficient.unpacked(coefficients[index])
-      let offset = place &* count &* 4
-      pixels += patterns.loadUnaligned(fromByteOffset: offset, as: Pixels.self) * number
-    }
-    UnsafeMutableRawPointer(block).storeBytes(of: pixels, as: Pixels.self)
-    put(to: corner, stride: stride)
-  }
-
-  /// Sums up other numbers of pixels, up to 64, which exceed the registers.
-  private func addUpAny(
-    _ coefficients: UnsafePointer<UInt32>, _ found: Int, to corner: UnsafeMutablePointer<Float>,
-    stride: Int
-  ) {
-    block.update(repeating: patterns[0] * Float(mean) + 128, count: count)
-    for index in 0..<found {
-      let (number, place) = JPEGCoefficient.unpacked(coefficients[index])
-      let pattern = patterns + place &* count
-      for pixel in 0..<count { block[pixel] += pattern[pixel] * number }
-    }
-    put(to: corner, stride: stride)
-  }
-
-  @inline(__always)
-  private func put(to corner: UnsafeMutablePointer<Float>, stride: Int) {
-    for y in 0..<down {
-      for x in 0..<across { corner[y &* stride &+ x] = block[y &* pitch &+ x] }
-    }
-  }
-
   /// Reads a code and the number after it, together at most 31 bits.
   ///
   /// - Returns: An `advance` of -1 for an invalid code.
@@ -244,6 +176,96 @@ struct JPEGComponentDecoder: ~Copyable {
     let raw = bits.peek(entry.more)
     bits.skip(entry.more)
     return (entry.advance, JPEGHuffmanTable.number(raw, bits: entry.more))
+  }
+}
+
+/// Sums up the patterns of a block's coefficients. Lookup tables are in manually allocated memory, because arrays would
+/// cost reference counting for each block.
+struct JPEGBlockSum: ~Copyable {
+  /// The pixels that a block is reduced to.
+  private let size: (across: Int, down: Int)
+  /// `JPEGBasis.pitch`.
+  private let pitch: Int
+  /// `JPEGBasis.count`.
+  private let count: Int
+  /// `JPEGBasis.patterns`. Owned; freed by `deinit`.
+  private let patterns: UnsafeMutablePointer<Float>
+  /// The pixels of a block. Owned; freed by `deinit`.
+  private let block: UnsafeMutablePointer<Float>
+
+  init(_ basis: JPEGBasis) {
+    size = basis.size
+    pitch = basis.pitch
+    count = basis.count
+    patterns = .allocate(capacity: basis.patterns.count)
+    patterns.initialize(from: basis.patterns, count: basis.patterns.count)
+    block = .allocate(capacity: 64)
+    block.initialize(repeating: 0, count: 64)
+  }
+
+  deinit {
+    patterns.deallocate()
+    block.deallocate()
+  }
+
+  /// Writes the pixels of a block.
+  ///
+  /// - Parameters:
+  ///   - mean: The DC coefficient.
+  ///   - coefficients: The other coefficients that are not zero, as `JPEGCoefficient` packs them.
+  ///   - found: The number of those.
+  ///   - corner: The address of the upper left pixel.
+  ///   - stride: The number of values from one row to the next.
+  @inline(__always)
+  func paint(
+    mean: Int, _ coefficients: UnsafePointer<UInt32>, _ found: Int,
+    to corner: UnsafeMutablePointer<Float>, stride: Int
+  ) {
+    // Samples are stored with 128 subtracted (T.81, A.3.1).
+    let ground = patterns[0] * Float(mean) + 128
+    switch count {
+    case 1: corner[0] = ground
+    case 4: add(SIMD4<Float>.self, coefficients, found, ground, to: corner, stride: stride)
+    case 16: add(SIMD16<Float>.self, coefficients, found, ground, to: corner, stride: stride)
+    default: addAny(coefficients, found, ground, to: corner, stride: stride)
+    }
+  }
+
+  @inline(__always)
+  private func add<Pixels: SIMD>(
+    _: Pixels.Type, _ coefficients: UnsafePointer<UInt32>, _ found: Int, _ ground: Float,
+    to corner: UnsafeMutablePointer<Float>, stride: Int
+  ) where Pixels.Scalar == Float {
+    let patterns = UnsafeRawPointer(patterns)
+    var pixels = Pixels(repeating: ground)
+    for index in 0..<found {
+      let (number, place) = JPEGCoefficient.unpacked(coefficients[index])
+      let offset = place &* Pixels.scalarCount &* 4
+      pixels += patterns.loadUnaligned(fromByteOffset: offset, as: Pixels.self) * number
+    }
+    UnsafeMutableRawPointer(block).storeBytes(of: pixels, as: Pixels.self)
+    put(to: corner, stride: stride)
+  }
+
+  /// Sums up other numbers of pixels, up to 64, which exceed the registers.
+  private func addAny(
+    _ coefficients: UnsafePointer<UInt32>, _ found: Int, _ ground: Float,
+    to corner: UnsafeMutablePointer<Float>, stride: Int
+  ) {
+    block.update(repeating: ground, count: count)
+    for index in 0..<found {
+      let (number, place) = JPEGCoefficient.unpacked(coefficients[index])
+      let pattern = patterns + place &* count
+      for pixel in 0..<count { block[pixel] += pattern[pixel] * number }
+    }
+    put(to: corner, stride: stride)
+  }
+
+  @inline(__always)
+  private func put(to corner: UnsafeMutablePointer<Float>, stride: Int) {
+    for y in 0..<size.down {
+      for x in 0..<size.across { corner[y &* stride &+ x] = block[y &* pitch &+ x] }
+    }
   }
 }
 

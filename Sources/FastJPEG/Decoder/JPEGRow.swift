@@ -35,7 +35,7 @@ enum JPEGRow {
     // the low bits. The standard library's conversion checks each value and is far slower.
     let magic: Float = 12_582_912
     // The trick fails only below about -12 million. A coefficient has 10 bits and its factor 8
-    // (`JPEGFrame`), so a component stays within 4.3 million and a colour within 2.8 times that.
+    // (`JPEGQuantizers`), so a component stays within 4.3 million and a colour within 2.8 times that.
     let whole =
       unsafeBitCast(values + magic, to: SIMD4<Int32>.self) &- Int32(bitPattern: magic.bitPattern)
     return SIMD4<UInt8>(

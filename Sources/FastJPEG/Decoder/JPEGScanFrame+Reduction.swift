@@ -1,6 +1,18 @@
-// JPEGScanFrame+Reduction: the sizes of a progressive JPEG's blocks in a reduced image.
+// JPEGScanFrame+Reduction: the sizes of a JPEG's blocks in a reduced image.
+
+import Model
 
 extension JPEGScanFrame {
+  /// Whether the frame is grey or YCbCr. As in libjpeg, components named R, G and B are these.
+  var isGreyOrYCbCr: Bool {
+    (components.count == 1 || components.count == 3) && components.map(\.id) != Array("RGB".utf8)
+  }
+
+  /// Returns the size of the reduced image: eighths of the full size, rounded up.
+  func reduced(eighths: Int) -> PixelSize {
+    PixelSize(width: (size.width * eighths + 7) / 8, height: (size.height * eighths + 7) / 8)
+  }
+
   /// The pixels that a side of a block can be reduced to.
   private static let sides: Set = [1, 2, 3, 4, 6, 8]
 
@@ -35,12 +47,9 @@ extension JPEGScanFrame {
 
   /// Makes room for the coefficients that the reduced image shows.
   ///
-  /// - Returns: `false` for another kind than a progressive grey or YCbCr. As in libjpeg, components named R, G and B are
-  ///   these.
+  /// - Returns: `false` for another kind than a progressive grey or YCbCr.
   func keepCoefficients(eighths: Int) -> Bool {
-    guard isProgressive, components.count == 1 || components.count == 3,
-      components.map(\.id) != Array("RGB".utf8)
-    else { return false }
+    guard isProgressive, isGreyOrYCbCr else { return false }
     for index in components.indices {
       guard let side = side(of: components[index], eighths: eighths) else { return false }
       let own = blocks(of: components[index])

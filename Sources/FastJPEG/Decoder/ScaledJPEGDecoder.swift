@@ -14,7 +14,7 @@ public struct ScaledJPEGDecoder: ~Copyable {
   /// The size of the reduced image: eighths of the full size, rounded up.
   public let size: PixelSize
   /// The size of the full image.
-  public var sourceSize: PixelSize { frame.size }
+  public var sourceSize: PixelSize { frame.sizes.size }
   /// The bands of the reduced image: 1 for grey or 3 for RGB.
   public var bands: Int { frame.components.count }
 
@@ -23,7 +23,7 @@ public struct ScaledJPEGDecoder: ~Copyable {
   let bases: [JPEGBasis]
   /// One decoder for each component. Owned; freed by `deinit`.
   private let decoders: UnsafeMutablePointer<JPEGComponentDecoder>
-  /// The number of units across and down; a unit has `frame.blocks` blocks of the largest
+  /// The number of units across and down; a unit has `grid.blocks` blocks of the largest
   /// component.
   let units: (across: Int, down: Int)
   /// The size of a unit in reduced pixels.
@@ -31,41 +31,27 @@ public struct ScaledJPEGDecoder: ~Copyable {
   /// A row of units of each component, at the reduced image's resolution. Owned; freed by `deinit`.
   private let planes: UnsafeMutablePointer<Float>
 
-  /// The pixels that a side of a block can be reduced to.
-  private static let sides: Set = [1, 2, 3, 4, 6, 8]
-
   /// Prepares decoding; `nil` if this decoder does not support the JPEG.
   ///
   /// - Parameter eighths: How much of each side is left, in eighths: 1–4.
   public init?(_ source: UnsafeRawBufferPointer, eighths: Int) {
     guard let frame = JPEGFrame(source) else { return nil }
-    let maximum = frame.blocks
+    let grid = frame.sizes.grid
     var bases: [JPEGBasis] = []
-    for component in frame.components {
-      // A subsampled component is reduced less, to the same size as the others.
-      let across = eighths * maximum.across / component.blocks.across
-      let down = eighths * maximum.down / component.blocks.down
-      let isWhole =
-        maximum.across.isMultiple(of: component.blocks.across)
-        && maximum.down.isMultiple(of: component.blocks.down)
-      guard isWhole, Self.sides.contains(across), Self.sides.contains(down) else { return nil }
-      bases.append(JPEGBasis(across: across, down: down, quantization: component.quantization))
+    for (component, codes) in zip(frame.sizes.components, frame.components) {
+      guard let side = frame.sizes.side(of: component, eighths: eighths) else { return nil }
+      bases.append(
+        JPEGBasis(across: side.across, down: side.down, quantization: codes.quantization))
     }
-    func divided(_ side: Int, by divisor: Int) -> Int { (side + divisor - 1) / divisor }
     self.frame = frame
     self.bases = bases
     decoders = .allocate(capacity: bases.count)
     for (index, basis) in bases.enumerated() {
       (decoders + index).initialize(to: JPEGComponentDecoder(frame.components[index], basis: basis))
     }
-    size = PixelSize(
-      width: divided(frame.size.width * eighths, by: 8),
-      height: divided(frame.size.height * eighths, by: 8))
-    units = (
-      divided(frame.size.width, by: 8 * maximum.across),
-      divided(frame.size.height, by: 8 * maximum.down)
-    )
-    unit = (maximum.across * eighths, maximum.down * eighths)
+    size = frame.sizes.reduced(eighths: eighths)
+    units = (grid.across, grid.down)
+    unit = (grid.blocks.across * eighths, grid.blocks.down * eighths)
     let count = units.across * unit.width * unit.height * frame.components.count
     planes = .allocate(capacity: count)
     planes.initialize(repeating: 0, count: count)

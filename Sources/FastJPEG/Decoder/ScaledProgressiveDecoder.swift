@@ -34,8 +34,7 @@ public struct ScaledProgressiveDecoder {
     self.frame = frame
     self.bases = bases
     self.eighths = eighths
-    size = PixelSize(
-      width: (frame.size.width * eighths + 7) / 8, height: (frame.size.height * eighths + 7) / 8)
+    size = frame.reduced(eighths: eighths)
   }
 
   /// Computes the pixels.
@@ -78,13 +77,31 @@ public struct ScaledProgressiveDecoder {
     let sum = JPEGBlockSum(bases[index])
     let (across, down) = bases[index].size
     let rows = frame.blocks(of: frame.components[index]).down
-    for blockRow in 0..<rows {
-      let target = plane + blockRow * down * stride
-      for column in 0..<store.columns {
-        sum.paint(
-          store.block(column: column, row: unitRow * rows + blockRow), kept: store.kept,
-          to: target + column * across, stride: stride)
+    withUnsafeTemporaryAllocation(of: UInt32.self, capacity: 64) { words in
+      guard let words = words.baseAddress else { return }
+      for blockRow in 0..<rows {
+        let target = plane + blockRow * down * stride
+        for column in 0..<store.columns {
+          let block = store.block(column: column, row: unitRow * rows + blockRow)
+          var found = 0
+          for place in 1..<store.kept where block[place] != 0 {
+            let number = Self.clamped(block[place], to: Self.highest.detail)
+            words[found] = JPEGCoefficient.packed(number, at: place)
+            found &+= 1
+          }
+          sum.paint(
+            mean: Self.clamped(block[0], to: Self.highest.mean), words, found,
+            to: target + column * across, stride: stride)
+        }
       }
     }
+  }
+
+  /// The highest DC and AC coefficients of 8-bit samples (T.81, F.1.2), on which `JPEGRow` relies. Damage may exceed them.
+  private static let highest: (mean: Int, detail: Int) = (2_047, 1_023)
+
+  @inline(__always)
+  private static func clamped(_ coefficient: Int16, to highest: Int) -> Int {
+    min(max(Int(coefficient), -highest), highest)
   }
 }

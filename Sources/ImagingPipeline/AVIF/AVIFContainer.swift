@@ -17,9 +17,10 @@ enum AVIFContainer {
     if frame.starts(with: [0x12, 0]) { frame = frame.dropFirst(2) }
     guard let configuration = configuration(of: frame) else { return nil }
     // The length of `meta` does not depend on where the coded image is.
-    let head = box("ftyp", Array("avif".utf8), number(0, 4), Array("avifmif1miaf".utf8))
+    let head: [UInt8] = .box("ftyp", Array("avif".utf8), .number(0, 4), Array("avifmif1miaf".utf8))
     let start = head.count + meta(frame.count, at: 0, size, configuration).count + 8
-    return head + meta(frame.count, at: start, size, configuration) + box("mdat", Array(frame))
+    return head + meta(frame.count, at: start, size, configuration)
+      + [UInt8].box("mdat", Array(frame))
   }
 
   /// Returns the content of `av1C` (AV1 Codec ISO Media File Format Binding, 2.3): what the sequence header says.
@@ -40,41 +41,33 @@ enum AVIFContainer {
     _ count: Int, at start: Int, _ size: PixelSize, _ configuration: [UInt8]
   ) -> [UInt8] {
     let item: [UInt8] = [0, 1]
-    let properties = [
-      box("ispe", fullBox, number(size.width, 4), number(size.height, 4)),
-      box("pixi", fullBox, [3, 8, 8, 8]),
-      box("av1C", configuration),
+    let properties: [[UInt8]] = [
+      .box("ispe", fullBox, .number(size.width, 4), .number(size.height, 4)),
+      .box("pixi", fullBox, [3, 8, 8, 8]),
+      .box("av1C", configuration),
       // sRGB: primaries of BT.709, the transfer of IEC 61966-2-1, full range.
-      box("colr", Array("nclx".utf8), number(1, 2), number(13, 2), [0, matrix, 0x80]),
+      .box("colr", Array("nclx".utf8), .number(1, 2), .number(13, 2), [0, matrix, 0x80]),
     ]
     // All four, of which a reader has to know `av1C`.
     let associations: [UInt8] = [4, 1, 2, 0x83, 4]
-    return box(
+    return .box(
       "meta", fullBox,
-      box("hdlr", zeros(8), Array("pict".utf8), zeros(13)),
-      box("pitm", fullBox, item),
+      .box("hdlr", zeros(8), Array("pict".utf8), zeros(13)),
+      .box("pitm", fullBox, item),
       // Offset and length have 4 bytes; the coded image is in one piece.
-      box(
-        "iloc", fullBox, [0x44, 0, 0, 1], item, number(0, 2), [0, 1], number(start, 4),
-        number(count, 4)),
-      box(
+      .box(
+        "iloc", fullBox, [0x44, 0, 0, 1], item, .number(0, 2), [0, 1], .number(start, 4),
+        .number(count, 4)),
+      .box(
         "iinf", fullBox, [0, 1],
-        box("infe", [2, 0, 0, 0], item, number(0, 2), Array("av01".utf8), [0])),
-      box(
-        "iprp", box("ipco", properties.flatMap(\.self)),
-        box("ipma", fullBox, number(1, 4), item, associations)))
+        .box("infe", [2, 0, 0, 0], item, .number(0, 2), Array("av01".utf8), [0])),
+      .box(
+        "iprp", .box("ipco", properties.flatMap(\.self)),
+        .box("ipma", fullBox, .number(1, 4), item, associations)))
   }
 
   /// Version and flags (ISO/IEC 14496-12, 4.2).
   private static let fullBox = zeros(4)
 
   private static func zeros(_ count: Int) -> [UInt8] { [UInt8](repeating: 0, count: count) }
-
-  private static func box(_ type: String, _ content: [UInt8]...) -> [UInt8] {
-    number(8 + content.reduce(0) { $0 + $1.count }, 4) + Array(type.utf8) + content.flatMap(\.self)
-  }
-
-  private static func number(_ value: Int, _ width: Int) -> [UInt8] {
-    (0..<width).reversed().map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
-  }
 }

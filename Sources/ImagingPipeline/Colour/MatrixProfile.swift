@@ -86,28 +86,32 @@ enum MatrixProfile {
     let (kind, numbers): (Int, [Double]) =
       gamma.map { (0, [100_000 / Double($0)]) }
       ?? (3, [2.4, 1 / 1.055, 0.055 / 1.055, 1 / 12.92, 0.04045])
-    return Array("para".utf8) + big(0, width: 4) + big(kind, width: 2) + big(0, width: 2)
+    return Array("para".utf8) + [UInt8].number(0, 4) + [UInt8].number(kind, 2)
+      + [UInt8].number(0, 2)
       + numbers.flatMap(fixed)
   }
 
   private static func xyz(_ color: Vector) -> [UInt8] {
-    Array("XYZ ".utf8) + big(0, width: 4) + fixed(color.x) + fixed(color.y) + fixed(color.z)
+    Array("XYZ ".utf8) + [UInt8].number(0, 4) + fixed(color.x) + fixed(color.y) + fixed(color.z)
   }
 
   /// Returns the file: header, tag table, tags.
   private static func file(space: String, _ tags: [(name: String, content: [UInt8])]) -> [UInt8] {
     let start = 128 + 4 + 12 * tags.count
-    var table = big(tags.count, width: 4)
+    var table = [UInt8].number(tags.count, 4)
     var contents = [UInt8]()
     for (name, content) in tags {
       table +=
-        Array(name.utf8) + big(start + contents.count, width: 4) + big(content.count, width: 4)
+        Array(name.utf8) + [UInt8].number(start + contents.count, 4)
+        + [UInt8].number(content.count, 4)
       contents += content
     }
     var header =
-      big(start + contents.count, width: 4) + big(0, width: 4) + big(0x0400_0000, width: 4)
-    header += Array("mntr".utf8) + Array(space.utf8) + Array("XYZ ".utf8) + big(0, width: 12)
-    header += Array("acsp".utf8) + big(0, width: 28) + fixed(d50.x) + fixed(d50.y) + fixed(d50.z)
+      [UInt8].number(start + contents.count, 4) + [UInt8].number(0, 4)
+      + [UInt8].number(0x0400_0000, 4)
+    header += Array("mntr".utf8) + Array(space.utf8) + Array("XYZ ".utf8) + [UInt8].number(0, 12)
+    header +=
+      Array("acsp".utf8) + [UInt8].number(0, 28) + fixed(d50.x) + fixed(d50.y) + fixed(d50.z)
     header += [UInt8](repeating: 0, count: 128 - header.count)
     return header + table + contents
   }
@@ -115,10 +119,6 @@ enum MatrixProfile {
   /// Returns an `s15Fixed16Number`, clamped to its range.
   private static func fixed(_ number: Double) -> [UInt8] {
     let value = Int32(clamping: Int((min(max(number, -32_768), 32_767) * 65_536).rounded()))
-    return big(Int(UInt32(bitPattern: value)), width: 4)
-  }
-
-  private static func big(_ number: Int, width: Int) -> [UInt8] {
-    (0..<width).reversed().map { $0 < 8 ? UInt8(number >> (8 * $0) & 255) : 0 }
+    return [UInt8].number(Int(UInt32(bitPattern: value)), 4)
   }
 }

@@ -124,7 +124,6 @@ final class Overlay {
     let loader = Loader(
       source: source.bytes, header: header, part: part, maximumPixels: limits.maximumPixels,
       threads: limits.maximumThreads)
-    _ = try loader.secondsOfVector(for: own)
     let loaded = try loader.load(for: own, frames: 1)
     var steps = FrameSteps(
       header: header, part: part, window: loaded.window, geometry: own,

@@ -11,16 +11,8 @@ struct HEIFBox {
   static func all(in reader: ByteReader) -> [HEIFBox] {
     var rest = reader
     var boxes: [HEIFBox] = []
-    while boxes.count < maximumCount, let size = try? rest.number(4), let type = try? rest.name() {
-      var length = size - 8
-      if size == 1 {
-        guard let large = try? rest.number(8) else { break }
-        length = large - 16
-      } else if size == 0 {
-        length = rest.left
-      }
-      guard let content = try? rest.reader(of: length) else { break }
-      boxes.append(HEIFBox(type: type, content: content))
+    while boxes.count < maximumCount, let box = try? BoxLengths.next(in: &rest, depth: 0) {
+      boxes.append(HEIFBox(type: box.type, content: box.content))
     }
     return boxes
   }

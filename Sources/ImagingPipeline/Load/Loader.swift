@@ -115,32 +115,12 @@ struct Loader {
   /// Returns the scale to draw a vector at: the larger factor of both axes, so that a stretched
   /// vector is not enlarged from too few pixels. The pixel limit caps the scale when a small region
   /// is enlarged or the axes differ much.
-  private func scaleOfVector(for geometry: Geometry) -> Double {
+  func scaleOfVector(for geometry: Geometry) -> Double {
     let target = storedTarget(for: geometry)
     let source = part.stored.size
     let wanted = max(
       Double(target.width) / Double(source.width), Double(target.height) / Double(source.height))
     return min(wanted, (Double(maximumPixels) / header.size.area).squareRoot())
-  }
-
-  /// Returns the estimated processor time of drawing a vector, in seconds; 0 for other formats.
-  ///
-  /// - Throws: `ImageError.ofVariant` with `.tooCostly`.
-  func secondsOfVector(for geometry: Geometry) throws(ImageError) -> Double {
-    header.format == .svg ? try Self.drawing(source, header, at: scaleOfVector(for: geometry)) : 0
-  }
-
-  /// Returns the estimated processor time of drawing a vector at a scale, in seconds.
-  ///
-  /// - Throws: `ImageError.ofVariant` with `.tooCostly`.
-  static func drawing(
-    _ source: UnsafeRawBufferPointer, _ header: SourceHeader, at scale: Double
-  ) throws(ImageError) -> Double {
-    let sides = [header.size.width, header.size.height].map {
-      Int(min((Double($0) * scale).rounded(.up), 1e9))
-    }
-    return try VectorCost.check(
-      source, drawn: PixelSize(width: sides[0], height: sides[1]), nominal: header.size)
   }
 
   /// Whether the source may be shrunk on load. A region's edges may then lie within pixels, which
@@ -262,11 +242,9 @@ struct Loader {
     scale: Double = 1, failOn: FailOn
   ) throws(ImageError) -> Image {
     switch format {
-    case .heic, .avif: try VipsLibrary.loadHEIF()
-    case .jxl: try VipsLibrary.loadJXL()
     case .bmp: return try Bitmap(source).image()
     case .ico: return try Icon(source).image(failOn)
-    default: break
+    default: try loadModule(of: format)
     }
     let (page, count): (CInt, CInt) =
       switch pages {
@@ -307,6 +285,19 @@ struct Loader {
     case .heic where isPrimary, .avif where isPrimary:
       try HEIFSamples(of: source).completed(image)
     default: image
+    }
+  }
+}
+
+extension Loader {
+  /// Loads the module of libvips that reads and writes a format, if it has one.
+  ///
+  /// - Throws: `ImageError.unsupportedFormat` if the module is missing.
+  static func loadModule(of format: ImageFormat) throws(ImageError) {
+    switch format {
+    case .heic, .avif: try VipsLibrary.loadHEIF()
+    case .jxl: try VipsLibrary.loadJXL()
+    default: break
     }
   }
 }

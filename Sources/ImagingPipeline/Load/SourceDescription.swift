@@ -31,7 +31,7 @@ struct SourceDescription {
     bytes = source.count
     space = image.spaceName
     bits = image.integer("heif-bitdepth") ?? image.bitsOfFormat
-    profile = ProfileDescription.read(image.embeddedProfile)
+    profile = image.blob(VIPS_META_ICC_NAME).flatMap(ProfileDescription.read)
   }
 
   /// Returns the JSON, followed by a line break.
@@ -97,18 +97,6 @@ extension Image {
     case VIPS_FORMAT_USHORT, VIPS_FORMAT_SHORT: 16
     case VIPS_FORMAT_DOUBLE: 64
     default: 32
-    }
-  }
-
-  /// The embedded ICC profile of any kind; empty if absent.
-  fileprivate var embeddedProfile: [UInt8] {
-    withVipsImage { image in
-      var data: UnsafeRawPointer?
-      var count = 0
-      guard vips_image_get_typeof(image, VIPS_META_ICC_NAME) != 0,
-        vips_image_get_blob(image, VIPS_META_ICC_NAME, &data, &count) == 0
-      else { return [] }
-      return Array(UnsafeRawBufferPointer(start: data, count: count))
     }
   }
 }

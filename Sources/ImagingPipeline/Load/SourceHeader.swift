@@ -112,11 +112,8 @@ struct SourceHeader {
         }
       default: nil
       }
-    // libheif applies the container's rotation (ISO/IEC 23008-12, 6.5.10) and libjxl the
-    // codestream's (ISO/IEC 18181-1, D.3). The EXIF orientation repeats that rotation and must not
-    // be applied again.
-    let isTurned = [.heic, .avif, .jxl].contains(format)
-    orientation = isTurned ? .up : Orientation(tag: image.integer("orientation"))
+    orientation =
+      format.traits.decoderTurns ? .up : Orientation(tag: image.integer("orientation"))
   }
 
   /// Whether `pages` are the frames of an animation.
@@ -149,7 +146,8 @@ struct SourceHeader {
   /// The result is animated unless the output format holds no frames, or the request asks for a
   /// still, a single frame or a placeholder. Without a requested format GIF holds the frames.
   func frames(for transform: Transform) -> Int {
-    let keepsFrames = transform.output.isAnimated && transform.output.format?.holdsFrames ?? true
+    let keepsFrames =
+      transform.output.isAnimated && transform.output.format?.traits.holdsFrames ?? true
     return isAnimation && page == nil && keepsFrames && transform.product == .image ? pages : 1
   }
 

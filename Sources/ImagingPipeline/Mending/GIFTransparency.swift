@@ -8,21 +8,6 @@ import Model
 /// black or the background colour. An index that no pixel uses changes nothing else. In a frame that uses all 256, one
 /// becomes the index of the closest colour.
 enum GIFTransparency {
-  private struct Frame {
-    /// The offset of the image descriptor.
-    let start: Int
-    let area: GIFArea
-    /// The offset of the flags of the last graphic control extension; `nil` without one.
-    let control: Int?
-    let disposal: UInt8
-    let isTransparent: Bool
-    /// The place of its own colours; `nil` if it has those of the file.
-    let colours: Range<Int>?
-    /// The offset of the codes, and their bits.
-    let codes: Range<Int>
-    let bits: Int
-  }
-
   /// The delay of frames without one, in hundredths of a second: libnsgif's.
   private static let usualDelay: UInt8 = 10
   /// The most frames that libnsgif reads.
@@ -30,13 +15,20 @@ enum GIFTransparency {
 
   /// Returns the GIF with transparent indices; `nil` if every shown frame covers the canvas.
   static func mended(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
-    guard file.count >= 13 else { return nil }
-    func little(_ offset: Int) -> Int { Int(file[offset]) | Int(file[offset + 1]) << 8 }
-    let canvas = GIFArea(left: 0, top: 0, right: little(6), bottom: little(8))
-    let frames = frames(of: file)
-    guard hasGaps(frames, canvas: canvas) else { return nil }
-    var chosen = frames.dropLast().filter { $0.disposal == 2 && !$0.isTransparent }
-    if chosen.isEmpty, !frames.contains(where: \.isTransparent) { chosen = frames }
+    guard var blocks = try? GIFBlocks(file) else { return nil }
+    let (canvas, colours) = (blocks.canvas, blocks.colours)
+    var frames: [GIFFrame] = []
+    // Up to the end, or to the first fault.
+    loop: while let block = try? blocks.next() {
+      switch block {
+      case .frame(let frame) where (1...8).contains(frame.bits): frames.append(frame)
+      case .extension, .terminator: continue
+      default: break loop
+      }
+    }
+    guard hasGaps(frames, of: file, canvas: canvas) else { return nil }
+    var chosen = frames.dropLast().filter { $0.disposal(file) == 2 && !$0.isTransparent(file) }
+    if chosen.isEmpty, !frames.contains(where: { $0.isTransparent(file) }) { chosen = frames }
     let isForAlphaAlone = chosen.count == frames.count
     var result: [UInt8] = []
     var done = 0
@@ -48,7 +40,7 @@ enum GIFTransparency {
     for frame in chosen.prefix(maximumFrames) {
       var codes: [UInt8]?
       var index = unusedIndex(of: frame, in: file)
-      if index == nil, let pair = closestColours(of: frame, in: file) {
+      if index == nil, let pair = closestColours(frame.colours ?? colours, in: file) {
         index = pair.0
         codes = replaced(pair.0, by: pair.1, in: frame, of: file)
       }
@@ -71,13 +63,15 @@ enum GIFTransparency {
   }
 
   /// Whether a shown frame leaves a part of the canvas uncovered (GIF89a, section 23).
-  private static func hasGaps(_ frames: [Frame], canvas: GIFArea) -> Bool {
+  private static func hasGaps(
+    _ frames: [GIFFrame], of file: UnsafeRawBufferPointer, canvas: GIFArea
+  ) -> Bool {
     var gap: GIFArea? = canvas
     for frame in frames {
       var shown = gap
-      if let area = gap, !frame.isTransparent, frame.area.covers(area) { shown = nil }
+      if let area = gap, !frame.isTransparent(file), frame.area.covers(area) { shown = nil }
       if shown != nil { return true }
-      switch frame.disposal {
+      switch frame.disposal(file) {
       case 2: gap = frame.area.common(with: canvas)
       // The previous content: nothing before the first frames that remain.
       case 3, 4: break
@@ -90,25 +84,21 @@ enum GIFTransparency {
   /// Returns an index that no pixel of a frame has.
   ///
   /// After a clear code, each colour appears first as a code of its own, so other codes need not be resolved.
-  private static func unusedIndex(of frame: Frame, in file: UnsafeRawBufferPointer) -> UInt8? {
+  private static func unusedIndex(of frame: GIFFrame, in file: UnsafeRawBufferPointer) -> UInt8? {
     guard frame.bits == 8 else { return 255 }
     var used = [Bool](repeating: false, count: 256)
-    withUnsafeTemporaryAllocation(of: Int32.self, capacity: 0) { none in
-      var codes = GIFCodes(
-        bytes: UnsafeRawBufferPointer(rebasing: file[frame.codes]), bits: frame.bits,
-        lengths: none)
-      codes.forEach { code, _ in if code < 256 { used[code] = true } }
-    }
+    var codes = GIFCodes(
+      bytes: UnsafeRawBufferPointer(rebasing: file[frame.codes]), bits: frame.bits)
+    codes.forEach { code, _ in if code < 256 { used[code] = true } }
     return used.lastIndex(of: false).map { UInt8($0) }
   }
 
-  /// Returns the two indices of a frame's 256 colours that differ least, of those that are nearly as light; `nil` if it has
+  /// Returns the two indices of a table's 256 colours that differ least, of those that are nearly as light; `nil` if it has
   /// fewer.
   private static func closestColours(
-    of frame: Frame, in file: UnsafeRawBufferPointer
+    _ table: Range<Int>?, in file: UnsafeRawBufferPointer
   ) -> (UInt8, UInt8)? {
-    let own = frame.colours ?? (file[10] & 0x80 != 0 ? 13..<13 + (6 << Int(file[10] & 7)) : 0..<0)
-    guard own.count == 768, own.upperBound <= file.count else { return nil }
+    guard let own = table, own.count == 768 else { return nil }
     let colours = stride(from: own.lowerBound, to: own.upperBound, by: 3).map {
       SIMD3(Int(file[$0]), Int(file[$0 + 1]), Int(file[$0 + 2]))
     }
@@ -129,23 +119,20 @@ enum GIFTransparency {
   /// Returns the blocks of a frame's codes with one index in place of another. Longer codes stand for strings of the
   /// single ones before them, so they need no change.
   private static func replaced(
-    _ index: UInt8, by other: UInt8, in frame: Frame, of file: UnsafeRawBufferPointer
+    _ index: UInt8, by other: UInt8, in frame: GIFFrame, of file: UnsafeRawBufferPointer
   ) -> [UInt8] {
     var bytes: [UInt8] = []
     var window = 0
     var count = 0
-    withUnsafeTemporaryAllocation(of: Int32.self, capacity: 0) { none in
-      var codes = GIFCodes(
-        bytes: UnsafeRawBufferPointer(rebasing: file[frame.codes]), bits: frame.bits,
-        lengths: none)
-      codes.forEach { code, size in
-        window |= (code == Int(index) ? Int(other) : code) << count
-        count += size
-        while count >= 8 {
-          bytes.append(UInt8(truncatingIfNeeded: window))
-          window >>= 8
-          count -= 8
-        }
+    var codes = GIFCodes(
+      bytes: UnsafeRawBufferPointer(rebasing: file[frame.codes]), bits: frame.bits)
+    codes.forEach { code, size in
+      window |= (code == Int(index) ? Int(other) : code) << count
+      count += size
+      while count >= 8 {
+        bytes.append(UInt8(truncatingIfNeeded: window))
+        window >>= 8
+        count -= 8
       }
     }
     if count > 0 { bytes.append(UInt8(truncatingIfNeeded: window)) }
@@ -154,81 +141,15 @@ enum GIFTransparency {
       return [UInt8(block.count)] + block
     } + [0]
   }
-
-  /// Returns the frames up to the end, or to the first fault.
-  private static func frames(of file: UnsafeRawBufferPointer) -> [Frame] {
-    var frames: [Frame] = []
-    var position = 13
-    var control: Int?
-    func skipColours(_ flags: UInt8) {
-      if flags & 0x80 != 0 { position += 3 << (Int(flags & 7) + 1) }
-    }
-    /// Skips sub-blocks; returns whether they end within the file.
-    func skipBlocks() -> Bool {
-      while position < file.count {
-        let length = Int(file[position])
-        position += 1 + length
-        if length == 0 { return true }
-      }
-      return false
-    }
-    skipColours(file[10])
-    while position < file.count {
-      let start = position
-      position += 1
-      switch file[start] {
-      case 0: continue
-      case 0x21:
-        guard start + 7 < file.count else { return frames }
-        if file[start + 1] == 0xf9, file[start + 2] == 4 { control = start + 3 }
-        position += 1
-        guard skipBlocks() else { return frames }
-      case 0x2c:
-        guard start + 10 < file.count else { return frames }
-        let sides = stride(from: start + 1, to: start + 9, by: 2).map {
-          Int(file[$0]) | Int(file[$0 + 1]) << 8
-        }
-        position = start + 10
-        skipColours(file[start + 9])
-        let colours = position > start + 10 ? start + 10..<position : nil
-        guard position < file.count, (1...8).contains(file[position]) else { return frames }
-        let bits = Int(file[position])
-        position += 1
-        let codes = position
-        guard skipBlocks() else { return frames }
-        let flags = control.map { file[$0] } ?? 0
-        frames.append(
-          Frame(
-            start: start,
-            area: GIFArea(
-              left: sides[0], top: sides[1], right: sides[0] + sides[2],
-              bottom: sides[1] + sides[3]),
-            control: control, disposal: flags >> 2 & 7, isTransparent: flags & 1 != 0,
-            colours: colours, codes: codes..<position, bits: bits))
-        control = nil
-      default: return frames
-      }
-    }
-    return frames
-  }
 }
 
-/// A rectangle of a GIF's canvas.
-private struct GIFArea {
-  let left: Int
-  let top: Int
-  let right: Int
-  let bottom: Int
-
-  func covers(_ other: GIFArea) -> Bool {
-    left <= other.left && top <= other.top && right >= other.right && bottom >= other.bottom
+extension GIFFrame {
+  /// What becomes of the frame's area before the next one (GIF89a, section 23).
+  fileprivate func disposal(_ file: UnsafeRawBufferPointer) -> UInt8 {
+    control.map { file[$0] >> 2 & 7 } ?? 0
   }
 
-  /// Returns the part that both have; `nil` if they have none in common.
-  func common(with other: GIFArea) -> GIFArea? {
-    let both = GIFArea(
-      left: max(left, other.left), top: max(top, other.top), right: min(right, other.right),
-      bottom: min(bottom, other.bottom))
-    return both.left < both.right && both.top < both.bottom ? both : nil
+  fileprivate func isTransparent(_ file: UnsafeRawBufferPointer) -> Bool {
+    control.map { file[$0] & 1 != 0 } ?? false
   }
 }

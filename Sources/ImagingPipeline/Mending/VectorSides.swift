@@ -10,35 +10,17 @@ enum VectorSides {
     var scanner = VectorScanner(source)
     while let part = scanner.next() {
       guard case .open(let tag) = part else { continue }
-      guard tag.name == "svg" else { return nil }
       var names: Set<String> = []
       tag.forEachAttribute { name, isPrefixed, _ in if !isPrefixed { names.insert(name) } }
       let given = names.intersection(["width", "height"])
-      guard given.count == 1, !names.contains("viewBox"), !names.contains("style"),
-        let start = place(of: "<svg", in: source)
+      // A name with a prefix is left as it is.
+      guard source[scanner.range].starts(with: "<svg".utf8), tag.name == "svg", given.count == 1,
+        !names.contains("viewBox"), !names.contains("style")
       else { return nil }
+      let start = scanner.range.lowerBound + "<svg".utf8.count
       let added =
         given.contains("width") ? " height=\"\(usual.height)\"" : " width=\"\(usual.width)\""
       return Array(source[..<start]) + added.utf8 + source[start...]
-    }
-    return nil
-  }
-
-  /// Returns the offset behind the root's name. Comments and the document type before it may have the same text.
-  private static func place(of text: String, in source: UnsafeRawBufferPointer) -> Int? {
-    var place = 0
-    while place < source.count {
-      let rest = source[place...]
-      if rest.starts(with: text.utf8) { return place + text.utf8.count }
-      guard source[place] == UInt8(ascii: "<") else {
-        place += 1
-        continue
-      }
-      // A document type with a subset is left as it is.
-      let end = rest.starts(with: "<!--".utf8) ? "-->" : ">"
-      guard !rest.starts(with: "<!DOCTYPE".utf8) || !rest.prefix(4_096).contains(UInt8(ascii: "["))
-      else { return nil }
-      while place < source.count, !source[place...].starts(with: end.utf8) { place += 1 }
     }
     return nil
   }

@@ -46,48 +46,18 @@ struct VectorVariables {
   /// Returns the tags, and the content of `style` elements. Text between others is shown, so it stays.
   private func styledAreas() -> [(range: Range<Int>, isRoot: Bool)] {
     var areas: [(range: Range<Int>, isRoot: Bool)] = []
-    var place = 0
-    var hasRoot = false
-    func find(_ end: String, from start: Int) -> Int {
-      var place = start
-      let first = end.utf8.first
-      while place < text.count {
-        if text[place] == first, text[place...].starts(with: end.utf8) { return place }
-        place += 1
-      }
-      return text.count
-    }
-    while place < text.count {
-      guard text[place] == UInt8(ascii: "<") else {
-        place += 1
-        continue
-      }
-      let rest = text[place...]
-      if rest.starts(with: "<!--".utf8) {
-        place = find("-->", from: place + 4)
-        continue
-      }
-      if rest.starts(with: "<![CDATA[".utf8) {
-        place = find("]]>", from: place)
-        continue
-      }
-      let start = place
-      var quote: UInt8?
-      while place < text.count, quote != nil || text[place] != UInt8(ascii: ">") {
-        if text[place] == quote {
-          quote = nil
-        } else if quote == nil, text[place] == 0x22 || text[place] == 0x27 {
-          quote = text[place]
-        }
-        place += 1
-      }
-      let isRoot = !hasRoot && rest.starts(with: "<svg".utf8)
-      hasRoot = hasRoot || isRoot
-      areas.append((start..<place, isRoot))
-      if rest.starts(with: "<style".utf8), place > start, text[place - 1] != UInt8(ascii: "/") {
-        let end = find("</style", from: place)
-        areas.append((place..<end, false))
-        place = end
+    text.withUnsafeBytes { text in
+      var scanner = VectorScanner(text)
+      var hasRoot = false
+      while let part = scanner.next() {
+        guard case .open(let tag) = part else { continue }
+        areas.append((scanner.range, !hasRoot && tag.name == "svg"))
+        hasRoot = hasRoot || tag.name == "svg"
+        guard tag.name == "style", !tag.isEmpty else { continue }
+        let start = scanner.range.upperBound
+        // Up to its end tag, or to that of the document.
+        let end = scanner.next() == nil ? text.count : scanner.range.lowerBound
+        areas.append((start..<end, false))
       }
     }
     return areas

@@ -76,11 +76,8 @@ struct PNGParts {
   }
 
   private static func chunk(_ type: String, _ content: [UInt8]) -> [UInt8] {
-    func bigEndian(_ number: UInt32) -> [UInt8] {
-      [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
-    }
     let checked = Array(type.utf8) + content
-    return bigEndian(UInt32(content.count)) + checked
-      + bigEndian(libdeflate_crc32(0, checked, checked.count))
+    return [UInt8].number(content.count, 4) + checked
+      + [UInt8].number(Int(libdeflate_crc32(0, checked, checked.count)), 4)
   }
 }

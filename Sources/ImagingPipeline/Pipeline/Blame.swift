@@ -49,7 +49,6 @@ enum Blame {
     // A vector is drawn at a reduced scale because its nominal size is unbounded.
     let scale =
       header.format == .svg ? min(1, (maximumVectorPixels / header.size.area).squareRoot()) : 1
-    if header.format == .svg { _ = try Loader.drawing(source, header, at: scale) }
     let image = try Loader.open(
       source, as: header.format, pages: header.pages(frames: frames), scale: scale,
       failOn: try Loader.decoderFailOn(source, header: header))
@@ -60,10 +59,7 @@ enum Blame {
   /// Returns whether a decoder that reports no cause may have run out of memory. Decoders of these
   /// formats hold the whole image, in up to three copies.
   private static func mayLackMemory(_ header: SourceHeader, frames: Int) -> Bool {
-    guard [.heic, .avif, .jxl, .jp2, .webp].contains(header.format), let room = MemoryLeft.bytes
-    else {
-      return false
-    }
+    guard header.format.traits.decoderHoldsImage, let room = MemoryLeft.bytes else { return false }
     return header.size.pixels * 4 * 3 > room
   }
 }

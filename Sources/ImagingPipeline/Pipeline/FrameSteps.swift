@@ -20,20 +20,7 @@ struct FrameSteps {
   let threads: Int
   /// The smart crop's position, once computed. The position found in the first frame of an
   /// animation applies to all frames, so that the crop does not jump.
-  private var place: (x: Int, y: Int)?
-
-  init(
-    header: SourceHeader, part: SourceRegion, window: Window, geometry: Geometry,
-    transform: Transform, output: Output, threads: Int
-  ) {
-    self.header = header
-    self.part = part
-    self.window = window
-    self.geometry = geometry
-    self.transform = transform
-    self.output = output
-    self.threads = threads
-  }
+  private(set) var place: (x: Int, y: Int)?
 
   /// Applies all steps to one frame.
   mutating func apply(to frame: consuming Image) throws(ImageError) -> Image {

@@ -37,7 +37,7 @@ struct Output {
       header.hasAlpha || transform.effects.radius != nil
       || (geometry.isPadded && transform.output.background.alpha < 255)
     if let format = transform.output.format {
-      guard let limit = format.longestSide, format.isEncodable else {
+      guard let limit = format.traits.longestSide, format.isEncodable else {
         throw .invalidParameter(
           name: "format", value: format.rawValue,
           allowed: ImageFormat.outputs.filter(\.isEncodable).map(\.rawValue)
@@ -54,7 +54,7 @@ struct Output {
       let suited = candidates.first { $0.suits(frames: frames, hasAlpha: hasAlpha, size: size) }
       format = suited ?? (frames > 1 ? .gif : .png)
     }
-    keepsAlpha = format.holdsAlpha
+    keepsAlpha = format.traits.holdsAlpha
     isInterlaced = transform.output.isProgressive
     efforts = limits.efforts
     threads = limits.maximumThreads

@@ -129,9 +129,7 @@ public struct Pipeline: Sendable {
       var cost = work.cost(
         of: job.source, header, frames: header.isAnimation ? header.pages : 1)
       cost.add(decoding: job.source, header)
-      if header.format == .svg {
-        cost.add(drawing: try Loader.drawing(job.source, header, at: 1))
-      }
+      cost.add(drawing: work.vector, header, scale: 1)
       try job.admit(cost)
       do throws(ImageError) {
         try SourceVerification(source: job.source, header: header).run()
@@ -164,9 +162,7 @@ public struct Pipeline: Sendable {
       // Finding the margins decodes the source.
       var cost = whole
       cost.add(decoding: job.source, header)
-      if header.format == .svg {
-        cost.add(drawing: try Loader.drawing(job.source, header, at: Trimming.scale(of: header)))
-      }
+      cost.add(drawing: work.vector, header, scale: Trimming.scale(of: header))
       try job.admit(cost)
       part = try Trimming(source: job.source, header: header, frames: frames, tolerance: tolerance)
         .trimmed(part)
@@ -187,7 +183,7 @@ public struct Pipeline: Sendable {
     cost.add(
       decoding: job.source, header, shrunkBy: loader.shrinkOfWebP(for: geometry, frames: frames),
       spare: job.limits.maximumQuickBytes)
-    cost.add(drawing: try loader.secondsOfVector(for: geometry))
+    cost.add(drawing: work.vector, header, scale: loader.scaleOfVector(for: geometry))
     if transform.product.placeholder == nil {
       // The encoders' memory is the variant's; what decoding takes alone is checked first.
       try cost.check(job.limits)

@@ -7,7 +7,7 @@ import Model
 struct GLibBytes: ~Copyable {
   private let start: UnsafeMutableRawPointer
   /// The number of bytes.
-  private(set) var count: Int
+  let count: Int
 
   /// Runs a libvips encoder and takes ownership of the memory it allocates.
   init(
@@ -37,11 +37,6 @@ struct GLibBytes: ~Copyable {
   }
 
   deinit { g_free(start) }
-
-  /// Truncates the bytes to the count that the closure returns; the closure may modify them.
-  mutating func shorten(_ body: (UnsafeMutableRawBufferPointer) -> Int) {
-    count = min(count, body(UnsafeMutableRawBufferPointer(start: start, count: count)))
-  }
 
   func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result
   {

@@ -45,7 +45,9 @@ extension Output {
         }
       }
     }
-    if format == .webp && isBare { bytes.shorten(WebPContainer.dropMetadata) }
+    if format == .webp, isBare, let lean = bytes.withUnsafeBytes(WebPStripping.stripped) {
+      bytes = try GLibBytes(copying: lean)
+    }
     return bytes
   }
 

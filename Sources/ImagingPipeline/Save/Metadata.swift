@@ -22,14 +22,14 @@ extension Image {
   ///   - source: The source as opened.
   ///   - format: The output format of this image.
   func takeMetadata(of source: borrowing Image, for format: ImageFormat) {
-    if let exif = source.bytes(VIPS_META_EXIF_NAME).flatMap(Exif.cleaned) {
+    if let exif = source.blob(VIPS_META_EXIF_NAME).flatMap(Exif.cleaned) {
       set(VIPS_META_EXIF_NAME, to: exif)
       takeExifTags(of: source)
     }
-    if let packet = source.bytes(VIPS_META_XMP_NAME).flatMap(XMP.cleaned) {
+    if let packet = source.blob(VIPS_META_XMP_NAME).flatMap(XMP.cleaned) {
       set(VIPS_META_XMP_NAME, to: packet)
     }
-    let blocks = source.bytes(photoshopName) ?? source.bytes(VIPS_META_IPTC_NAME)
+    let blocks = source.blob(photoshopName) ?? source.blob(VIPS_META_IPTC_NAME)
     if let iptc = blocks.flatMap(IPTC.init) {
       // libvips 8.14.1 truncates a TIFF's own IPTC to a quarter, on reading and on writing.
       if format == .jpeg { set(VIPS_META_IPTC_NAME, to: iptc.segment) }
@@ -66,18 +66,6 @@ extension Image {
   /// thumbnail.
   private static func isTag(_ name: String) -> Bool {
     name.hasPrefix("exif-ifd") && !name.hasPrefix("exif-ifd1-") && name != "exif-ifd0-Orientation"
-  }
-
-  /// Returns a blob of the metadata; `nil` if absent.
-  private func bytes(_ name: String) -> [UInt8]? {
-    withVipsImage { image in
-      var data: UnsafeRawPointer?
-      var count = 0
-      guard vips_image_get_typeof(image, name) != 0,
-        vips_image_get_blob(image, name, &data, &count) == 0, let data
-      else { return nil }
-      return Array(UnsafeRawBufferPointer(start: data, count: count))
-    }
   }
 
   private func set(_ name: String, to bytes: [UInt8]) {

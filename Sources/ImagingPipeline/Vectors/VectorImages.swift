@@ -7,35 +7,20 @@ import Model
 /// Checks the PNGs and JPEGs inside an SVG before librsvg decodes them, whole. It draws no other images, and loads none
 /// from elsewhere. An image with a fault is not drawn, and the rest of the SVG is.
 enum VectorImages {
-  /// Checks all images.
+  /// Returns the pixels of the images that an element shows.
   ///
-  /// - Returns: The pixels of all images together.
-  /// - Throws: `ImageError.tooManyPixels` if all together exceed the limit of a source; `.tooCostly` for a PNG whose texts
-  ///   inflate to too much, an image with too many scans or parts, and an image within entities of the document.
-  static func check(
-    _ source: UnsafeRawBufferPointer, limits: ImagingLimits
-  ) throws(ImageError) -> Int {
+  /// - Throws: `ImageError.tooCostly` for a PNG whose texts inflate to too much, an image with too many scans or parts, and
+  ///   an image within entities of the document.
+  static func pixels(of tag: VectorTag, limits: ImagingLimits) throws(ImageError) -> Int {
+    var links: [VectorBytes] = []
+    tag.forEachAttribute { name, _, value in if name == "href" { links.append(value) } }
     var pixels = 0
-    var scanner = VectorScanner(source)
-    while let part = scanner.next() {
-      if case .declaration(_, isComplete: false) = part {
-        throw .tooCostly(reason: "the SVG's document type declaration has no end")
-      }
-      guard case .open(let tag) = part, tag.name == "image" || tag.name == "feImage" else {
-        continue
-      }
-      var links: [VectorBytes] = []
-      tag.forEachAttribute { name, _, value in if name == "href" { links.append(value) } }
-      for link in links {
-        for bytes in try contents(of: link) {
-          let found = bytes.withUnsafeBytes { bytes in
-            Result { () throws(ImageError) in try Self.pixels(of: bytes, limits: limits) }
-          }
-          pixels += try found.get()
+    for link in links {
+      for bytes in try contents(of: link) {
+        let found = bytes.withUnsafeBytes { bytes in
+          Result { () throws(ImageError) in try Self.pixels(of: bytes, limits: limits) }
         }
-        guard pixels <= limits.maximumPixels else {
-          throw .tooManyPixels(pixels: pixels, limit: limits.maximumPixels)
-        }
+        pixels = min(pixels + (try found.get()), limits.maximumPixels + 1)
       }
     }
     return pixels
@@ -70,8 +55,8 @@ enum VectorImages {
     let spaced =
       link.contains(where: VectorTag.isSpace) ? link.map { VectorTag.isSpace($0) ? 0x20 : $0 } : nil
     let decoded =
-      if let spaced { spaced.withUnsafeBytes { VectorReference.decoded($0[...]) } } else {
-        VectorReference.decoded(link)
+      if let spaced { spaced.withUnsafeBytes { VectorTag.decoded($0[...]) } } else {
+        VectorTag.decoded(link)
       }
     guard let decoded else { throw .tooCostly(reason: "an image in the SVG is given by entities") }
     // A parser of URLs removes tabs and line breaks, here from character references.

@@ -1,11 +1,11 @@
-// VectorScanner: splits an SVG into tags, attributes and text, without building strings.
+// VectorScanner: splits an SVG into tags and attributes, without building strings.
 
 import Glibc
 
 /// A range of bytes of an SVG.
 typealias VectorBytes = Slice<UnsafeRawBufferPointer>
 
-/// The parts of an SVG, one after another. It accepts more than XML does, because librsvg reports
+/// The tags and the document type of an SVG, one after another. It accepts more than XML does, because librsvg reports
 /// malformed documents.
 struct VectorScanner {
   /// A part of a document.
@@ -13,48 +13,39 @@ struct VectorScanner {
     /// A start tag, or an empty-element tag.
     case open(VectorTag)
     case close
-    /// Text, or a CDATA section, whose text is literal.
-    case text(VectorBytes, isLiteral: Bool)
-    /// A processing instruction, such as `xml-stylesheet …`.
-    case instruction(VectorBytes)
     /// A document type declaration, with its internal subset, and whether it ends.
     case declaration(VectorBytes, isComplete: Bool)
   }
 
   private let source: UnsafeRawBufferPointer
   private var place = 0
+  /// The bytes of the last part.
+  private(set) var range = 0..<0
 
   init(_ source: UnsafeRawBufferPointer) { self.source = source }
 
-  /// Returns the next part; `nil` at the end.
+  /// Returns the next part; `nil` at the end. Skips texts, comments and processing instructions.
   mutating func next() -> Part? {
-    while place < source.count {
-      let start = place
-      guard source[start] == UInt8(ascii: "<") else {
-        place = position(of: "<", from: start) ?? source.count
-        return .text(source[start..<place], isLiteral: false)
-      }
+    while let start = position(of: "<", from: place) {
       if begins("<!--", at: start) {
         place = end(of: "-->", from: start + 4) ?? source.count
       } else if begins("<![CDATA[", at: start) {
-        let content = start + 9
-        place = end(of: "]]>", from: content) ?? source.count
-        // A document without its `]]>` is malformed.
-        return .text(source[content..<max(content, place - 3)], isLiteral: true)
+        place = end(of: "]]>", from: start + 9) ?? source.count
       } else if begins("<?", at: start) {
         place = end(of: "?>", from: start + 2) ?? source.count
-        return .instruction(source[start + 2..<place])
       } else if begins("<!", at: start) {
         let end = endOfDeclaration(from: start)
         place = end ?? source.count
-        return .declaration(source[start..<place], isComplete: end != nil)
+        range = start..<place
+        return .declaration(source[range], isComplete: end != nil)
       } else {
         place = endOfTag(from: start)
+        range = start..<place
         let content = source[min(start + 1, place)..<place]
-        if content.first == UInt8(ascii: "/") { return .close }
-        return .open(VectorTag(content))
+        return content.first == UInt8(ascii: "/") ? .close : .open(VectorTag(content))
       }
     }
+    place = source.count
     return nil
   }
 
@@ -173,5 +164,37 @@ struct VectorTag {
 
   static func isSpace(_ byte: UInt8) -> Bool {
     byte == 0x20 || byte == 0x09 || byte == 0x0a || byte == 0x0d
+  }
+}
+
+extension VectorTag {
+  /// Returns an attribute's value without character references; `nil` for one that contains entities of the document,
+  /// which may stand for anything.
+  static func decoded(_ value: VectorBytes) -> String? {
+    let text = String(decoding: value, as: UTF8.self)
+    guard value.contains(UInt8(ascii: "&")) else { return text }
+    var result = ""
+    var rest = text[...]
+    while let ampersand = rest.firstIndex(of: "&") {
+      result += rest[..<ampersand]
+      let name = rest[ampersand...].dropFirst().prefix { $0 != ";" }
+      guard let character = character(name) else { return nil }
+      result.append(character)
+      rest = rest[name.endIndex...].dropFirst()
+    }
+    return result + rest
+  }
+
+  /// Returns what a character reference, without `&` and `;`, stands for.
+  private static func character(_ name: Substring) -> Character? {
+    let known: [Substring: Character] = [
+      "quot": "\"", "apos": "'", "amp": "&", "lt": "<", "gt": ">",
+    ]
+    if let character = known[name] { return character }
+    guard name.first == "#" else { return nil }
+    let digits = name.dropFirst()
+    let code =
+      digits.first == "x" ? UInt32(digits.dropFirst(), radix: 16) : UInt32(digits, radix: 10)
+    return code.flatMap(Unicode.Scalar.init).map(Character.init)
   }
 }

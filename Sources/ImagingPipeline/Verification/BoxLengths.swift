@@ -15,17 +15,6 @@ enum BoxLengths {
     try check(&boxes, depth: 0, fileLength: source.count, &parts)
   }
 
-  /// Returns the content of the first top-level box of a type.
-  static func content(
-    of type: String, in source: UnsafeRawBufferPointer
-  ) -> UnsafeRawBufferPointer? {
-    var boxes = ByteReader(source)
-    while let box = try? next(in: &boxes, depth: 0) {
-      if box.type == type { return box.content.bytes }
-    }
-    return nil
-  }
-
   /// Box types that contain boxes, with the number of bytes before the first inner box.
   private static let containers = [
     "meta": 4, "iprp": 0, "ipco": 0, "iref": 4, "dinf": 0, "moov": 0, "trak": 0, "mdia": 0,

@@ -85,28 +85,12 @@ enum ContainerLengths {
 
   /// Checks the file length, the chunks, and the chunks inside frames (RFC 9649, 2.3 to 2.7.1.1).
   private static func checkWebP(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
-    var file = ByteReader(source, at: 4, order: .little)
-    guard let length = try? file.number(4) else { throw .excess("RIFF", 4, source.count) }
-    guard var riff = try? file.reader(of: length) else { throw .excess("RIFF", length, file.left) }
-    riff.skip(4)
+    var chunks = try WebPChunks(of: source)
     var parts = PartCount()
-    try checkChunks(&riff, areOfFrame: false, &parts)
-  }
-
-  private static func checkChunks(
-    _ bytes: inout ByteReader, areOfFrame: Bool, _ parts: inout PartCount
-  ) throws(ContainerFault) {
-    while let name = try? bytes.name(), let length = try? bytes.number(4) {
+    while let (name, content) = try chunks.next() {
       try parts.add()
-      guard var chunk = try? bytes.reader(of: length) else {
-        throw .excess("chunk \(name)", length, bytes.left)
-      }
-      // The padding byte after an odd length may be missing at the end.
-      _ = length % 2 == 1 && bytes.skip(1)
-      // The chunks of a frame follow its position, size, duration and flags.
-      if name == "ANMF", !areOfFrame, chunk.skip(16) {
-        try checkChunks(&chunk, areOfFrame: true, &parts)
-      }
+      guard name == "ANMF", var frame = WebPChunks(ofFrame: content) else { continue }
+      while try frame.next() != nil { try parts.add() }
     }
   }
 
@@ -130,40 +114,15 @@ enum ContainerLengths {
     }
   }
 
-  /// Checks the colour tables and sub-blocks (GIF89a, 15 and 18 to 27). A missing trailer is common
-  /// and harmless.
+  /// Checks the colour tables and sub-blocks. A missing trailer is common and harmless.
   private static func checkGIF(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
-    var bytes = ByteReader(source, at: 10, order: .little)
-    func skipTable(_ flags: Int) throws(ContainerFault) {
-      guard flags & 0x80 != 0 else { return }
-      let length = 3 << (flags & 7 + 1)
-      guard bytes.skip(length) else { throw .excess("a colour table", length, bytes.left) }
-    }
-    func skipBlocks() throws(ContainerFault) {
-      while true {
-        guard let length = try? bytes.number(1) else { throw .excess("a row of blocks", 1, 0) }
-        if length == 0 { return }
-        guard bytes.skip(length) else { throw .excess("a block", length, bytes.left) }
-      }
-    }
-    guard let flags = try? bytes.number(1), bytes.skip(2) else { throw .excess("the screen", 7, 0) }
-    try skipTable(flags)
+    var blocks = try GIFBlocks(source)
     var parts = PartCount()
-    while let kind = try? bytes.number(1) {
+    while let block = try blocks.next() {
       try parts.add()
-      switch kind {
-      case 0x2c:
-        guard bytes.skip(8), let flags = try? bytes.number(1) else {
-          throw .excess("an image", 9, bytes.left)
-        }
-        try skipTable(flags)
-        // The minimum LZW code size.
-        guard bytes.skip(1) else { throw .excess("an image", 1, 0) }
-        try skipBlocks()
-      case 0x21:
-        guard bytes.skip(1) else { throw .excess("an extension", 1, 0) }
-        try skipBlocks()
-      default: return
+      switch block {
+      case .frame, .extension: continue
+      case .terminator, .trailer, .unknown: return
       }
     }
   }

@@ -15,7 +15,7 @@ extension JobCost {
     decoding source: UnsafeRawBufferPointer, _ header: SourceHeader, frames: Int, scans: Int = 1,
     share: Double
   ) {
-    // The cost of a vector depends on its drawn size (`VectorCost`).
+    // The cost of a vector depends on its drawn size.
     guard header.format != .svg else { return }
     isOfSource = !header.isAnimation || frames == 1
     let part = header.isAnimation ? Double(frames) / Double(header.pages) : 1
@@ -51,12 +51,10 @@ extension JobCost {
       nanoseconds = min(bytes, pixels) * 100 + pixels * (40 + 14 * share)
     case .avif: nanoseconds = min(bytes * 120, pixels * 25) + pixels * (2.5 + 14 * share)
     case .heic: nanoseconds = min(bytes, pixels) * 100 + pixels * (5 + 14 * share)
-    // Flat pixels take 17 with losses and 80 without, which the bytes do not tell.
-    case .jxl: nanoseconds = min(bytes, pixels) * 60 + pixels * 55
-    case .jp2: nanoseconds = min(bytes, pixels) * 100 + pixels * 45
     case .tiff: nanoseconds = pixels * (5 + 2.5 * min(depth, 3))
-    case .bmp, .ico: nanoseconds = pixels * 12
-    case .svg: nanoseconds = 0
+    default:
+      let cost = header.format.traits.decoding
+      nanoseconds = min(bytes, pixels) * cost.byte + pixels * cost.pixel
     }
     seconds = nanoseconds / 1e9
   }
@@ -67,9 +65,6 @@ extension JobCost {
     // The margins of a vector are found in a small drawing.
     seconds += decoding.seconds + (header.format == .svg ? 0 : 3e-9 * Double(header.size.pixels))
   }
-
-  /// Adds the decoding of the PNGs and JPEGs within a vector.
-  mutating func add(embeddedPixels pixels: Int) { seconds += 10e-9 * Double(pixels) }
 
   /// Adds the decoding of a watermark, and its compositing onto each frame.
   mutating func add(watermark: JobCost, on size: PixelSize, frames: Int) {

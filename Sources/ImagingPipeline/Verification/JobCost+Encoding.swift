@@ -74,15 +74,12 @@ extension JobCost {
     var nanoseconds: Double
     switch format {
     case .jpeg: nanoseconds = pixels * (encoding.isProgressive ? 25 : 8)
-    case .png: nanoseconds = pixels * (40 + 80 * busy)
-    case .webp: nanoseconds = pixels * (25 + 75 * busy)
-    case .avif: nanoseconds = pixels * (10 + 40 * busy)
-    case .jxl: nanoseconds = pixels * (50 + 75 * busy)
     case .gif where encoding.keepsPalettes: nanoseconds = pixels * (85 + 40 * busy)
     // libimagequant finds the colours of each frame.
     case .gif: nanoseconds = frames * 10e6 + pixels * (60 + 160 * busy)
-    case .tiff: nanoseconds = pixels * (20 + 50 * busy)
-    case .heic, .jp2, .svg, .bmp, .ico: nanoseconds = 0
+    default:
+      let cost = format.traits.encoding
+      nanoseconds = pixels * (cost.flat + cost.busy * busy)
     }
     if encoding.isSearched { nanoseconds *= Self.attempts }
     seconds += nanoseconds / 1e9

@@ -2,6 +2,7 @@
 
 import ImagingWire
 import Model
+import Platform
 
 extension JobCost {
   /// Checks what libvips allocates to read the header: for a WebP 4 bytes for each pixel of its canvas.
@@ -70,21 +71,17 @@ extension JobCost {
     case .webp:
       // Whole planes where it is lossy and opaque; else what libwebp shrinks.
       needed += pixels * max(10 / (factor * factor) + 0.5, Self.bytesOfPlanes)
-    case .heic: needed += pixels * 2.3 * depth
-    case .avif: needed += pixels * 3.2 * depth
-    case .jxl: needed += pixels * 2.2 * depth
     case .jp2:
       // Tiles are decoded a row at a time, with 32 bits a sample.
-      let stream = BoxLengths.content(of: "jp2c", in: source) ?? source
+      let stream = HEIFBox.first("jp2c", in: ByteReader(source))?.bytes ?? source
       let height = CodestreamKind(of: stream)?.tileHeight ?? header.size.height
       needed += Double(header.size.width * min(height, header.size.height)) * 4 * depth
-    case .bmp, .ico: needed += pixels * depth
     case .png:
       if let memory = PNGPixels.memory(of: source, header), Int(needed) + memory <= spare {
         bytes += Int(needed) + memory
         return
       }
-    case .tiff, .svg: break
+    default: needed += pixels * header.format.traits.decodingBytes * depth
     }
     let rows = min(Self.heldRows, header.size.height * (header.isAnimation ? header.pages : 1))
     needed += Double(header.size.width) * Double(rows) * depth
@@ -99,7 +96,7 @@ extension JobCost {
   /// Adds the memory for encoding.
   mutating func add(bytesOf size: PixelSize, frames: Int, as format: ImageFormat, hasAlpha: Bool) {
     let pixels = Double(size.pixels) * Double(frames) * (hasAlpha ? 4 / 3 : 1)
-    bytes += Int(min(pixels * Self.bytesOfEncoding(format), 1e15))
+    bytes += Int(min(pixels * format.traits.encodingBytes, 1e15))
     if format == .png, size.pixels <= PNGEncoder.maximumPixels {
       bytes += size.pixels * Self.bytesOfPalette
     }
@@ -107,17 +104,4 @@ extension JobCost {
 
   /// Bytes of a pixel for a PNG with a palette: its indices, compressed, in a file, and that file for libvips.
   private static let bytesOfPalette = 4
-
-  /// Bytes to encode a pixel of three samples: VmData of workers that encode 12 megapixels.
-  private static func bytesOfEncoding(_ format: ImageFormat) -> Double {
-    switch format {
-    case .jpeg: 7
-    case .png, .tiff: 5.5
-    case .webp: 9
-    case .avif: 31
-    case .jxl: 70
-    case .gif: 17.5
-    case .heic, .jp2, .svg, .bmp, .ico: 0
-    }
-  }
 }

@@ -9,8 +9,8 @@ public struct JobCost: Hashable, Sendable {
   public internal(set) var seconds = 0.0
   /// The estimated memory that the job needs besides the worker's own, in bytes.
   public internal(set) var bytes = 0
-  /// The part of `seconds` that was estimated from the elements of a vector.
-  private var secondsOfVector = 0.0
+  /// Whether a vector may take long. What it takes is hardly known before it is drawn.
+  private var mayDrawLong = false
   /// The part of `seconds` that encodes the frames of an animation, which takes long for ordinary ones, too, or that
   /// recompresses, which gives way to others.
   var secondsOfFrames = 0.0
@@ -19,8 +19,8 @@ public struct JobCost: Hashable, Sendable {
 
   /// Jobs with a higher estimate are expensive: others may overtake them.
   private static let maximumQuickSeconds = 1.0
-  /// How often more time than estimated a vector may take.
-  private static let doubtOfVectors = 10.0
+  /// Vectors with a higher estimate are expensive: they may take ten times as long.
+  private static let maximumQuickDrawing = 0.1
   /// How much lower the memory of decoding may be than its estimate.
   private static let leastShareOfDecoding = 0.85
   /// The same with the encoding, which may begin when the decoder has returned its memory.
@@ -31,8 +31,7 @@ public struct JobCost: Hashable, Sendable {
 
   /// Whether the job is expensive in time or memory. It then waits for its turn and for room.
   public func isExpensive(_ limits: ImagingLimits) -> Bool {
-    seconds + (Self.doubtOfVectors - 1) * secondsOfVector > Self.maximumQuickSeconds
-      || bytes > limits.maximumQuickBytes
+    mayDrawLong || seconds > Self.maximumQuickSeconds || bytes > limits.maximumQuickBytes
   }
 
   /// Estimates the recompression of a JPEG or PNG.
@@ -45,12 +44,16 @@ public struct JobCost: Hashable, Sendable {
     bytes = Int(min(8e6 + pixels * (format == .jpeg ? 8 : 24), 1e15))
   }
 
-  /// Adds the estimate for drawing a vector, in seconds.
-  mutating func add(drawing seconds: Double) {
-    guard seconds > 0 else { return }
+  /// Adds the drawing of a vector. It refuses none: that takes a measurement.
+  ///
+  /// - Parameters:
+  ///   - header: The vector's; other sources add nothing.
+  ///   - scale: How large it is drawn.
+  mutating func add(drawing vector: VectorLimits?, _ header: SourceHeader, scale: Double) {
+    guard let vector else { return }
     isOfSource = false
-    self.seconds += seconds
-    secondsOfVector += seconds
+    let seconds = vector.seconds(drawing: header.size.area * scale * scale)
+    mayDrawLong = mayDrawLong || seconds > Self.maximumQuickDrawing
   }
 
   /// Checks the estimate against the limits.
@@ -58,8 +61,7 @@ public struct JobCost: Hashable, Sendable {
   /// - Throws: `ImageError.tooCostly` above a limit, within `.ofVariant` if other variants of the source may cost less,
   ///   or if memory is missing, which the operator gives.
   func check(_ limits: ImagingLimits) throws(ImageError) {
-    // `VectorCost` limits what it estimates.
-    try check(seconds - secondsOfFrames - secondsOfVector, atMost: limits.maximumSecondsOfPixels)
+    try check(seconds - secondsOfFrames, atMost: limits.maximumSecondsOfPixels)
     try check(seconds, atMost: limits.maximumSeconds)
     let share = isOfSource ? Self.leastShareOfDecoding : Self.leastShare
     guard Double(bytes) * share <= Double(limits.maximumBytes) else {

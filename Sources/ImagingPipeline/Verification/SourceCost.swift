@@ -8,8 +8,8 @@ import Model
 struct SourceCost {
   /// The scans of a JPEG.
   private(set) var scans = 1
-  /// The pixels of the images in a vector.
-  private(set) var embeddedPixels = 0
+  /// What a vector holds; `nil` for other formats.
+  private(set) var vector: VectorLimits?
 
   /// The maximum number of pixels in all scans of a JPEG together: 2 s of processor time (docs/performance.md,
   /// "Limits of processor time"). Encoders write 3 to 12 scans.
@@ -20,17 +20,14 @@ struct SourceCost {
   /// The maximum number of chunks, blocks or boxes of other formats. Libraries take up to a microsecond for each.
   static let maximumParts = 100_000
 
-  /// Checks a source before it is decoded. The cost of a vector depends on its drawn size
-  /// (`VectorCost`), except for the images in it.
+  /// Checks a source before it is decoded.
   ///
   /// - Throws: `ImageError.tooCostly`; for a vector `.tooManyPixels`, too.
   static func check(
     _ source: UnsafeRawBufferPointer, header: SourceHeader, limits: ImagingLimits
   ) throws(ImageError) -> SourceCost {
     var cost = SourceCost()
-    if header.format == .svg {
-      cost.embeddedPixels = try VectorImages.check(source, limits: limits)
-    }
+    if header.format == .svg { cost.vector = try VectorLimits(checking: source, limits: limits) }
     guard header.format == .jpeg else { return cost }
     let counts = counts(of: source)
     guard counts.segments <= maximumSegments else { throw tooManySegments }
@@ -52,7 +49,7 @@ struct SourceCost {
     of source: UnsafeRawBufferPointer, _ header: SourceHeader, frames: Int, share: Double = 1
   ) -> JobCost {
     var cost = JobCost(decoding: source, header, frames: frames, scans: scans, share: share)
-    cost.add(embeddedPixels: embeddedPixels)
+    if let vector { cost.seconds += 10e-9 * Double(vector.embeddedPixels) }
     return cost
   }
 

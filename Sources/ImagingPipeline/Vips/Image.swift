@@ -160,6 +160,16 @@ struct Image: ~Copyable {
     return Array(UnsafeBufferPointer(start: values, count: Int(count)))
   }
 
+  /// Returns bytes of the metadata; `nil` if absent.
+  func blob(_ name: String) -> [UInt8]? {
+    var data: UnsafeRawPointer?
+    var count = 0
+    guard vips_image_get_typeof(image, name) != 0,
+      vips_image_get_blob(image, name, &data, &count) == 0, let data
+    else { return nil }
+    return Array(UnsafeRawBufferPointer(start: data, count: count))
+  }
+
   /// The bytes of all pixels, row by row without gaps; `nil` if they are not in memory. Only those of an image created by
   /// `init(blank:bands:profile:)` may be written.
   var pixels: UnsafeMutablePointer<UInt8>? {

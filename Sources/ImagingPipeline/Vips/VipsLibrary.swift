@@ -85,18 +85,18 @@ enum VipsLibrary {
   /// Loads both modules now. What fails stays an error of the first image that needs it.
   static func loadModules() { _ = (heifFailure, jxlFailure) }
 
-  private static let heifFailure = failure(toLoad: "heif", having: "VipsForeignLoadHeif")
-  private static let jxlFailure = failure(toLoad: "jxl", having: "VipsForeignLoadJxl")
+  private static let heifFailure = failure(toLoad: "Heif")
+  private static let jxlFailure = failure(toLoad: "Jxl")
 
   /// Loads a module; returns `nil` if its loader is available.
-  private static func failure(toLoad module: String, having loader: String) -> ImageError? {
+  private static func failure(toLoad module: String) -> ImageError? {
     // The loader exists already if libvips was built without modules or has loaded them.
-    guard g_type_from_name(loader) == 0 else { return nil }
+    guard g_type_from_name("VipsForeignLoad\(module)") == 0 else { return nil }
     guard let library = pictor_vips_library_path().map({ String(cString: $0) }),
       let slash = library.lastIndex(of: "/")
     else { return .unsupportedFormat(detail: "libvips's modules: no path") }
     let modules = "vips-modules-\(vips_version(0)).\(vips_version(1))"
-    let path = String(library[...slash]) + modules + "/vips-\(module).so"
+    let path = String(library[...slash]) + modules + "/vips-\(module.lowercased()).so"
     // Never closed, because its loaders are registered as libvips types.
     guard g_module_open(path, G_MODULE_BIND_LAZY) != nil else {
       return .unsupportedFormat(detail: String(cString: g_module_error()))

@@ -1,8 +1,18 @@
 // EntryValidity: decides whether a source or a variant is current, and makes check-then-store atomic.
 
 import Model
+import Platform
+import Synchronization
 
 /// Decides whether cached and new entries are current: neither purged nor of a replaced source.
+///
+/// Check-then-store is not atomic. Writers hold a shard of a lock across both; a purge, once published,
+/// acquires each shard once. So every earlier store is visible to the purge, and every later check sees
+/// the purge.
+///
+/// Removing the variants of a replaced source is not enough: a running flight may store one afterwards, and a
+/// disk read may promote one to memory. So every store and every read of a variant checks the versions. A
+/// download checks them too, because an upload may have replaced the source meanwhile.
 final class EntryValidity: Sendable {
   /// The last purge and the last upload before a load. After a later one, the result of the load
   /// must not be stored.
@@ -13,9 +23,27 @@ final class EntryValidity: Sendable {
     let upload: Int
   }
 
+  private struct Change {
+    var version: UInt64
+    /// The upload number of the last uploaded image for this source, or 0.
+    var upload = 0
+  }
+
+  private struct Versions {
+    var changes = BoundedTable<CacheKey, Change>(limit: EntryValidity.limit)
+    var lastUpload = 0
+  }
+
+  /// The maximum number of remembered changes, more than flights can span. The oldest is forgotten first.
+  static let limit = 4_096
+  private static let shards = 16
+
   private let purges: any PurgeList
-  private let versions = SourceVersions()
-  private let gate = PurgeGate()
+  private let versions = Lock(Versions())
+  /// Whether no change is recorded. Spares most disk hits the lock.
+  private let isUnchanged = Atomic<Bool>(true)
+  /// Locks between purges and writers, by key.
+  private let gates = (0..<shards).map { _ in Lock(()) }
 
   init(purges: any PurgeList) { self.purges = purges }
 
@@ -24,14 +52,18 @@ final class EntryValidity: Sendable {
 
   /// Returns the start of a load. Read it before the first look-up.
   func loadStart(of key: CacheKey) -> LoadStart {
-    gate.hold(for: key) { LoadStart(generation: purges.generation, upload: versions.lastPut) }
+    writing(key) {
+      LoadStart(
+        generation: purges.generation, upload: versions.withLock { $0.lastUpload })
+    }
   }
 
   // MARK: Checks
 
   /// Returns whether a variant is neither purged nor rendered from a replaced source.
   func isCurrent(_ variant: Variant) -> Bool {
-    versions.allows(variant) && !isPurged(variant.key, since: variant.info.generation)
+    allows(variant.info.sourceVersion, of: variant.key.source)
+      && !isPurged(variant.key, since: variant.info.generation)
   }
 
   /// Returns whether a source is neither replaced nor purged.
@@ -41,11 +73,11 @@ final class EntryValidity: Sendable {
   func isCurrent(_ entry: CacheEntryInfo, of key: CacheKey) -> Bool {
     guard !isPurged(key, since: entry.generation) else { return false }
     guard case .variant(let info) = entry.stored else { return true }
-    return versions.allows(info.sourceVersion, of: key.source)
+    return allows(info.sourceVersion, of: key.source)
   }
 
   /// Returns whether no other version of a source is known.
-  func isLatest(_ source: Source) -> Bool { versions.allows(source) }
+  func isLatest(_ source: Source) -> Bool { allows(source.version, of: source.key) }
 
   /// Returns whether a source was purged after its load began.
   func isPurged(_ source: Source) -> Bool { isPurged(source.key, since: source.generation) }
@@ -57,7 +89,15 @@ final class EntryValidity: Sendable {
 
   /// Returns whether an image was uploaded for this source after `start`.
   func isUploaded(_ source: CacheKey, since start: LoadStart) -> Bool {
-    versions.isPut(source, since: start.upload)
+    versions.withLock { $0.changes[source]?.upload ?? 0 } > start.upload
+  }
+
+  /// Returns whether no change is known that makes a version of `source` outdated.
+  private func allows(_ version: UInt64, of source: @autoclosure () -> CacheKey) -> Bool {
+    guard !isUnchanged.load(ordering: .acquiring) else { return true }
+    let source = source()
+    let current = versions.withLock { $0.changes[source]?.version }
+    return current == nil || current == version
   }
 
   // MARK: Changes
@@ -65,19 +105,32 @@ final class EntryValidity: Sendable {
   /// Runs `work`, which checks and stores and must not block. A purge that is published meanwhile
   /// waits for it.
   func writing<Result>(_ key: CacheKey, work: () -> Result) -> Result {
-    gate.hold(for: key, work)
+    gates[key.storedHash & (Self.shards - 1)].withLock { _ in work() }
   }
 
   /// Waits for the writers that checked before the last purge was published.
-  func waitForWriters() { gate.pass() }
+  func waitForWriters() {
+    for gate in gates { gate.withLock { _ in } }
+  }
 
   /// Records the current version of a source. Variants of other versions are outdated from now on.
   func recordChange(of source: CacheKey, to version: UInt64, isUpload: Bool = false) {
-    versions.change(source, to: version, isPut: isUpload)
+    versions.withLock { versions in
+      var change = versions.changes[source] ?? Change(version: version)
+      change.version = version
+      if isUpload {
+        versions.lastUpload += 1
+        change.upload = versions.lastUpload
+      }
+      // A repeated change is remembered longer: a download of the previous bytes may be running.
+      versions.changes.setNewest(change, for: source)
+    }
+    isUnchanged.store(false, ordering: .releasing)
   }
 
-  /// Records a downloaded version where no source was cached.
+  /// Records a downloaded version where no source was cached. Does nothing if the source never changed.
   func recordLoad(of source: CacheKey, version: UInt64) {
-    versions.load(source, version: version)
+    guard !isUnchanged.load(ordering: .acquiring) else { return }
+    versions.withLock { $0.changes[source]?.version = version }
   }
 }

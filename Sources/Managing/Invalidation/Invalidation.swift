@@ -4,55 +4,35 @@ import Model
 
 /// Carries out purges and clears, in the order that leaves no purged entry behind.
 struct Invalidation: Sendable {
-  private let memory: any MemoryCache
-  private let sweep: MemorySweep
-  private let disk: any DiskCache
-  private let purges: any PurgeList
-  private let validity: EntryValidity
-  private let failures: NegativeCache
-  private let sources: SourceService
+  private let parts: ManagerParts
   private let variants: VariantService
-  private let fleet: (any SharedCache)?
 
-  /// - Parameter fleet: the other machines, which are told of purges; `nil` for none.
-  init(
-    memory: any MemoryCache, sweep: MemorySweep, disk: any DiskCache, purges: any PurgeList,
-    validity: EntryValidity,
-    failures: NegativeCache, sources: SourceService, variants: VariantService,
-    fleet: (any SharedCache)? = nil
-  ) {
-    self.memory = memory
-    self.sweep = sweep
-    self.disk = disk
-    self.purges = purges
-    self.validity = validity
-    self.failures = failures
-    self.sources = sources
+  init(_ variants: VariantService) {
+    parts = variants.parts
     self.variants = variants
-    self.fleet = fleet
   }
 
   /// Applies a purge, then tells the other machines, even if a step failed here.
   ///
   /// - Throws: as `apply` and `SharedCache.publish`.
   func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
-    let number = fleet?.beginPurge(scope) ?? 0
+    let number = parts.fleet?.beginPurge(scope) ?? 0
     let report: PurgeReport
     do throws(ImageError) {
       report = try await apply(scope)
     } catch {
       // The first error is the answer.
-      try? await fleet?.publish(scope, number: number, isDurable: false)
+      try? await parts.fleet?.publish(scope, number: number, isDurable: false)
       throw error
     }
-    try await fleet?.publish(scope, number: number, isDurable: true)
+    try await parts.fleet?.publish(scope, number: number, isDurable: true)
     return report
   }
 
   /// Makes purges durable that are in force and could not be recorded.
   ///
   /// - Throws: `internal` if they still cannot.
-  func recordPurges() async throws(ImageError) { try await disk.recordPurges() }
+  func recordPurges() async throws(ImageError) { try await parts.disk.recordPurges() }
 
   /// Publishes a purge to all parts of this machine and applies it. The purge takes effect when it is
   /// published, even if a later step fails.
@@ -64,24 +44,24 @@ struct Invalidation: Sendable {
   /// 3. Wait for writers, then empty the tiers. Otherwise a writer that checked before the purge was
   ///    published stores its entry afterwards.
   ///
-  /// A flight that starts after step 2 sees the purge in each look-up. `SourceStep` checks a source
-  /// that a request already holds.
+  /// A flight that starts after step 2 sees the purge in each look-up. A miss checks a source that its
+  /// request already holds.
   ///
   /// - Throws: `internal` if the disk tier cannot make the purge durable. It is in force nevertheless.
   func apply(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
-    let purge = purges.add(scope)
+    let purge = parts.purges.add(scope)
     // Covered after the previous number: by this purge, or by a later one. The list knows the tags of
     // hosts.
-    let matches: (CacheKey) -> Bool = { [purges] key in
+    let matches: (CacheKey) -> Bool = { [purges = parts.purges] key in
       purges.covers(key, generation: purge.number - 1)
     }
     var report = PurgeReport()
-    report.failed = failures.removeAll(where: matches)
-    sources.retireFlights(where: matches)
+    report.failed = parts.failures.removeAll(where: matches)
+    parts.sources.retireFlights(where: matches)
     variants.retireFlights(where: matches)
-    validity.waitForWriters()
-    report.memory = sweep.remove(purge)
-    report.disk = try await disk.purge(purge)
+    parts.validity.waitForWriters()
+    report.memory = parts.sweep.remove(purge)
+    report.disk = try await parts.disk.purge(purge)
     return report
   }
 
@@ -93,8 +73,8 @@ struct Invalidation: Sendable {
   func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {
     guard tiers != .all else { return try await purge(.everything) }
     var report = PurgeReport()
-    if tiers.contains(.memory) { report.memory = memory.removeAll { _ in true } }
-    if tiers.contains(.disk) { report.disk = try await disk.clear() }
+    if tiers.contains(.memory) { report.memory = parts.memory.removeAll { _ in true } }
+    if tiers.contains(.disk) { report.disk = try await parts.disk.clear() }
     return report
   }
 
@@ -107,15 +87,16 @@ struct Invalidation: Sendable {
     var report = PurgeReport()
     switch (tier, scope) {
     case (.all, _): return try await purge(scope)
-    case (.memory, _): report.memory = memory.removeAll { scope.matches($0.key, filter: filter) }
-    case (.disk, .everything): report.disk = try await disk.clear()
-    case (.disk, .url(let url)): report.disk = await disk.remove(allOf: url)
+    case (.memory, _):
+      report.memory = parts.memory.removeAll { scope.matches($0.key, filter: filter) }
+    case (.disk, .everything): report.disk = try await parts.disk.clear()
+    case (.disk, .url(let url)): report.disk = await parts.disk.remove(allOf: url)
     case (.disk, _):
       throw .invalidParameter(
         name: "tier", value: tier.rawValue,
         allowed: "with prefix, host or tag: memory, shared or all")
     case (.shared, _):
-      guard let fleet else {
+      guard let fleet = parts.fleet else {
         throw .invalidParameter(
           name: "tier", value: tier.rawValue,
           allowed: "memory, disk or all: without fleet.redis nothing is shared")
@@ -127,16 +108,16 @@ struct Invalidation: Sendable {
   }
 
   /// Removes expired entries from the disk tier, and evicts others if the tier is nearly full.
-  func clean() async -> CleanReport { await disk.clean() }
+  func clean() async -> CleanReport { await parts.disk.clean() }
 
   /// Invalidates the variants of a replaced source, and retires flights that may use its old bytes.
   ///
   /// Call after the new version is recorded. Disk comes before memory, because disk hits fill memory.
   func invalidateVariants(of source: CacheKey) async {
-    sources.retireFlights { $0 == source }
+    parts.sources.retireFlights { $0 == source }
     variants.retireFlights { $0.source == source }
-    validity.waitForWriters()
-    await disk.removeVariants(of: source)
-    memory.removeVariants(of: source)
+    parts.validity.waitForWriters()
+    await parts.disk.removeVariants(of: source)
+    parts.memory.removeVariants(of: source)
   }
 }

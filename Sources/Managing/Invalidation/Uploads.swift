@@ -7,20 +7,12 @@ import Platform
 struct Uploads: Sendable {
   /// The accepted formats.
   let formats: Lock<Set<ImageFormat>>
-  private let files: FileReader
-  private let freshness: FreshnessEvaluator
-  private let store: SourceStore
+  private let parts: ManagerParts
   private let invalidation: Invalidation
 
-  /// - Parameter formats: the accepted formats.
-  init(
-    formats: Set<ImageFormat>, files: FileReader, freshness: FreshnessEvaluator,
-    store: SourceStore, invalidation: Invalidation
-  ) {
+  init(formats: Set<ImageFormat>, parts: ManagerParts, invalidation: Invalidation) {
     self.formats = Lock(formats)
-    self.files = files
-    self.freshness = freshness
-    self.store = store
+    self.parts = parts
     self.invalidation = invalidation
   }
 
@@ -36,12 +28,12 @@ struct Uploads: Sendable {
     guard url.scheme != .local else {
       throw .forbiddenSource(reason: "a local file is read from where it is", detail: "")
     }
-    let beginning = await files.beginning(of: file, upTo: FormatSigns.limit)
+    let beginning = await parts.files.beginning(of: file, upTo: FormatSigns.limit)
     let format = beginning?.withUnsafeBytes { FormatSigns.format(ofSource: $0) }
     guard let format, formats.withLock({ $0.contains(format) }) else {
       throw .unsupportedFormat(detail: "\(file.count) bytes of \(format?.rawValue ?? "no image")")
     }
-    let freshness = freshness.freshness(of: origin, from: url, isAuthorized: false)
+    let freshness = parts.freshness.freshness(of: origin, from: url, isAuthorized: false)
     guard freshness.isStorable else {
       throw .invalidParameter(
         name: "Cache-Control", value: origin.cacheControl ?? "", allowed: "what may be stored")
@@ -50,7 +42,7 @@ struct Uploads: Sendable {
     let key = CacheKey(source: url)
     var origin = origin
     origin.isUploaded = true
-    guard store.storeUpload(file, of: key, origin: origin, freshness: freshness) else {
+    guard parts.store.storeUpload(file, of: key, origin: origin, freshness: freshness) else {
       throw .overloaded(queue: "disk", retryAfter: 1)
     }
     // Invalidates all data that was downloaded or rendered since the purge.

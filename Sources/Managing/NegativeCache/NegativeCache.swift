@@ -71,7 +71,7 @@ final class NegativeCache: Sendable {
   func add(
     _ error: ImageError, rendering request: ImageRequest, of source: Source
   ) -> ImageError {
-    // `DeferredAVIFQueue` remembers this failure, and no client waited for it.
+    // `BackgroundQueue` remembers this failure, and no client waited for it.
     guard !request.options.awaitsAVIF else { return error }
     switch error {
     case .ofVariant:

@@ -1,35 +1,18 @@
-// PassThrough: streams images that need no processing while they download.
+// PassThrough: passes on images that need no processing, as a stream while they download or as a variant.
 
 import Model
+import Platform
 
-/// Answers requests with a stream if possible, otherwise with a whole variant.
-struct PassThrough: Sendable {
-  private let plainSources: PassThroughSources
-  private let lookup: VariantLookup
-  private let failures: NegativeCache
-  private let sources: SourceService
-  private let variants: VariantService
-
-  init(
-    plainSources: PassThroughSources, lookup: VariantLookup, failures: NegativeCache,
-    sources: SourceService, variants: VariantService
-  ) {
-    self.plainSources = plainSources
-    self.lookup = lookup
-    self.failures = failures
-    self.sources = sources
-    self.variants = variants
-  }
-
+extension VariantService {
   /// Returns the response to a request, as a stream if possible.
   ///
   /// The response streams if the request sets `progressive`, names the source's own format and asks
   /// for no other change (compare SDWebImage's ProgressiveDownload). The image's head must show
   /// that no processing is needed.
-  func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
-    guard let format = plainSources.format(for: request), await !isCached(request),
-      failures.failure(of: request, at: .rendering) == nil
-    else { return .whole(try await variants.variant(for: request)) }
+  func stream(_ request: ImageRequest) async throws(ImageError) -> ImageAnswer {
+    guard let format = parts.passing.format(for: request.transform), await !isCached(request),
+      parts.failures.failure(of: request, at: .rendering) == nil
+    else { return .whole(try await variant(for: request)) }
     let head = StreamingHead()
     let participant = FlightParticipant(request.options.priority) { head.begin($0) }
     // The participant stays in the flight until the client has the whole body or disconnects.
@@ -41,7 +24,8 @@ struct PassThrough: Sendable {
     }
     guard !Task.isCancelled else { throw .cancelled }
     if let (flight, size) = head.plain,
-      let info = plainSources.info(of: flight.body, format: format, size: size, for: request)
+      let info = arrivingInfo(
+        of: flight.body, format: format, size: size, for: request)
     {
       Task { await store(task.value, for: request, participant: participant) }
       return .coming(
@@ -56,14 +40,16 @@ struct PassThrough: Sendable {
     // Releases the source after the variant flight has used it.
     defer { task.cancel() }
     return .whole(
-      try await variants.variant(
-        for: request, held: HeldSource(participant: participant, task: task)))
+      try await variant(
+        for: request, holding: .loading(participant, task)))
   }
 
   /// Returns whether a tier has a variant. One in memory may be too stale: it can be renewed.
   private func isCached(_ request: ImageRequest) async -> Bool {
-    if lookup.inMemory(request) != nil { return true }
-    return request.options.cache.readsCache ? await lookup.onDisk(request)?.use != nil : false
+    if parts.cache.inMemory(request.key) != nil { return true }
+    guard request.options.cache.readsCache else { return false }
+    let found = cached(await parts.cache.onDisk(request.key), in: .disk, for: request)
+    return found?.use != nil
   }
 
   /// Waits for the source as a participant of its flight.
@@ -72,9 +58,9 @@ struct PassThrough: Sendable {
   ) async -> Result<LoadedSource, ImageError> {
     defer { head.end() }
     do throws(ImageError) {
-      let (loaded, _) = try await sources.source(
-        for: request, participant: participant, isDetached: request.options.isDetached)
-      if request.options.retriesFailed { failures.removeFailures(of: request) }
+      let (loaded, _) = try await parts.sources.source(
+        for: request, with: .allowed(participant), isDetached: request.options.isDetached)
+      if request.options.retriesFailed { parts.failures.removeFailures(of: request) }
       return .success(loaded)
     } catch {
       return .failure(error)
@@ -88,10 +74,92 @@ struct PassThrough: Sendable {
     participant: FlightParticipant
   ) async {
     guard case .success(let loaded) = result,
-      let variant = try? await plainSources.variant(
-        from: loaded.source, for: request, participant: participant),
+      let variant = try? await passedThrough(
+        loaded.source, for: request, participant: participant),
       variant.info.freshness.isStorable
     else { return }
-    lookup.promote(variant, for: request)
+    promote(variant, for: request)
+  }
+
+  // MARK: Whole sources
+
+  /// Returns the metadata of a body that is arriving, or `nil` if it is too large.
+  ///
+  /// - Parameters:
+  ///   - format: the format in which the source can be passed through.
+  ///   - size: the image's size, from its head.
+  private func arrivingInfo(
+    of body: any StreamingBody, format: ImageFormat, size: PixelSize, for request: ImageRequest
+  ) -> VariantInfo? {
+    guard parts.passing.allows(size, for: request.transform) else { return nil }
+    return VariantInfo(
+      passingThrough: RenderedImage(
+        format: format, size: size, density: Double(request.source.density)),
+      origin: body.origin,
+      // No decoder has verified the whole body, so clients get a short freshness lifetime.
+      freshness: parts.freshness.limited(parts.freshness.freshness(of: body.origin, for: request)),
+      version: body.version, generation: parts.validity.generation)
+  }
+
+  /// Returns the source as a variant if it needs no processing. Only memory stores it, because the
+  /// disk tier has it as the source.
+  ///
+  /// An imaging worker verifies the source first, so damaged images are marked.
+  ///
+  /// - Throws: `ImageError.undecodable`, and other errors of the image processor.
+  func passedThrough(
+    _ source: Source, for request: ImageRequest, participant: FlightParticipant
+  ) async throws(ImageError) -> Variant? {
+    // A source that cannot be read in time needs work, which reports the error.
+    guard source.version != 0, let format = parts.passing.format(for: request.transform),
+      let head = await parts.files.beginning(of: source.file, upTo: PassThroughCheck.limit),
+      case .plain(let size) = head.withUnsafeBytes({ PassThroughCheck.read($0, as: format) }),
+      parts.passing.allows(size, for: request.transform),
+      await isClean(source.file, as: format)
+    else { return nil }
+    let image = RenderedImage(
+      format: format, size: size, density: Double(request.source.density))
+    var info = VariantInfo(passingThrough: image, of: source)
+    if try await isDamaged(source, request: request, participant: participant) {
+      await parts.store.remove(source)
+      info.isDamaged = true
+      info.freshness = parts.freshness.limited(info.freshness)
+    }
+    let isSmall = source.file.count < ImageBytes.mappingThreshold
+    let bytes = isSmall ? await parts.files.bytes(of: source.file) : nil
+    if let bytes { return Variant(key: request.key, info: info, body: .memory(bytes)) }
+    return Variant(
+      key: request.key, info: info, body: .file(await parts.files.sendable(source.file)))
+  }
+
+  /// Returns whether nothing follows or interrupts a JPEG's scans that later requests should not get.
+  private func isClean(_ file: FileRegion, as format: ImageFormat) async -> Bool {
+    guard format == .jpeg else { return true }
+    return await parts.files.bytesAndBody(of: file)?.bytes.withUnsafeBytes {
+      TrailingDataCheck.isClean($0, as: format)
+    } ?? false
+  }
+
+  /// Returns whether a source has damage that the operator tolerates. Other damage is a failure of
+  /// the source and is cached negatively.
+  private func isDamaged(
+    _ source: Source, request: ImageRequest, participant: FlightParticipant
+  ) async throws(ImageError) -> Bool {
+    var description = Transform()
+    description.product = .info(nil)
+    do throws(ImageError) {
+      return try await parts.processor.process(
+        ImageJob(
+          file: source.file, transform: description, density: request.source.density,
+          priority: participant,
+          source: SourceIdentity(key: source.key, version: source.version),
+          client: request.key.variation, verifies: true)
+      ).report.isDamaged
+    } catch {
+      guard case .undecodable = error else { throw error }
+      await parts.store.remove(source)
+      throw parts.failures.add(
+        error, of: source.key, since: source.generation, freshness: source.freshness)
+    }
   }
 }

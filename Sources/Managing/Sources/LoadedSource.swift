@@ -27,48 +27,37 @@ struct LoadedSource: Sendable {
     from tier: CacheStatus.Tier, replacesEntry: Bool, isStored: Bool, isCollapsed: Bool,
     at now: UnixTime
   ) -> CacheStatus {
-    Self.status(
-      forward: forward, stale: stale, originStatus: originStatus, freshness: source.freshness,
-      from: tier, replacesEntry: replacesEntry, isStored: isStored, isCollapsed: isCollapsed,
-      at: now)
-  }
-
-  /// Returns the cache status of a response that needed a source with these properties.
-  static func status(
-    forward: CacheStatus.Forward?, stale: CacheStatus.StaleReason?, originStatus: Int?,
-    freshness: Freshness, from tier: CacheStatus.Tier, replacesEntry: Bool, isStored: Bool,
-    isCollapsed: Bool, at now: UnixTime
-  ) -> CacheStatus {
     guard let forward else {
       let use = stale.map { EntryUse.stale($0) } ?? .fresh
-      return use.status(of: freshness, from: tier, at: now)
+      return use.status(of: source.freshness, from: tier, at: now)
     }
     guard stale == nil else {
       return .staleIfError(collapsed: isCollapsed, originStatus: originStatus)
     }
+    // An absent source of a cached variant counts as stale.
     return .miss(
-      Self.forward(forward, replacesEntry: replacesEntry), stored: isStored,
+      replacesEntry && forward == .uriMiss ? .stale : forward, stored: isStored,
       collapsed: isCollapsed, originStatus: originStatus)
   }
-
-  /// Returns why a request is forwarded: an absent source of a cached variant counts as stale.
-  static func forward(
-    _ forward: CacheStatus.Forward, replacesEntry: Bool
-  ) -> CacheStatus.Forward { replacesEntry && forward == .uriMiss ? .stale : forward }
 }
 
-/// A source that a request is loading before the manager knows how the request uses it.
-struct HeldSource: Sendable {
-  let participant: FlightParticipant
-  let task: Task<Result<LoadedSource, ImageError>, Never>
+/// A source that a request has, or is loading before the manager knows how the request uses it.
+enum HeldSource: Sendable {
+  case loaded(LoadedSource)
+  case loading(FlightParticipant, Task<Result<LoadedSource, ImageError>, Never>)
 
-  init(participant: FlightParticipant, task: Task<Result<LoadedSource, ImageError>, Never>) {
-    self.participant = participant
-    self.task = task
-  }
-
-  /// Holds a source that is loaded already.
-  init(_ loaded: LoadedSource) {
-    self.init(participant: .ofFlight(), task: Task { .success(loaded) })
+  /// Returns the source, and whether another request had started its load.
+  ///
+  /// - Parameter participant: the participant of a flight, which gives the load its priority. A load
+  ///   that closes closes the flight.
+  func value(
+    for participant: FlightParticipant
+  ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
+    switch self {
+    case .loaded(let loaded): return (loaded, false)
+    case .loading(let holder, let task):
+      holder.enter(0, participant: participant, hasJoined: false)
+      return (try await task.value.get(), holder.hasJoined)
+    }
   }
 }

@@ -9,24 +9,24 @@ import Telemetry
 final class SourceService: Sendable {
   private let flights = Flights<SourceFlightKey, LoadedSource>()
   private let store: SourceStore
-  private let fetcher: SourceFetcher
+  private let loader: any ImageLoader
+  private let freshness: FreshnessEvaluator
   private let failures: NegativeCache
   private let staleness: Staleness
-  private let staleOnError: StaleOnError
   private let revalidator: Revalidator
   private let validity: EntryValidity
   private let clock: ClockMonitor
 
   init(
-    store: SourceStore, fetcher: SourceFetcher, failures: NegativeCache,
-    staleness: Staleness,
-    revalidator: Revalidator, validity: EntryValidity, clock: ClockMonitor
+    store: SourceStore, loader: any ImageLoader, freshness: FreshnessEvaluator,
+    failures: NegativeCache, staleness: Staleness, revalidator: Revalidator,
+    validity: EntryValidity, clock: ClockMonitor
   ) {
     self.store = store
-    self.fetcher = fetcher
+    self.loader = loader
+    self.freshness = freshness
     self.failures = failures
     self.staleness = staleness
-    staleOnError = StaleOnError(sources: store, staleness: staleness)
     self.revalidator = revalidator
     self.validity = validity
     self.clock = clock
@@ -34,13 +34,19 @@ final class SourceService: Sendable {
 
   /// Returns the source of a request, from the flight that all requests with the same source key
   /// share, and whether another request had started it.
+  ///
+  /// - Parameter step: the step's name in an explanation.
   func source(
-    for request: ImageRequest, participant: FlightParticipant, isDetached: Bool = false
+    for request: ImageRequest, with effects: Effects, isDetached: Bool = false,
+    noting step: String = "source"
   ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
+    guard let participant = effects.participant else {
+      return (try await findOrFetch(request, with: effects, noting: step), false)
+    }
     let (loaded, joined) = try await flights.value(
       for: SourceFlightKey(request), participant: participant, isDetached: isDetached
     ) { participant async throws(ImageError) in
-      try await self.findOrFetch(request, for: participant)
+      try await self.findOrFetch(request, with: .allowed(participant), noting: step)
     }
     // A joined flight may have used a cached source that is too old for this request.
     if joined, loaded.forward == nil,
@@ -49,7 +55,7 @@ final class SourceService: Sendable {
       guard request.options.cache != .only else { throw .notCached }
       var fresh = request
       fresh.options.cache = .refresh
-      return try await source(for: fresh, participant: participant, isDetached: isDetached)
+      return try await source(for: fresh, with: effects, isDetached: isDetached)
     }
     if joined, !loaded.isStored { _ = store.store(loaded.source, for: request) }
     return (loaded, joined)
@@ -69,28 +75,46 @@ final class SourceService: Sendable {
   /// Adds the current flights and counts to `figures`.
   func add(to figures: inout Figures) { flights.add(to: &figures, kind: "source") }
 
+  /// Returns the running work on the source of a request, which the request would share.
+  func running(for request: ImageRequest) -> Explanation.Flights {
+    var running = Explanation.Flights()
+    running.source = flights.waiters(of: SourceFlightKey(request))
+    running.isRevalidating = revalidator.runningRequest(for: request) != nil
+    return running
+  }
+
+  // MARK: A load
+
   /// Returns the source of a request: cached, revalidated or downloaded.
   private func findOrFetch(
-    _ request: ImageRequest, for participant: FlightParticipant
+    _ request: ImageRequest, with effects: Effects, noting step: String
   ) async throws(ImageError) -> LoadedSource {
     let key = request.key.source
     let start = validity.loadStart(of: key)
     var timings = Timings()
     let isLocal = request.source.scheme == .local
-    let cached = isLocal ? nil : await timings.measureDisk { await store.source(for: key) }
+    let cached =
+      isLocal
+      ? nil
+      : await timings.measureDisk { await store.source(for: key, isUse: effects.trace == nil) }
     if let cached, let use = staleness.use(of: cached.freshness, by: request) {
+      effects.note(
+        step, use.staleReason.map { "the source on disk, \($0.text)" } ?? "a fresh source on disk")
       return LoadedSource(
         source: cached, forward: nil, originStatus: nil, stale: use.staleReason, isStored: true,
         timings: timings)
     }
-    if let refusal = refusal(of: request) { throw refusal }
-    if let cached { clock.note(cached.freshness) }
+    // Not from the cache alone, and not a load that failed before. A local file needs no network.
+    if request.options.cache == .only, !isLocal { throw .notCached }
+    if let failure = failures.failure(of: request, at: .loading) { throw failure }
     let responseFreshness = Lock<Freshness?>(nil)
     do throws(ImageError) {
-      if let loaded = try await revalidated(request, for: participant, since: start) {
-        return loaded
+      guard let participant = effects.participant else {
+        return try await foresee(request, replacing: cached, effects, noting: step)
       }
-      return try await fetcher.fetch(
+      if let cached { clock.note(cached.freshness) }
+      if let loaded = try await revalidated(request, with: effects, since: start) { return loaded }
+      return try await fetch(
         request, for: participant, replacing: cached, since: start, timings: timings,
         onHead: { freshness in
           responseFreshness.withLock { $0 = freshness }
@@ -100,71 +124,146 @@ final class SourceService: Sendable {
     } catch {
       // Looking at a file again costs as little as remembering that it was not there.
       guard !isLocal else { throw error }
-      let failure = failures.add(
-        error, of: key, since: start.generation, freshness: responseFreshness.withLock { $0 })
+      let failure =
+        effects.trace != nil
+        ? error
+        : failures.add(
+          error, of: key, since: start.generation, freshness: responseFreshness.withLock { $0 })
       guard let cached,
-        await staleOnError.allows(
-          cached.freshness, version: cached.version, insteadOf: error, to: request,
+        await allowsStale(
+          cached.freshness, version: cached.version, insteadOf: error, to: request, effects,
           isCurrent: { validity.isCurrent(cached) })
       else { throw failure }
+      effects.note(step, "a load would fail: \(error.code)")
       return LoadedSource(
         source: cached, forward: .stale, originStatus: error.originStatus, stale: .ifError,
         isStored: true, timings: timings)
     }
   }
 
-  /// Returns the error of a request that may not ask the origin: it asked for cached responses only,
-  /// or the load failed before. Reading a local file does not use the network.
-  func refusal(of request: ImageRequest) -> ImageError? {
-    guard request.options.cache != .only || request.source.scheme == .local else {
-      return .notCached
+  /// Returns the unknown source of an explained request that would ask the origin.
+  ///
+  /// - Throws: the error with which a load is certain to fail.
+  private func foresee(
+    _ request: ImageRequest, replacing cached: Source?, _ effects: Effects, noting step: String
+  ) async throws(ImageError) -> LoadedSource {
+    let running = running(for: request)
+    if running.isRevalidating {
+      effects.note(step, "waits for a running revalidation")
+    } else if running.source > 0 {
+      effects.note(step, "joins a running load of the source")
+    } else if let error = await loader.outlook(for: request.source)?.error {
+      throw error
+    } else if request.source.scheme == .local {
+      effects.note(step, "reads the local file")
+    } else {
+      let isConditional = validators(of: cached, for: request) != nil
+      effects.note(
+        step,
+        isConditional ? "revalidates the source at its origin" : "downloads the source")
     }
-    return failures.failure(of: request, at: .loading)
+    if running.isRevalidating || running.source > 0 { effects.trace?.collapse() }
+    return LoadedSource(
+      source: .unknown(request.key.source),
+      forward: CacheStatus.Forward(of: request, hasEntry: cached != nil), originStatus: nil,
+      isStored: false, timings: Timings())
   }
 
-  // MARK: Explaining
-
-  /// Returns the metadata of the source on disk.
-  func entry(of key: CacheKey) async -> CacheEntryInfo? { await store.entry(of: key) }
-
-  /// Returns how a cached source may satisfy a request. See `Staleness`.
-  func use(of freshness: Freshness, by request: ImageRequest) -> EntryUse? {
-    staleness.use(of: freshness, by: request)
+  /// Returns the validators of a conditional request; `nil` for an unconditional one.
+  private func validators(of cached: Source?, for request: ImageRequest) -> Validators? {
+    request.options.cache == .bypass ? nil : cached.flatMap { Validators($0.origin) }
   }
 
-  /// Returns whether a cached entry would be served in place of an error that is certain.
-  func replaces(
-    _ error: ImageError, with freshness: Freshness, for request: ImageRequest
-  ) -> Bool {
-    error.letsStaleBeServed && staleness.servesOnError(freshness, to: request)
-  }
-
-  /// Returns what would happen to a load now.
-  func outlook(for request: ImageRequest) async -> LoadOutlook? {
-    await fetcher.loader.outlook(for: request.source)
-  }
-
-  /// Returns the running work on the source of a request, which the request would share.
-  func running(for request: ImageRequest) -> Explanation.Flights {
-    var running = Explanation.Flights()
-    running.source = flights.waiters(of: SourceFlightKey(request))
-    running.isRevalidating = revalidator.runningRequest(for: request) != nil
-    return running
+  /// Loads the source of a request from its origin, with a conditional request if a cached source
+  /// has validators.
+  ///
+  /// - Parameters:
+  ///   - participant: the flight's participant, which brings the priority and receives the body.
+  ///   - cached: the cached source, if any.
+  ///   - start: the start of the load, before the first look-up.
+  ///   - timings: the time that the flight has spent so far.
+  ///   - onHead: called with the freshness of a response when its head arrives, on the loader's
+  ///     thread; must not block.
+  private func fetch(
+    _ request: ImageRequest, for participant: FlightParticipant, replacing cached: Source?,
+    since start: EntryValidity.LoadStart, timings: Timings,
+    onHead: @escaping @Sendable (Freshness) -> Void
+  ) async throws(ImageError) -> LoadedSource {
+    let options = request.options
+    let forward = CacheStatus.Forward(of: request, hasEntry: cached != nil)
+    let result = try await loader.load(
+      LoadRequest(
+        url: request.source, validators: validators(of: cached, for: request),
+        priority: participant,
+        forwarded: request.forwarded, trail: options.trail, trace: options.trace,
+        onHead: { [freshness] in onHead(freshness.freshness(of: $0, for: request)) },
+        onBody: { participant.announce(FlightBody(body: $0, forward: forward)) }))
+    var timings = timings
+    let source: Source
+    let status: Int
+    switch result {
+    case .fetched(let download):
+      timings.add(download.timings)
+      status = download.origin.status
+      source = Source(
+        key: request.key.source, file: download.file, origin: download.origin,
+        freshness: freshness.freshness(of: download.origin, for: request),
+        version: download.version, generation: start.generation)
+    case .notModified(let origin, let spent):
+      guard let cached else { throw .internal(detail: "a 304 without a cached source") }
+      timings.add(spent)
+      status = 304
+      let updated = cached.origin.updated(by: origin)
+      source = Source(
+        key: request.key.source, file: cached.file, origin: updated,
+        freshness: freshness.freshness(of: updated, for: request),
+        version: cached.version, generation: cached.generation)
+    }
+    staleness.endBackoff(of: source.key)
+    let isStored = await store.replace(cached, with: source, for: request, since: start)
+    return LoadedSource(
+      source: source, forward: forward,
+      originStatus: request.source.scheme == .local ? nil : status, isStored: isStored,
+      timings: timings)
   }
 
   /// Returns the source from a running revalidation, for a request that cannot use it stale.
   /// Returns `nil` if no running revalidation satisfies the request.
   private func revalidated(
-    _ request: ImageRequest, for participant: FlightParticipant,
-    since start: EntryValidity.LoadStart
+    _ request: ImageRequest, with effects: Effects, since start: EntryValidity.LoadStart
   ) async throws(ImageError) -> LoadedSource? {
     guard let revalidation = revalidator.runningRequest(for: request) else { return nil }
-    let (loaded, _) = try await source(for: revalidation, participant: participant)
+    let (loaded, _) = try await source(for: revalidation, with: effects)
     // A revalidation that began before a purge does not satisfy requests made after the purge.
     guard loaded.source.generation >= start.generation || !validity.isPurged(loaded.source) else {
       return nil
     }
     return loaded
+  }
+
+  /// Returns whether a cached source or variant is served instead of a failed load (RFC 5861, section 4).
+  ///
+  /// A source that the origin reports as gone is invalidated with its variants.
+  /// - Parameters:
+  ///   - freshness: the freshness of the cached entry.
+  ///   - version: the version of its source.
+  ///   - isCurrent: whether the cached entry is still current; another flight or an upload may have
+  ///     replaced it.
+  func allowsStale(
+    _ freshness: Freshness, version: UInt64, insteadOf error: ImageError,
+    to request: ImageRequest, _ effects: Effects, isCurrent: () -> Bool
+  ) async -> Bool {
+    guard isCurrent() else { return false }
+    if case .held = effects {
+      return error.letsStaleBeServed && staleness.servesOnError(freshness, to: request)
+    }
+    if case .sourceNotFound = error.cause {
+      if await store.invalidate(request.key.source, version: version, where: isCurrent) {
+        staleness.endBackoff(of: request.key.source)
+      }
+      return false
+    }
+    return staleness.allowsStale(freshness, insteadOf: error, to: request)
   }
 }
 
@@ -175,5 +274,41 @@ extension Timings {
     let value = await read()
     disk = (disk ?? .zero) + (.now - start)
     return value
+  }
+}
+
+extension CacheStatus.Forward {
+  /// Why a request is forwarded to the origin.
+  ///
+  /// - Parameter hasEntry: whether the source is cached.
+  init(of request: ImageRequest, hasEntry: Bool) {
+    let options = request.options
+    guard options.cache.readsCache, options.age == AgeDemands() else {
+      self = .request
+      return
+    }
+    self = hasEntry ? .stale : .uriMiss
+  }
+}
+
+extension OriginResponse {
+  /// Returns this response with the fields that a 304 response updates (RFC 9111, section 4.3.4).
+  fileprivate func updated(by newer: OriginResponse) -> OriginResponse {
+    var updated = self
+    func take(_ path: WritableKeyPath<OriginResponse, String?>) {
+      if let value = newer[keyPath: path] { updated[keyPath: path] = value }
+    }
+    take(\.cacheControl)
+    take(\.expires)
+    take(\.lastModified)
+    take(\.etag)
+    take(\.vary)
+    // Age and date belong to the response, not to the source. Old values would add the age twice.
+    updated.age = newer.age
+    updated.date = newer.date
+    // The times and the redirects of the latest request.
+    updated.exchange = newer.exchange
+    updated.redirects = newer.redirects
+    return updated
   }
 }

@@ -21,7 +21,10 @@ struct SourceStore: Sendable {
   }
 
   /// Returns the source of `key`, fresh or not, unless it is purged.
-  func source(for key: CacheKey) async -> Source? {
+  ///
+  /// - Parameter isUse: whether to read and count it. Otherwise it has no bytes.
+  func source(for key: CacheKey, isUse: Bool = true) async -> Source? {
+    guard isUse else { return await entry(of: key).flatMap { Source($0, of: key) } }
     let found = await disk.source(for: key)
     return found.flatMap { validity.isPurged(key, since: $0.generation) ? nil : $0 }
   }
@@ -31,6 +34,20 @@ struct SourceStore: Sendable {
   func entry(of key: CacheKey) async -> CacheEntryInfo? {
     let found = await disk.look(for: key)
     return found.flatMap { validity.isPurged(key, since: $0.generation) ? nil : $0 }
+  }
+
+  /// Whether a variant of another machine is outdated: this machine has an upload in place of its source
+  /// or watermark, or other bytes of the source that are not older.
+  func outdates(_ variant: Variant, for request: ImageRequest) async -> Bool {
+    let watermark = request.transform.watermark?.key
+    if let watermark, await source(for: watermark, isUse: false)?.origin.isUploaded == true {
+      return true
+    }
+    guard let own = await source(for: request.key.source, isUse: false) else { return false }
+    if own.origin.isUploaded { return true }
+    // A variant with a watermark may have the time of the watermark.
+    return own.version != variant.info.sourceVersion
+      && (watermark != nil || own.freshness.receivedAt >= variant.info.freshness.receivedAt)
   }
 
   /// Stores a source if allowed. Returns whether the disk tier accepted it.

@@ -27,7 +27,7 @@ public struct ExplainedStep: Hashable, Sendable, Codable {
   }
 }
 
-/// The answer that an explained request would get, as far as it is known before the origin is asked.
+/// The answer that an explained request would get, as far as known without the origin.
 public struct ExplainedAnswer: Hashable, Sendable, Codable {
   /// The start of the `Cache-Status` field; `nil` for an error.
   public var cacheStatus: String?

@@ -109,11 +109,11 @@ public protocol CacheOperations: Sendable {
   ///
   /// - Throws: `internal` if the purge cannot be made durable.
   func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport
-  /// Removes matching entries from one tier. From all tiers this is a purge; from one it is not: work that runs, and
-  /// another tier, may bring entries back.
+  /// Removes matching entries from one tier. From all tiers this is a purge; from one it is not:
+  /// work that runs, and another tier, may bring entries back.
   ///
   /// - Parameter filter: the rules with the tags.
-  /// - Throws: as `purge`; `invalidParameter` for a tier that is not there, or that cannot find the entries.
+  /// - Throws: as `purge`; `invalidParameter` for a tier that is absent or cannot find the entries.
   func remove(
     _ scope: PurgeScope, from tier: CacheTier, filter: CacheKeyFilter
   ) async throws(ImageError) -> PurgeReport

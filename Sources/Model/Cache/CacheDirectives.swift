@@ -1,7 +1,7 @@
 // CacheDirectives: splits a Cache-Control field into directives.
 
-/// The directives of a `Cache-Control` field of a request or a response, in order (RFC 9111, section 5.2):
-/// `name[=token|="quoted string"]`, separated by commas.
+/// The directives of a `Cache-Control` field of a request or a response, in order (RFC 9111,
+/// section 5.2): `name[=token|="quoted string"]`, separated by commas.
 ///
 /// Malformed text is skipped up to the next comma. A directive may occur more than once.
 public struct CacheDirectives: Sequence, IteratorProtocol {
@@ -12,7 +12,7 @@ public struct CacheDirectives: Sequence, IteratorProtocol {
     /// The argument without quotes and escapes; `nil` if there is none.
     public let argument: String?
 
-    /// The argument as delta-seconds (section 1.2.2), at most `Int.max`; `nil` unless it consists of digits.
+    /// The argument as delta-seconds (section 1.2.2), at most `Int.max`; `nil` unless all digits.
     public var seconds: Int? { argument.flatMap { CacheDirectives.seconds($0) } }
   }
 

@@ -52,7 +52,7 @@ public struct CacheKeyFilter: Hashable, Sendable {
     url.scheme == .local ? nil : rules.first { $0.covers(url) }
   }
 
-  /// Returns the position of the rule for a source, from 1, and its hosts; `nil` as for `rule(for:)`.
+  /// Returns the position of a source's rule, from 1, and its hosts; `nil` as `rule(for:)`.
   public func place(of url: SourceURL) -> (number: Int, hosts: HostPattern)? {
     guard url.scheme != .local,
       let index = rules.firstIndex(where: { $0.covers(url) })

@@ -2,9 +2,9 @@
 
 /// The strong validator of a variant, as it is sent: with its quotes.
 ///
-/// The tag of a rendered image is a digest of 128 bits, which is stored without memory of its own. Any
-/// other text is possible and stored as it is: the tag of a source that is passed through, or what an
-/// entry on disk has. Tags are equal if their texts are.
+/// The tag of a rendered image is a digest of 128 bits, which is stored without memory of its own.
+/// Any other text is possible and stored as it is: the tag of a source that is passed through, or
+/// what an entry on disk has. Tags are equal if their texts are.
 public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
   private enum Form: Hashable {
     /// 32 lower-case hexadecimal digits in quotes.

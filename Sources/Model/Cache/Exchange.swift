@@ -1,4 +1,4 @@
-// Exchange: when a request was sent and its response arrived, and the moment from which that is seen.
+// Exchange: when a request was sent and its response arrived, and when that is seen.
 
 /// The times of a request and its response, by a clock that is never set.
 public struct Exchange: Hashable, Sendable, Codable {

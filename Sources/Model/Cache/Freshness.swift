@@ -52,9 +52,9 @@ public struct Freshness: Hashable, Sendable {
   /// overflow, even if untrusted.
   public static let maximumSeconds = 1 << 40
 
-  /// Creates a freshness. Times are in seconds. The age is clamped to `0...maximumSeconds`, the others
-  /// to `0...UInt32.max`, which is above `unlimited`. If `mayBeStale` is false, both stale times become
-  /// 0.
+  /// Creates a freshness. Times are in seconds. The age is clamped to `0...maximumSeconds`, the
+  /// others to `0...UInt32.max`, which is above `unlimited`. If `mayBeStale` is false, both stale
+  /// times become 0.
   public init(
     receivedAt: UnixTime, initialAge: Int = 0, lifetime: Int, isStorable: Bool = true,
     mayBeStale: Bool = true, staleWhileRevalidate: Int = 0, staleIfError: Int = 0,
@@ -211,8 +211,8 @@ public struct OriginResponse: Hashable, Sendable, Codable {
   public var etag: String?
   /// `Vary`, several fields joined by commas.
   public var vary: String?
-  /// When this response was requested and received; `nil` if no origin sent it now (a local file, an
-  /// upload, an entry on disk).
+  /// When this response was requested and received; `nil` if no origin sent it now (a local file,
+  /// an upload, an entry on disk).
   public var exchange: Exchange?
   /// The redirect responses, in order.
   public var redirects: [OriginResponse] = []

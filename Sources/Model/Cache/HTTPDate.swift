@@ -90,8 +90,8 @@ public enum HTTPDate {
     }
   }
 
-  /// Parses a date that `write(_:into:)` wrote. Returns `nil` for any other form. Allocates nothing, for
-  /// dates that this server has stored.
+  /// Parses a date that `write(_:into:)` wrote. Returns `nil` for any other form. Allocates
+  /// nothing, for dates that this server has stored.
   public static func parseWritten(_ text: UnsafeRawBufferPointer) -> UnixTime? {
     guard text.count == length else { return nil }
     func number(_ places: Range<Int>) -> Int {
@@ -103,7 +103,7 @@ public enum HTTPDate {
     let days = daysSinceEpoch(year: number(12..<16), month: month + 1, day: number(5..<7))
     let time = UnixTime(
       seconds: days * 86_400 + number(17..<19) * 3_600 + number(20..<22) * 60 + number(23..<25))
-    // The other bytes are compared by writing the date again: a date of another form is written differently.
+    // The other bytes are compared by writing the date again: another form differs.
     return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: length) { written in
       guard let start = written.baseAddress else { return nil }
       write(time, into: start)

@@ -2,10 +2,10 @@
 
 /// Who asks the disk tier to store a variant, and how often.
 public enum VariantDemand: Hashable, Sendable {
-  /// A request in the operator's vocabulary: a signed URL, a preset, a prefetch. The disk tier stores
-  /// the variant at once.
+  /// A request in the operator's vocabulary: a signed URL, a preset, a prefetch. The disk tier
+  /// stores the variant at once.
   case vouched
-  /// A free-form request (`LoadOptions.isFreeForm`), as far as the manager knows the first for its key.
+  /// A free-form request (`LoadOptions.isFreeForm`), the first for its key that is known.
   case first
   /// A free-form request for a key that was asked for before.
   case repeated

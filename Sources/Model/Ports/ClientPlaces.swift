@@ -1,9 +1,9 @@
 // ClientPlaces: the running transfers or jobs of each client, and its share of them.
 
-/// Counts the running transfers of clients, or their imaging jobs, which never stall. Without side effects.
+/// Counts clients' running transfers, or imaging jobs, which never stall. No side effects.
 ///
-/// A transfer is active while it is not stalled. Active transfers of a client above its share are its
-/// surplus.
+/// A transfer is active while it is not stalled. Active transfers of a client above its share are
+/// its surplus.
 public struct ClientPlaces: Sendable {
   private struct Count {
     var active = 0
@@ -29,8 +29,8 @@ public struct ClientPlaces: Sendable {
   /// Whether a further transfer of the client is within its share.
   public func isWithinShare(_ client: LoadClient) -> Bool { active(client) < share(of: client) }
 
-  /// Orders clients of one priority: the first to start is the one with the fewest active transfers.
-  /// Clients without a share come first and the background comes last.
+  /// Orders clients of one priority: the first to start is the one with the fewest active
+  /// transfers. Clients without a share come first and the background comes last.
   public func turn(of client: LoadClient) -> Int {
     switch client {
     case .network: active(client)

@@ -12,7 +12,7 @@ public protocol ImagingAccount: Sendable {
 public enum ImagingAccounts {
   /// The account of the client whose request the task works for; `nil` if no client waits.
   ///
-  /// A flight has the account of the request that began it. Its imaging costs requests that join it nothing. Its
-  /// download may count as that of any of them (`WorkPriority.observeClients`).
+  /// A flight has the account of the request that began it. Its imaging costs requests that join it
+  /// nothing. Its download may count as that of any of them (`WorkPriority.observeClients`).
   @TaskLocal public static var current: (any ImagingAccount)?
 }

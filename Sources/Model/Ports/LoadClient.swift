@@ -8,8 +8,8 @@ public enum LoadClient: Hashable, Sendable {
   case network(IPAddress)
   /// Clients without a share of their own: trusted proxies, the machine itself, operators.
   case unlimited
-  /// Work that no client waits for: prefetches and revalidations. It has no share: it runs in places
-  /// that clients do not need.
+  /// Work that no client waits for: prefetches and revalidations. It has no share: it runs in
+  /// places that clients do not need.
   case background
 }
 

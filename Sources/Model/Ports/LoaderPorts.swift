@@ -54,8 +54,8 @@ public struct Download: Sendable {
   }
 }
 
-/// The priority of shared work: the highest of its participants' priorities, and whom it works for. Both
-/// may grow while the work waits.
+/// The priority of shared work: the highest of its participants' priorities, and whom it works for.
+/// Both may grow while the work waits.
 public protocol WorkPriority: AnyObject, Sendable {
   /// Calls `observer` for each raise, on any thread; must not block.
   ///
@@ -63,7 +63,7 @@ public protocol WorkPriority: AnyObject, Sendable {
   func observe(_ observer: @escaping @Sendable (LoadPriority) -> Void) -> LoadPriority
   /// Calls `observer` for each further client that the work is for, on any thread; must not block.
   ///
-  /// - Returns: the present clients, those that have left included; empty before the first participant.
+  /// - Returns: the clients, including those that left; empty before the first participant.
   func observeClients(
     _ observer: @escaping @Sendable (LoadClient) -> Void
   ) -> Set<LoadClient>
@@ -100,8 +100,8 @@ public struct LoadRequest: Sendable {
   public let trail: ServerTrail
   /// The trace that the load belongs to; `nil`: none.
   public let trace: TraceContext?
-  /// Called with the head of each final response of any status, before its body, on the loader's thread. Must not
-  /// block. Loaders without an origin never call it.
+  /// Called with the head of each final response of any status, before its body, on the loader's
+  /// thread. Must not block. Loaders without an origin never call it.
   public let onHead: (@Sendable (OriginResponse) -> Void)?
   /// Called with a body of acceptable status before its first byte. Loaders that cannot stream
   /// never call it.

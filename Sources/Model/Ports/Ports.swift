@@ -13,19 +13,19 @@ public protocol ImageProvider: Sendable {
   /// Returns a response available without blocking, after `cachedVariant` found none. Event loops
   /// call it.
   func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery?
-  /// Returns a fresh small variant from disk if it is available without blocking, after `cachedVariant` found none. Event
-  /// loops call it. `request` returns the request for the key; it is called only if more than the key is needed.
+  /// Returns a fresh small variant from disk if that does not block, after `cachedVariant` found
+  /// none. Event loops call it. `request` is called only if more than the key is needed.
   func variantOnDisk(for key: CacheKey, of request: () -> ImageRequest?) -> Variant?
   /// Returns the response to a request, from a tier or rendered now. Cancelling the calling task
   /// leaves the flight, and the last participant to leave cancels the work.
   func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery
-  /// Joins the work that is under way for another request, without a task. Never blocks: event loops call it.
+  /// Joins another request's work under way, without a task. Never blocks: event loops call it.
   ///
   /// - Parameters:
   ///   - client: whose request it is.
-  ///   - completion: called once with the response or the error, on any thread, perhaps before this returns; must not block.
-  /// - Returns: a function that leaves the work, which then calls `completion` with `cancelled`. `nil` if no such work is
-  ///   under way; then `completion` is not called.
+  ///   - completion: called once, on any thread, perhaps before this returns; must not block.
+  /// - Returns: a function that leaves the work, which then calls `completion` with `cancelled`.
+  ///   `nil` if no such work is under way; then `completion` is not called.
   func follow(
     _ request: ImageRequest, for client: LoadClient,
     completion: @escaping @Sendable (Result<ImageDelivery, ImageError>) -> Void
@@ -78,8 +78,8 @@ public struct StreamingDelivery: Sendable {
   public let info: VariantInfo
   /// How the request was answered.
   public let cacheStatus: CacheStatus
-  /// Leaves the transfer. The caller must call this after its last read, whether or not the body is
-  /// complete.
+  /// Leaves the transfer. The caller must call this after its last read, also of a body that is
+  /// not complete.
   public let end: @Sendable () -> Void
 
   /// Creates a streaming delivery.
@@ -105,8 +105,8 @@ public protocol MemoryCache: Sendable {
   ///
   /// - Parameter gone: gets what is evicted or replaced, to be released where no lock is held.
   func store(_ variant: Variant, releasing gone: inout [Variant]) -> Bool
-  /// Stores a variant in place of `old`, of the same key. Returns `false` if memory has another variant, or
-  /// none.
+  /// Stores a variant in place of `old`, of the same key. Returns `false` if memory has another
+  /// variant, or none.
   func exchange(_ old: Variant, for variant: Variant, releasing gone: inout [Variant]) -> Bool
   /// Removes one variant.
   func remove(_ key: CacheKey)
@@ -136,8 +136,8 @@ public protocol DiskCache: Sendable {
   func variantAtOnce(for key: CacheKey, where isWanted: (VariantInfo) -> Bool) -> Variant?
   /// Returns the source of `key`, fresh or not.
   func source(for key: CacheKey) async -> Source?
-  /// Stores a variant, unless `demand` defers it. A stored variant is readable at once and written in
-  /// the background.
+  /// Stores a variant, unless `demand` defers it. A stored variant is readable at once and written
+  /// in the background.
   func store(_ variant: Variant, for demand: VariantDemand) -> StoreOutcome
   /// Stores a source and returns whether the tier accepted it. It is readable at once and written
   /// in the background.

@@ -86,17 +86,17 @@ public struct LoadOptions: Hashable, Sendable {
   /// Whether the request waits for an AVIF instead of a faster format. Set on internal requests for
   /// deferred AVIFs.
   public var awaitsAVIF = false
-  /// Whether the client chose the parameters that shape the image: they are neither signed nor those of a
-  /// preset or of an operator. Does not change the response, so requests that differ in it share a
-  /// flight.
+  /// Whether the client chose the parameters that shape the image: they are neither signed nor
+  /// those of a preset or of an operator. Does not change the response, so requests that differ in
+  /// it share a flight.
   public var isFreeForm = false
   /// What the client gets if the image cannot be had. The manager does not look at it, so requests
   /// that differ in it share a flight.
   public var onFailure = FailureAnswer.error
   /// The servers that the request came through. They are forwarded to origins (RFC 8586).
   public var trail = ServerTrail()
-  /// The trace that origins are told; `nil`: none. Does not change the response, so requests that differ
-  /// in it share a flight.
+  /// The trace that origins are told; `nil`: none. Does not change the response, so requests that
+  /// differ in it share a flight.
   public var trace: TraceContext?
 
   /// Creates the default options.

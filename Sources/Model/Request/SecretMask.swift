@@ -2,8 +2,8 @@
 
 /// Masks secrets of URLs, anywhere in a text.
 ///
-/// - User information (RFC 3986, section 3.2.1), with and without a scheme in front, even if the URL is invalid because
-///   characters of the password are not encoded.
+/// - User information (RFC 3986, section 3.2.1), with and without a scheme in front, even if characters of the password
+///   should have been encoded.
 /// - Values of query parameters with names of secrets: `sig`, `token`, `X-Amz-Signature`, `password`, …
 ///
 /// Both are also found in text that is percent-encoded any number of times: a URL is a parameter of `/image`, and may
@@ -37,42 +37,51 @@ public enum SecretMask {
   static func maskAll(_ text: String, withParameters: Bool) -> String {
     let bytes = Array(text.utf8)
     let units = Unit.all(of: bytes)
-    let found =
-      userInformation(in: units) + (withParameters ? parameterValues(in: units) : [])
-    guard !found.isEmpty else { return text }
     var result: [UInt8] = []
     var copied = 0
-    for range in found.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-      let start = units[range.lowerBound].start
-      let end = units[range.upperBound - 1].end
+    for range in secrets(in: units, withParameters: withParameters)
+      .sorted(by: { $0.lowerBound < $1.lowerBound })
+    {
+      let (start, end) = (units[range.lowerBound].start, units[range.upperBound - 1].end)
       guard end > copied else { continue }
-      if start >= copied {
-        result += bytes[copied..<start]
-        result += mark.utf8
-      }
+      if start >= copied { result += bytes[copied..<start] + Array(mark.utf8) }
       copied = end
     }
-    result += bytes[copied...]
-    return String(decoding: result, as: UTF8.self)
+    return String(decoding: result + bytes[copied...], as: UTF8.self)
   }
 
-  // MARK: User information
-
-  private static func userInformation(in units: [Unit]) -> [Range<Int>] {
+  /// Returns the secrets of a text; they may overlap.
+  private static func secrets(in units: [Unit], withParameters: Bool) -> [Range<Int>] {
     var found: [Range<Int>] = []
-    var context = Context()
+    // Where `user:password` before a sign of each depth would begin: behind the last character that cannot be in it.
+    var starts = [Int](repeating: 0, count: Int(Unit.maximumDepth) + 1)
+    var lastColon = -1
+    var masked = 0
     let lastAt = units.lastIndex { $0.byte == at }
-    for index in units.indices {
-      let unit = units[index]
-      if unit.byte == at, let start = context.userStart(at: unit.depth, before: index, units) {
-        found.append(start..<index)
+    for (index, unit) in units.enumerated() {
+      let start = starts[Int(unit.depth)]
+      switch unit.byte {
+      case at where start < index && lastColon >= start: found.append(start..<index)
+      case colon: lastColon = index
+      case equals where withParameters && index >= masked && isSecret(units, nameEndingAt: index):
+        masked = units[(index + 1)...].firstIndex { $0.endsValue(at: unit.depth) } ?? units.count
+        if masked > index + 1 { found.append((index + 1)..<masked) }
+      default: break
       }
-      context.read(unit, at: index, before: index + 1 < units.count ? units[index + 1] : nil)
-      if context.beginsAuthority(units, at: index),
-        let range = authorityUser(
-          in: units, from: index + 1, depth: unit.depth, lastOfAll: lastAt)
+      // An equals sign ends the name of a parameter, and may be in a password.
+      if unit.endsAuthority(at: Unit.maximumDepth) || unit.isBlank || "&'".utf8.contains(unit.byte)
+        || unit.byte == equals && lastColon < start
       {
-        found.append(range)
+        for depth in Int(unit.depth)..<starts.count { starts[depth] = index + 1 }
+      }
+      let isAfterSlash =
+        unit.isSlash && index > 0 && units[index - 1].isSlash
+        && (index == 1 || units[index - 2].isBlank
+          || ":='\"(,".utf8.contains(units[index - 2].byte))
+      if isAfterSlash,
+        let user = authorityUser(in: units, from: index + 1, depth: unit.depth, lastOfAll: lastAt)
+      {
+        found.append(user)
       }
     }
     return found
@@ -83,73 +92,34 @@ public enum SecretMask {
     in units: [Unit], from first: Int, depth: UInt8, lastOfAll: Int?
   ) -> Range<Int>? {
     var lastAt: Int?
-    var colon: Int?
+    var password: Int?
+    var hasBlank = false
     var isBracketed = false
     var end = first
     while end < units.count, !units[end].endsAuthority(at: depth) {
       switch units[end].byte {
-      case at: lastAt = end
+      // A word later in a message is no part of a host.
+      case at where password != nil || !hasBlank: lastAt = end
       case UInt8(ascii: "["): isBracketed = true
       case UInt8(ascii: "]"): isBracketed = false
-      case UInt8(ascii: ":") where !isBracketed && colon == nil: colon = end
-      default: break
+      case colon where !isBracketed && password == nil: password = end + 1
+      default: hasBlank = hasBlank || units[end].isBlank
       }
       end += 1
     }
     if let lastAt { return lastAt > first ? first..<lastAt : nil }
-    guard let colon else { return nil }
-    let port = units[(colon + 1)..<end].prefix { !$0.endsPort }
+    guard let password else { return nil }
+    let port = units[password..<end].prefix { !$0.endsPort }
     guard !port.allSatisfy({ (0x30...0x39).contains($0.byte) }) else { return nil }
     // An invalid port: a password with a slash looks like this.
     return lastOfAll.flatMap { $0 > end ? first..<$0 : nil }
   }
 
-  // MARK: Parameters
-
-  private static func parameterValues(in units: [Unit]) -> [Range<Int>] {
-    var found: [Range<Int>] = []
-    var context = Context()
-    var masked = 0
-    for index in units.indices {
-      let unit = units[index]
-      context.read(unit, at: index, before: index + 1 < units.count ? units[index + 1] : nil)
-      guard unit.byte == equals, index >= masked, isSecret(nameEndingAt: index, in: units) else {
-        continue
-      }
-      let isQuoted = context.isQuoted
-      let end =
-        units[(index + 1)...].firstIndex { $0.endsValue(at: unit.depth, isQuoted: isQuoted) }
-        ?? units.count
-      if end > index + 1 { found.append((index + 1)..<end) }
-      masked = end
-    }
-    return found
-  }
-
-  private static func isSecret(nameEndingAt end: Int, in units: [Unit]) -> Bool {
-    var name: [UInt8] = []
-    for unit in units[..<end].reversed() {
-      let byte = unit.byte
-      switch byte {
-      case UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."): continue
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-        name.append(byte)
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"): name.append(byte | 0x20)
-      default: return isSecret(String(decoding: name.reversed(), as: UTF8.self))
-      }
-      guard name.count <= longestName else { return false }
-    }
-    return isSecret(String(decoding: name.reversed(), as: UTF8.self))
-  }
-
-  /// Whether a parameter's value is masked, by its name in lower case without `-`, `_` and `.`.
-  private static func isSecret(_ name: String) -> Bool {
-    names.contains(name) || nameEnds.contains { name.hasSuffix($0) }
-  }
+  // MARK: Names of parameters
 
   private static let longestName = 64
 
-  /// Complete names. `hdnts`, `hdnea` and `hdntl` are Akamai's.
+  /// Complete names, in lower case without `-`, `_` and `.`. `hdnts`, `hdnea` and `hdntl` are Akamai's.
   static let names: Set<String> = [
     "sig", "hmac", "key", "auth", "authorization", "pwd", "pass", "passphrase", "sid", "session",
     "jwt", "bearer", "hdnts", "hdnea", "hdntl", "awsaccesskeyid", "ossaccesskeyid",
@@ -162,7 +132,52 @@ public enum SecretMask {
     "privatekey", "subscriptionkey", "sessionid", "sessid", "credential", "credentials",
   ]
 
+  private static func isSecret(_ units: [Unit], nameEndingAt end: Int) -> Bool {
+    let letters = units[..<end].reversed().prefix { $0.isOfName }.prefix(longestName)
+    let name = String(
+      decoding: letters.reversed().map(\.byte).filter { !isIgnored($0) }.map {
+        (0x41...0x5a).contains($0) ? $0 | 0x20 : $0
+      }, as: UTF8.self)
+    return names.contains(name) || nameEnds.contains { name.hasSuffix($0) }
+  }
+
+  private static func isIgnored(_ byte: UInt8) -> Bool { "-_.".utf8.contains(byte) }
+
+  /// The last two letters of all names, in lower case.
+  private static let endings = Set(
+    (names + nameEnds).map { $0.utf8.suffix(2).reduce(0) { UInt16($0) << 8 | UInt16($1) } })
+
+  // MARK: A quick look
+
+  /// Whether a text may contain a secret. `false` is certain: the text has no `@` in any encoding and, if parameters
+  /// count, no `=` in any encoding behind two characters that can end the name of a secret.
+  static func mayHoldSecret(_ text: UnsafeBufferPointer<UInt8>, withParameters: Bool) -> Bool {
+    for (index, byte) in text.enumerated() {
+      if byte == at { return true }
+      var isEquals = byte == equals
+      if byte == percent, index + 2 < text.count {
+        switch (text[index + 1], text[index + 2]) {
+        // An encoded percent sign may begin anything.
+        case (UInt8(ascii: "2"), UInt8(ascii: "5")), (UInt8(ascii: "4"), UInt8(ascii: "0")):
+          return true
+        case (UInt8(ascii: "3"), UInt8(ascii: "D")), (UInt8(ascii: "3"), UInt8(ascii: "d")):
+          isEquals = true
+        default: break
+        }
+      }
+      if withParameters, isEquals, mayEndName(text[max(index - 3, 0)..<index]) { return true }
+    }
+    return false
+  }
+
+  /// Judges a name by its last characters.
+  private static func mayEndName(_ end: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
+    if end.contains(where: { $0 == percent || isIgnored($0) }) { return true }
+    return endings.contains(end.suffix(2).reduce(0) { $0 << 8 | UInt16($1 | 0x20) })
+  }
+
   static let at = UInt8(ascii: "@")
+  static let colon = UInt8(ascii: ":")
   static let equals = UInt8(ascii: "=")
   static let percent = UInt8(ascii: "%")
 }
@@ -180,15 +195,12 @@ private struct Unit {
   static func all(of bytes: [UInt8]) -> [Unit] {
     var units: [Unit] = []
     units.reserveCapacity(bytes.count)
-    var index = 0
-    while index < bytes.count {
-      units.append(next(in: bytes, at: index))
-      index = units[units.count - 1].end
-    }
+    while let unit = next(in: bytes, at: units.last?.end ?? 0) { units.append(unit) }
     return units
   }
 
-  private static func next(in bytes: [UInt8], at start: Int) -> Unit {
+  private static func next(in bytes: [UInt8], at start: Int) -> Unit? {
+    guard start < bytes.count else { return nil }
     let plain = Unit(byte: bytes[start], depth: 0, start: start, end: start + 1)
     guard bytes[start] == SecretMask.percent else { return plain }
     var place = start + 1
@@ -207,92 +219,23 @@ private struct Unit {
       end: place + 2)
   }
 
-  var isSlash: Bool { byte == UInt8(ascii: "/") || byte == UInt8(ascii: "\\") }
-  /// A blank that is not encoded. It ends a quotation of a message.
-  var isBlank: Bool { depth == 0 && (byte == 0x20 || byte == 0x0a || byte == 0x0d || byte == 0x09) }
-  private var isBracket: Bool {
-    depth == 0
-      && (byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "<") || byte == UInt8(ascii: ">"))
+  var isSlash: Bool { "/\\".utf8.contains(byte) }
+  /// A blank that is not encoded.
+  var isBlank: Bool { depth == 0 && " \n\r\t".utf8.contains(byte) }
+  private var isBracket: Bool { depth == 0 && "\"<>".utf8.contains(byte) }
+  var isOfName: Bool {
+    (0x30...0x39).contains(byte) || (0x61...0x7a).contains(byte | 0x20) || "-_.".utf8.contains(byte)
   }
 
   /// Characters with a higher encoding level than the text around them belong to that text.
   func endsAuthority(at depth: UInt8) -> Bool {
-    guard self.depth <= depth else { return false }
-    return isSlash || byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#") || isBlank || isBracket
+    self.depth <= depth && (isSlash || "?#".utf8.contains(byte) || isBracket)
   }
 
-  var endsPort: Bool { "&',;)".utf8.contains(byte) }
+  var endsPort: Bool { isBlank || "&',;)".utf8.contains(byte) }
 
-  func endsValue(at depth: UInt8, isQuoted: Bool) -> Bool {
-    guard self.depth <= depth else { return false }
-    return byte == UInt8(ascii: "&") || byte == UInt8(ascii: "#") || isBracket
-      || (isQuoted ? byte == UInt8(ascii: "'") && self.depth == 0 : isBlank)
-  }
-}
-
-/// The state of the scan in front of a place.
-private struct Context {
-  /// The place of the last character that user information cannot contain, by its highest encoding level.
-  private var boundaries = (-1, -1, -1, -1)
-  private var lastColon = -1
-  private var previous: Unit?
-  private var beforePrevious: Unit?
-  /// Whether a quotation has begun. Messages quote a URL: `the URL 'http://…' cannot be used`.
-  private(set) var isQuoted = false
-  /// The result of `userStart` after a boundary. Many signs in a row would otherwise search again for each.
-  private var known: (boundary: Int, start: Int)?
-
-  /// Reads the next character.
-  mutating func read(_ unit: Unit, at index: Int, before next: Unit?) {
-    if unit.byte == UInt8(ascii: "'"), unit.depth == 0 {
-      if !isQuoted {
-        isQuoted = previous.map { $0.isBlank || $0.byte == SecretMask.equals } ?? true
-      } else if next.map({ $0.isBlank || ":,;.)".utf8.contains($0.byte) }) ?? true {
-        isQuoted = false
-      }
-    }
-    if unit.byte == UInt8(ascii: ":") { lastColon = index }
-    let isBoundary =
-      unit.endsAuthority(at: Unit.maximumDepth) && !(isQuoted && unit.isBlank)
-      || unit.byte == UInt8(ascii: "&")
-    if isBoundary {
-      if unit.depth == 0 { boundaries.0 = index }
-      if unit.depth <= 1 { boundaries.1 = index }
-      if unit.depth <= 2 { boundaries.2 = index }
-      boundaries.3 = index
-    }
-    beforePrevious = previous
-    previous = unit
-  }
-
-  /// Whether the last character is the second slash in front of an authority.
-  func beginsAuthority(_ units: [Unit], at index: Int) -> Bool {
-    guard let previous, let beforePrevious, previous.isSlash, beforePrevious.isSlash else {
-      return false
-    }
-    guard index >= 2 else { return true }
-    return units[index - 2].isBlank || ":='\"(,".utf8.contains(units[index - 2].byte)
-  }
-
-  /// Returns the start of user information without the slashes of an authority, `user:password@host`, if any.
-  mutating func userStart(at depth: UInt8, before index: Int, _ units: [Unit]) -> Int? {
-    let boundary =
-      switch depth {
-      case 0: boundaries.0
-      case 1: boundaries.1
-      case 2: boundaries.2
-      default: boundaries.3
-      }
-    guard lastColon > boundary, lastColon < index else { return nil }
-    if let known, known.boundary == boundary { return known.start < index ? known.start : nil }
-    var start = boundary + 1
-    // The name of the parameter that contains it as its value.
-    if let sign = units[start..<index].firstIndex(where: {
-      $0.byte == SecretMask.equals || $0.byte == UInt8(ascii: ":")
-    }), units[sign].byte == SecretMask.equals {
-      start = sign + 1
-    }
-    known = (boundary, start)
-    return start < index ? start : nil
+  func endsValue(at depth: UInt8) -> Bool {
+    self.depth <= depth
+      && ("&#".utf8.contains(byte) || isBracket || isBlank || self.depth == 0 && byte == 0x27)
   }
 }

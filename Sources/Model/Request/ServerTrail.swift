@@ -1,11 +1,11 @@
 // ServerTrail: the servers that a request came through, to end loops (RFC 8586).
 
-/// The content of a request's `CDN-Loop` field (RFC 8586, section 2). Each server on the way adds its name.
+/// The content of a request's `CDN-Loop` field (RFC 8586, section 2), to which servers add names.
 public struct ServerTrail: Hashable, Sendable {
   /// The elements of the list as received, the latest server last.
   public private(set) var elements: [String] = []
 
-  /// The maximum number of servers that a request may come through, which bounds the field's length.
+  /// The maximum number of servers that a request may come through. It bounds the field.
   public static let maximumServers = 32
 
   /// Creates an empty trail: no server came before this one.
@@ -18,7 +18,7 @@ public struct ServerTrail: Hashable, Sendable {
     elements = value.split(separator: ",").map { Self.trimmed($0) }.filter { !$0.isEmpty }
   }
 
-  /// Whether the trail contains a server. Names are compared without regard to case, as host names are.
+  /// Whether the trail contains a server. Letter case does not count, as in host names.
   public func names(_ server: String) -> Bool {
     let server = server.lowercased()
     return names.contains { $0.lowercased() == server }
@@ -41,7 +41,7 @@ public struct ServerTrail: Hashable, Sendable {
     return bare
   }
 
-  /// Returns whether a `Via` field (RFC 9110, section 7.6.3) names a server, as the second word of an element.
+  /// Returns whether a `Via` field (RFC 9110, section 7.6.3) names a server in an element.
   public static func via(_ value: String, names server: String) -> Bool {
     let server = server.lowercased()
     return value.split(separator: ",").contains { element in
@@ -50,7 +50,7 @@ public struct ServerTrail: Hashable, Sendable {
     }
   }
 
-  /// Returns whether a text can name a server in `CDN-Loop` and `Via`: a token (RFC 9110, section 5.6.2).
+  /// Returns whether a text can name a server in `CDN-Loop` and `Via`: an RFC 9110 token.
   public static func isName(_ text: String) -> Bool {
     text.utf8.count <= 64 && HeaderField.isName(text)
   }

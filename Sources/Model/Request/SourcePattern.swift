@@ -8,8 +8,8 @@
 /// | `example.com:8443`, `[2001:db8::1]:8443` | one port, given or the scheme's default |
 /// | `example.com/shop`, `*:8080/public/images` | the path itself, and all paths below it |
 ///
-/// A path matches by whole segments: `/shop` matches `/shop` and `/shop/a.jpg`, but not `/shopping`.
-/// Letter case counts. See `PathReading` for how a path is read.
+/// A path matches by whole segments: `/shop` matches `/shop` and `/shop/a.jpg`, but not
+/// `/shopping`. Letter case counts. See `PathReading` for how a path is read.
 public struct SourcePattern: Hashable, Sendable, CustomStringConvertible {
   /// The hosts.
   public let host: HostPattern
@@ -18,8 +18,8 @@ public struct SourcePattern: Hashable, Sendable, CustomStringConvertible {
   /// The decoded segments of the path; empty: every path.
   private let path: [[UInt8]]
 
-  /// Parses a pattern. Returns `nil` for an invalid host, a port out of range, a path with a query or
-  /// a fragment, and a path that does not have one meaning (`/a/../b`, `/a%2fb`).
+  /// Parses a pattern. Returns `nil` for an invalid host, a port out of range, a path with a query
+  /// or a fragment, and a path that does not have one meaning (`/a/../b`, `/a%2fb`).
   public init?(_ text: String) {
     let slash = text.firstIndex(of: "/") ?? text.endIndex
     guard let (name, port) = Self.parts(of: text[..<slash]), let host = HostPattern(name) else {
@@ -60,8 +60,8 @@ public struct SourcePattern: Hashable, Sendable, CustomStringConvertible {
       && [path.asSent, path.asDecoded].allSatisfy { $0.starts(with: self.path) }
   }
 
-  /// Returns whether a source is reached under the pattern in one way in which an origin may read its
-  /// path. For lists that deny.
+  /// Returns whether a source is reached under the pattern in one way in which an origin may read
+  /// its path. For lists that deny.
   public func touches(host: String, port: Int, path: PathReading) -> Bool {
     matches(host: host, port: port)
       && [path.asSent, path.asDecoded].contains { $0.starts(with: self.path) }
@@ -81,15 +81,15 @@ public struct SourcePattern: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// The segments of a URL's path, in the two ways in which servers read it (RFC 3986, sections 3.3 and
-/// 5.2.4).
+/// The segments of a URL's path, in the two ways in which servers read it (RFC 3986, sections 3.3
+/// and 5.2.4).
 ///
 /// Both ways remove empty segments and resolve `.` and `..`; `..` at the top is dropped.
 ///
 /// - As sent: the path is split at `/`. A dot segment may be encoded (`%2e`), as browsers read it
 ///   (WHATWG URL, section 4.4). Then each segment is decoded once.
-/// - As decoded: the path is decoded once, and then split at `/` and `\`. Parameters after `;` do not
-///   hide a dot segment (`..;a`).
+/// - As decoded: the path is decoded once, and then split at `/` and `\`. Parameters after `;` do
+///   not hide a dot segment (`..;a`).
 public struct PathReading: Hashable, Sendable {
   /// Segments of the path as it is sent.
   public let asSent: [[UInt8]]

@@ -23,8 +23,8 @@ public struct TraceContext: Hashable, Sendable {
 
   /// Parses a `traceparent` field. Returns `nil` for an invalid one.
   ///
-  /// Version 00 has four parts: version, trace id, parent id, flags. Later versions may append parts.
-  /// Version ff, upper case, and ids of zeros alone are invalid.
+  /// Version 00 has four parts: version, trace id, parent id, flags. Later versions may append
+  /// parts. Version ff, upper case, and ids of zeros alone are invalid.
   ///
   /// - Parameters:
   ///   - field: the value of the only `traceparent` field.
@@ -55,7 +55,7 @@ public struct TraceContext: Hashable, Sendable {
     span = UInt64.random(in: 1...(.max))
   }
 
-  /// Returns the sampled flag of a `traceparent` field, or `nil` for an invalid field. Does not allocate.
+  /// Returns the sampled flag of a `traceparent` field, `nil` if invalid. Does not allocate.
   public static func isSampled(parent field: UnsafeRawBufferPointer) -> Bool? {
     Parts(field).map { $0.flags & sampledFlag != 0 }
   }
@@ -84,7 +84,7 @@ public struct TraceContext: Hashable, Sendable {
   /// The trace id: 32 hexadecimal digits.
   public var traceID: String { Self.text(high, digits: 16) + Self.text(low, digits: 16) }
 
-  /// The fields for an origin: `traceparent` with this server's span as the parent, and `tracestate`.
+  /// The fields for an origin: `traceparent` with this server's span as parent, `tracestate`.
   public var fields: [HeaderField] {
     let parent = "00-\(traceID)-\(spanID)-\(Self.text(UInt64(flags), digits: 2))"
     return [

@@ -8,8 +8,8 @@ public struct AdminSettings: Hashable, Sendable {
   /// Creates the default settings.
   public init() {}
 
-  /// The operators' names in the log, in the order of `tokens`: the configured name, or `token` with
-  /// the place in the list, from 1.
+  /// The operators' names in the log, in the order of `tokens`: the configured name, or `token`
+  /// with the place in the list, from 1.
   public var names: [String] {
     tokens.enumerated().map { index, token in token.name ?? "token\(index + 1)" }
   }

@@ -14,22 +14,13 @@ public struct DiskSettings: Hashable, Sendable {
 
   /// When a free-form variant (`LoadOptions.isFreeForm`) is written. Others are written at once.
   public enum Admission: String, CaseIterable, Hashable, Sendable {
-    /// At once while the variants' share has room, otherwise at the second request for its key. There is
-    /// room up to the fraction that a clean leaves (`cleanFraction`).
+    /// At once while the variants' share has room, otherwise at the second request for its key.
+    /// There is room up to the fraction that a clean leaves (`cleanFraction`).
     case auto
     /// At once.
     case always
     /// At the second request for its key.
     case secondRequest = "second_request"
-  }
-
-  /// How often the checksum of an entry's body is verified.
-  public enum Verify: String, CaseIterable, Hashable, Sendable {
-    /// Once a run, and again after any change of the file.
-    case once
-    /// At each read into memory or for a worker. Larger variants, which are sent from their files: as
-    /// `once`.
-    case always
   }
 
   /// The cache folder, created if needed; a relative path starts at the working folder.
@@ -50,7 +41,7 @@ public struct DiskSettings: Hashable, Sendable {
   public var maximumAge: Duration? = .seconds(7 * 86_400)
   /// The time from which the age counts.
   public var expireBy = ExpireType.access
-  /// The interval between two regular cleans, 1 s to 1 d.
+  /// The interval between two regular cleans.
   public var cleanInterval = Duration.seconds(600)
   /// The fraction of a share that is left after an eviction, 0.1 to 0.95; more than 0.9 counts as
   /// 0.9. The default is SDWebImage's half.
@@ -58,11 +49,6 @@ public struct DiskSettings: Hashable, Sendable {
   /// Maximum size in bytes of a variant that is read into memory. Larger variants are sent from
   /// their file.
   public var promotionThreshold = 1 << 20
-  /// How often the checksum of an entry's body is verified.
-  public var verify = Verify.once
-  /// Maximum bytes of pending writes. Entries beyond it are not stored. `nil` depends on the
-  /// available memory (`MemoryPlan.writeQueue`).
-  public var writeQueueLimit: Int?
 
   /// Creates the default settings.
   public init() {}

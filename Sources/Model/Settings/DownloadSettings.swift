@@ -24,7 +24,7 @@ public struct DownloadSettings: Hashable, Sendable {
   /// Maximum retries of one download, 0–5, all within `timeout`. Retried are connection failures
   /// before the first byte, and 502, 503 and 504 with a `Retry-After` of at most two seconds.
   public var retries = 1
-  /// Delay before the first retry, 1 ms to 10 s, with ± 50 % jitter; doubles with each further retry.
+  /// Delay before the first retry, 1 ms to 10 s, ± 50 % jitter; doubles with each further one.
   public var retryDelay = Duration.milliseconds(200)
   /// Consecutive failures (no connection, time-outs, 5xx) that open a host's circuit breaker; 0:
   /// never.
@@ -39,8 +39,8 @@ public struct DownloadSettings: Hashable, Sendable {
   /// Maximum number of concurrent transfers per host and port, at least 1. Browsers and SDWebImage
   /// use 6.
   public var limitPerHost = 6
-  /// Concurrent transfers of one client while others wait, at most 10,000; 0: a quarter of `limit`. Clients are counted
-  /// as for `server.active_requests_per_client`.
+  /// Concurrent transfers of one client while others wait, at most 10,000; 0: a quarter of `limit`.
+  /// Clients are counted as for `server.active_requests_per_client`.
   public var limitPerClient = 0
   /// Maximum number of waiting downloads; further ones are refused.
   public var queueLimit = 1_024
@@ -57,13 +57,13 @@ public struct DownloadSettings: Hashable, Sendable {
   public var allowNetworks: [String] = []
   /// Patterns of allowed sources (`SourcePattern`), redirects included; empty: all.
   public var allowHosts: [String] = []
-  /// Ports that sources may be loaded from (`PortRange`); empty: all. Below 1024 there are the ports of
-  /// mail, shells and other services that no image comes from.
+  /// Ports that sources may be loaded from (`PortRange`); empty: all. Below 1024 there are the
+  /// ports of mail, shells and other services that no image comes from.
   public var ports = ["80", "443", "1024-65535"]
   /// Patterns of denied sources; they take precedence over `allowHosts`.
   public var denyHosts: [String] = []
-  /// URL of the HTTP proxy for hosts without a rule of their own, `http://host:port`, or a reference
-  /// to it. `nil`: no proxy; environment variables are ignored.
+  /// URL of the HTTP proxy for hosts without a rule of their own, `http://host:port`, or a
+  /// reference to it. `nil`: no proxy; environment variables are ignored.
   public var proxy: SecretText?
   /// File of trusted certificate authorities (PEM); empty: the system's.
   public var caFile = ""

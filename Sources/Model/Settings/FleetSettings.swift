@@ -40,8 +40,8 @@ public struct SharedBucketSettings: Hashable, Sendable {
   /// Whether there is a bucket.
   public var isOn: Bool { !name.isEmpty }
 
-  /// Whether a text can be a prefix: at most 256 letters, digits and characters of `-_./`, not beginning with `/`,
-  /// without empty segments, `.` and `..`. These are sent as they are, and no proxy resolves them.
+  /// Whether a text can be a prefix: at most 256 letters, digits and characters of `-_./`, without
+  /// a first `/`, empty segments, `.` and `..`. It is sent as it is, so no proxy may resolve it.
   public static func isPrefix(_ text: String) -> Bool {
     text.utf8.count <= 256
       && text.utf8.allSatisfy { byte in

@@ -15,13 +15,13 @@ public struct FreshnessSettings: Hashable, Sendable {
   public var minimumLifetime = Duration.zero
   /// Maximum lifetime. It overrides the origin.
   public var maximumLifetime = Duration.seconds(365 * 86_400)
-  /// `stale-while-revalidate` (RFC 5861) if the origin states none and does not require revalidation
-  /// for each use. The default is Varnish's grace.
+  /// `stale-while-revalidate` (RFC 5861) if the origin states none and does not require
+  /// revalidation for each use. The default is Varnish's grace.
   public var staleWhileRevalidate = Duration.seconds(10)
   /// `stale-if-error` (RFC 5861) if the origin states none.
   public var staleIfError = Duration.seconds(86_400)
-  /// How long a source is not requested again after its origin failed, if a stale copy is cached; at
-  /// most 1 h.
+  /// How long a source is not requested again after its origin failed, if a stale copy is cached;
+  /// at most 1 h.
   public var errorInterval = Duration.seconds(10)
 
   /// The range of all settings but `errorInterval`.

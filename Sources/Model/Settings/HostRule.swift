@@ -61,8 +61,8 @@ public struct HostRule: Hashable, Sendable {
     case url(String)
   }
 
-  /// Header fields, credentials and the proxy as the configuration has them. Secrets are references,
-  /// so a rule with these alone can be printed.
+  /// Header fields, credentials and the proxy as the configuration has them. Secrets are
+  /// references, so a rule with these alone can be printed.
   public struct Written: Hashable, Sendable {
     /// The proxy of a rule.
     public enum Proxy: Hashable, Sendable {
@@ -105,14 +105,14 @@ public struct HostRule: Hashable, Sendable {
   public var freshness = FreshnessOverrides()
   /// Names of default fields that are not sent.
   public var droppedHeaders: [String] = []
-  /// Names of the client's header fields that are forwarded to the origin, whose response may depend
-  /// on them.
+  /// Names of the client's header fields that are forwarded to the origin, whose response may
+  /// depend on them.
   public var forwardedHeaders: [String]
   /// Whether cookies are kept in memory and sent back, shared by all clients. With `Vary: Cookie`,
   /// such a cookie can select another response the next time.
   public var keepsCookies = false
-  /// Where credentials are sent (`user`, `token`, and `headers` by reference). Any other scheme or port
-  /// of the hosts may belong to someone else, or is read on the way.
+  /// Where credentials are sent (`user`, `token`, and `headers` by reference). Any other scheme or
+  /// port of the hosts may belong to another operator, or is read on the way.
   public var credentialOrigins = [CredentialOrigin.https]
   /// Whether certificates are not verified.
   public var allowsInvalidCertificates = false

@@ -8,8 +8,8 @@ public struct ImagingSettings: Hashable, Sendable {
   /// Deadline of a job, 100 ms to 1 h. After it, the worker is killed. Shorter than the time limit
   /// for a response, so that the response can tell the reason.
   public var jobDeadline = Duration.seconds(20)
-  /// Maximum processor time of a job, summed over the worker's threads, 100 ms to 1 h. After it, the
-  /// worker is killed.
+  /// Maximum processor time of a job, summed over the worker's threads, 100 ms to 1 h; an SVG has
+  /// half of it. After it, the worker is killed.
   public var processorTime = Duration.seconds(10)
   /// Maximum number of jobs in the queue.
   public var queueLimit = 1_024
@@ -21,8 +21,8 @@ public struct ImagingSettings: Hashable, Sendable {
   /// Resident memory in bytes, at least 32 MiB, above which a worker is replaced after a job. `nil`
   /// depends on the available memory (`MemoryPlan.retireAbove`).
   public var retireAbove: Int?
-  /// Whether workers have to be sealed. By default a kernel without a layer costs the layer and not the service; the
-  /// log and `/stats` tell.
+  /// Whether workers have to be sealed. By default a kernel without a layer costs the layer and not
+  /// the service; the log and `/stats` tell.
   public var sandbox = SandboxMode.ifPossible
   /// Added to the workers' niceness, 0–19. It divides the cores between hits and misses when both
   /// keep all of them busy (docs/performance.md).

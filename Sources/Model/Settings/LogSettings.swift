@@ -70,7 +70,7 @@ public struct AccessSettings: Hashable, Sendable {
   public init() {}
 }
 
-/// The responses that are logged at level info. Failures are always logged, and all others at debug.
+/// The responses that are logged at info. Failures always are, and all others at debug.
 public enum LoggedRequests: String, CaseIterable, Sendable {
   /// All responses, memory hits, `/stats` and `/metrics` included.
   case all

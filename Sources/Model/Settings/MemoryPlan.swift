@@ -2,9 +2,9 @@
 
 /// Divides the available memory among the server's parts and the workers, with a maximum for each.
 ///
-/// In a container of 512 MiB the budget is 358 MiB: the memory tier gets 64 MiB, bodies 64, images that are sent 32, disk
-/// writes 32, and jobs 166. The rest is for the server, workers at rest and the page cache. A single expensive job may
-/// use a worker's whole memory.
+/// In a container of 512 MiB the budget is 358 MiB: the memory tier gets 64 MiB, bodies 64, images
+/// that are sent 32, disk writes 32, and jobs 166. The rest is for the server, workers at rest and
+/// the page cache. A single expensive job may use a worker's whole memory.
 public struct MemoryPlan: Hashable, Sendable {
   /// Available bytes; `Int.max` if unknown.
   public let room: Int
@@ -31,8 +31,8 @@ public struct MemoryPlan: Hashable, Sendable {
   /// The least memory of jobs for each worker, in bytes, even if the parts leave less.
   public static let leastJobMemory = 64 << 20
 
-  /// The memory of all jobs together besides that of workers at rest, in bytes: what the parts leave of the budget, but
-  /// at least `leastJobMemory` for each worker.
+  /// The memory of all jobs together besides that of workers at rest, in bytes: what the parts
+  /// leave of the budget, but at least `leastJobMemory` for each worker.
   ///
   /// - Parameters:
   ///   - parts: The bytes of the other parts together.
@@ -47,7 +47,7 @@ public struct MemoryPlan: Hashable, Sendable {
   /// `memory.response_limit`, in bytes.
   public var responses: Int { min(256 << 20, room / 16) }
 
-  /// `disk.write_queue_limit`, in bytes.
+  /// Bytes that may wait to be written to disk.
   public var writeQueue: Int { min(64 << 20, room / 16) }
 
   /// `download.maximum_bytes_in_flight`, in bytes: at least one body of the maximum length.
@@ -58,7 +58,7 @@ public struct MemoryPlan: Hashable, Sendable {
   /// The most request targets whose cache keys are kept after a hit.
   public static let mostKnownTargets = 1 << 18
 
-  /// The number of such targets, each of at most 512 bytes: a thirty-second of the available memory.
+  /// The number of such targets of up to 512 bytes: a thirty-second of the available memory.
   public var knownTargets: Int { min(Self.mostKnownTargets, room / 32 / 512) }
 
   /// `imaging.workers`: one per core, each with at least 160 MiB.
@@ -67,6 +67,6 @@ public struct MemoryPlan: Hashable, Sendable {
   /// `imaging.worker_memory`, in bytes: half of the available memory, so that one large image fits.
   public var workerMemory: Int { min(2 << 30, max(room / 2, 64 << 20)) }
 
-  /// `imaging.retire_above`, in bytes: the memory that idle workers may hold.
+  /// The memory that an idle worker may hold, in bytes.
   public var retireAbove: Int { min(256 << 20, max(room / 8, 48 << 20)) }
 }

@@ -2,13 +2,13 @@
 
 /// The settings of the memory tier, `memory.…`.
 public struct MemorySettings: Hashable, Sendable {
-  /// What all parts and jobs share, in bytes. `nil` depends on the available memory (`MemoryPlan.budget`).
+  /// What all parts and jobs share, in bytes. `nil`: by the memory (`MemoryPlan.budget`).
   public var budget: Int?
   /// Maximum size in bytes. 0 disables the tier. `nil` depends on the available memory
   /// (`MemoryPlan.memoryTier`).
   public var limit: Int?
-  /// Maximum bytes of images in memory that the tier does not have: those that are being sent or stored. `nil` depends on
-  /// the available memory (`MemoryPlan.responses`).
+  /// Maximum bytes of images in memory that the tier does not have: those that are being sent or
+  /// stored. `nil` depends on the available memory (`MemoryPlan.responses`).
   public var responseLimit: Int?
   /// Maximum number of images; 0 is no limit.
   public var countLimit = 0

@@ -21,7 +21,7 @@ public struct SigningSettings: Hashable, Sendable {
 
     /// The longest id, in characters.
     public static let longestID = 32
-    /// Lengths of a secret in bytes. The lower bound is the length of the hash (RFC 7518, section 3.2).
+    /// Lengths of a secret in bytes. The lower one is the hash's length (RFC 7518, section 3.2).
     public static let secretLengths = 32...512
 
     /// Creates a key.
@@ -45,7 +45,7 @@ public struct SigningSettings: Hashable, Sendable {
 
 /// A loading option that clients may have to be entitled to (`server.allow`).
 public enum ClientOption: String, CaseIterable, Hashable, Sendable {
-  /// Revalidation of fresh images: `refresh`, and `no-cache`, `max-age` and `min-fresh` in `Cache-Control`.
+  /// Revalidation of fresh images: `refresh`; `no-cache`, `max-age`, `min-fresh` of requests.
   case refresh
   /// Reloading: `cache=bypass`.
   case bypass = "cache=bypass"

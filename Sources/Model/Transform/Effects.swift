@@ -39,3 +39,37 @@ public struct Effects: Hashable, Sendable {
   /// Creates an instance without effects.
   public init() {}
 }
+
+extension Effects {
+  /// The parameters of effects.
+  static let parameters = [
+    TransformParameter(
+      "blur", .decimal(blurRange, unit: "sigma"), in: .effects,
+      "Gaussian blur, in pixels of the result"
+    ) { $1(&$0.transform.effects.blur) },
+    TransformParameter(
+      "sharpen", .decimal(sharpenRange, unit: "sigma"),
+      in: .effects, "Unsharp mask on the lightness"
+    ) { $1(&$0.transform.effects.sharpen) },
+    TransformParameter(
+      "radius", .radius, in: .effects,
+      "Round corners: points, or max for a circle"
+    ) { $1(&$0.transform.effects.radius) },
+    TransformParameter(
+      "tint", .color, in: .effects,
+      "A colour over the image, as strong as its alpha"
+    ) { $1(&$0.transform.effects.tint) },
+    TransformParameter(
+      "grayscale", .flag, in: .effects,
+      "Remove colour, keep lightness"
+    ) { $1(&$0.transform.effects.isGrayscale) },
+    TransformParameter(
+      "brightness", .decimal(factorRange), in: .effects,
+      "Factor of the lightness"
+    ) { $1(&$0.transform.effects.brightness) },
+    TransformParameter(
+      "saturation", .decimal(factorRange), in: .effects,
+      "Factor of the chroma"
+    ) { $1(&$0.transform.effects.saturation) },
+  ]
+}

@@ -2,44 +2,43 @@
 
 /// The default quality of each lossy format, 1–100, for requests without `quality`.
 public struct FormatQualities: Hashable, Sendable {
-  /// JPEG.
-  public var jpeg = ImageFormat.jpeg.defaultQuality ?? 0
-  /// WebP.
-  public var webp = ImageFormat.webp.defaultQuality ?? 0
-  /// AVIF.
-  public var avif = ImageFormat.avif.defaultQuality ?? 0
-  /// JPEG XL.
-  public var jxl = ImageFormat.jxl.defaultQuality ?? 0
+  /// In the order of `ImageFormat.lossy`.
+  private var values = standard
+
+  private static let standard = ImageFormat.lossy.map { $0.traits.defaultQuality ?? 0 }
 
   /// Creates the defaults of the HTTP interface, which are not part of cache keys.
   public init() {}
 
-  /// Returns the quality of a format; `nil` if it has none.
+  /// The quality of a format; `nil` if it has none.
   public subscript(_ format: ImageFormat) -> Int? {
-    switch format {
-    case .jpeg: jpeg
-    case .webp: webp
-    case .avif: avif
-    case .jxl: jxl
-    default: nil
+    get { ImageFormat.lossy.firstIndex(of: format).map { values[$0] } }
+    set {
+      guard let place = ImageFormat.lossy.firstIndex(of: format), let newValue else { return }
+      values[place] = newValue
     }
+  }
+
+  /// The quality of a format of `ImageFormat.lossy`.
+  public subscript(lossy format: ImageFormat) -> Int {
+    get { self[format] ?? 0 }
+    set { self[format] = newValue }
   }
 
   /// Returns these qualities lowered by `amount`, each to 1 at least.
   public func lowered(by amount: Int) -> FormatQualities {
     var lower = self
-    lower.jpeg = max(jpeg - amount, 1)
-    lower.webp = max(webp - amount, 1)
-    lower.avif = max(avif - amount, 1)
-    lower.jxl = max(jxl - amount, 1)
+    lower.values = values.map { max($0 - amount, 1) }
     return lower
   }
 
-  /// Returns the qualities of `formats` that differ from the defaults, for a cache key: `jpeg:70,webp:60`;
-  /// `nil` if none differs.
+  /// Returns the qualities of `formats` that differ from the defaults, for a cache key:
+  /// `jpeg:70,webp:60`; `nil` if none differs.
   func text(of formats: [ImageFormat]) -> String? {
     let differing = formats.compactMap { format in
-      self[format].flatMap { $0 == format.defaultQuality ? nil : "\(format.rawValue):\($0)" }
+      self[format].flatMap {
+        $0 == format.traits.defaultQuality ? nil : "\(format.rawValue):\($0)"
+      }
     }
     return differing.isEmpty ? nil : differing.joined(separator: ",")
   }

@@ -32,3 +32,29 @@ public struct Selection: Hashable, Sendable {
     return self == whole
   }
 }
+
+extension Selection {
+  /// The parameters of the selection.
+  static let parameters = [
+    TransformParameter(
+      "frame", .whole(0...Int(Int32.max), saying: "a whole number, at least 0"), in: .source,
+      "One frame of an animation, counted from 0"
+    ) { $1(&$0.transform.selection.frame) },
+    TransformParameter(
+      "rotate", .degrees, in: .part,
+      "Degrees clockwise, on top of the EXIF orientation"
+    ) { $1(&$0.transform.selection.rotation) },
+    TransformParameter(
+      "flip", .names(Flip.allCases.filter { $0 != .none }),
+      in: .part, "Mirror left to right, top to bottom, or both"
+    ) { $1(&$0.transform.selection.flip) },
+    TransformParameter(
+      "crop", .area, in: .part,
+      "The part to use: x,y,w,h in pixels of the source as turned"
+    ) { $1(&$0.transform.selection.crop) },
+    TransformParameter(
+      "trim", .whole(trimRange), in: .part,
+      "Cut off plain edges; how much a pixel may differ"
+    ) { $1(&$0.transform.selection.trim) },
+  ]
+}

@@ -33,3 +33,66 @@ public struct Sizing: Hashable, Sendable {
   /// Whether the fit neither crops, pads nor stretches.
   public var keepsShape: Bool { fit == .inside || fit == .outside }
 }
+
+extension Sizing {
+  /// The parameters of the size. Clients may also have `auto` for `scale` and `w`, and a lower limit
+  /// of `limitbytes`.
+  static let parameters = [
+    TransformParameter(
+      "scale", .decimal(above: scaleRange, saying: "a number above 0, at most 10"), in: .size,
+      isPlain: true,
+      "Output pixels per image point, such as 2 for a dense screen; auto: the client's"
+    ) { $1(&$0.transform.sizing.scale) },
+    TransformParameter(
+      "w", .whole(sideRange, unit: "points"), in: .size,
+      isPlain: true, "Width of the box; auto: the width that the client's page has for it"
+    ) { $1(&$0.transform.sizing.width) },
+    TransformParameter(
+      "h", .whole(sideRange, unit: "points"), in: .size,
+      isPlain: true, "Height of the box"
+    ) { $1(&$0.transform.sizing.height) },
+    TransformParameter(
+      "fit", .names(Fit.allCases), in: .size, isPlain: true,
+      "Inside the box, around it, fill and crop, fit and pad, or stretch"
+    ) { $1(&$0.transform.sizing.fit) },
+    position,
+    TransformParameter(
+      "enlarge", .flag, in: .size,
+      "Allow more pixels than the source has"
+    ) { $1(&$0.transform.sizing.enlarge) },
+    TransformParameter(
+      "limitbytes", .whole(1...Int.max, unit: "bytes"),
+      in: .size, "Decoded size above which the result is scaled down"
+    ) { $1(&$0.transform.sizing.limitBytes) },
+  ]
+
+  /// A named position, or a focal point.
+  private static let position: TransformParameter = {
+    let names = Position.allCases.map(\.rawValue)
+    let standard = Sizing().position
+    return TransformParameter(
+      "position",
+      AllowedValues(
+        text: "one of " + names.joined(separator: ", ") + ", or x,y: two numbers from 0 to 1",
+        names: names, form: .point),
+      in: .size, isPlain: true, standard: standard.rawValue,
+      "The part that cover keeps, or the place in contain: a name, or a focal point x,y from 0 to 1",
+      read: { given, draft in
+        if let position = Position(rawValue: given.text) {
+          draft.transform.sizing.position = position
+          return true
+        }
+        let shares = given.parts(2)?.compactMap { $0.decimal(in: 0...1) } ?? []
+        guard shares.count == 2 else { return false }
+        draft.transform.sizing.focalPoint = FocalPoint(x: shares[0], y: shares[1])
+        return true
+      },
+      text: { draft in
+        let sizing = draft.transform.sizing
+        if let point = sizing.focalPoint {
+          return ParameterText.of(point.x) + "," + ParameterText.of(point.y)
+        }
+        return sizing.position == standard ? nil : sizing.position.rawValue
+      })
+  }()
+}

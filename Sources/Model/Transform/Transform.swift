@@ -31,3 +31,47 @@ public struct Transform: Hashable, Sendable {
   /// Whether the result is an image whose format the client's `Accept` may choose.
   public var leavesFormatOpen: Bool { product == .image && output.format == nil }
 }
+
+extension Transform {
+  /// Whether an output of the source's size shows the whole source unchanged, except for rotation.
+  public var keepsPixels: Bool { isPlainImage && selection.isWhole }
+
+  /// Whether an output of the source's size has the stored pixels of the source.
+  public var keepsStoredPixels: Bool { isPlainImage && selection == Selection() }
+
+  /// Returns whether the source's format is acceptable as output. An explicit format is always
+  /// used, even if the result is larger.
+  public func takes(_ source: ImageFormat) -> Bool {
+    // Other formats may be animated, which their heads do not tell.
+    guard output.isAnimated || source == .jpeg || source == .png else { return false }
+    guard let format = output.format else {
+      return [.jpeg, .png, .gif].contains(source) || output.accepted.contains(source)
+    }
+    return source == format
+  }
+
+  /// Whether the transform only shrinks the source, so decoding dominates its cost. An allow-list,
+  /// because an unlisted parameter may be expensive.
+  public var isPlainReduction: Bool {
+    var plain = Transform()
+    plain.sizing.scale = sizing.scale
+    plain.sizing.width = sizing.width
+    plain.sizing.height = sizing.height
+    plain.sizing.fit = sizing.fit
+    plain.output.accepted = output.accepted
+    return self == plain && !mayEncodeSlowly
+  }
+
+  /// Whether nothing that the transform asks for is known to be expensive: no effects, no watermark,
+  /// no limit of bytes and no slow encoder. One such variant may be large; if several take too long,
+  /// their source is expensive.
+  public var isUndemanding: Bool {
+    isPlainImage && output.maxBytes == nil && output.format != .gif && !mayEncodeSlowly
+  }
+
+  /// Whether the encoder may be slower than most decoders.
+  private var mayEncodeSlowly: Bool {
+    output.format?.traits.encodesSlowly ?? false
+      || output.accepted.contains(where: \.traits.encodesSlowly)
+  }
+}

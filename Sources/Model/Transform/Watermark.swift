@@ -48,14 +48,27 @@ public struct WatermarkPlacement: Hashable, Sendable {
   public init() {}
 }
 
-extension Watermark {
-  /// Adds the parameters to `Transform.canonicalText`. The URL is last, because it may contain
-  /// separators.
-  func addText(_ add: (String, String) -> Void) {
-    // A repeated watermark has no position.
-    let position = placement.repeats ? "repeat" : placement.position.rawValue
-    add("watermark", "\(position),\(placement.opacity)")
-    if let scale = placement.scale { add("watermark_scale", "\(scale)") }
-    add("watermark_url", keyURL.text)
-  }
+extension WatermarkPlacement {
+  /// The parameters of the placement. A repeated watermark has no position.
+  static let parameters = [
+    TransformParameter(
+      "watermark_position", .names(positions), in: .watermark,
+      "Its place", where: { !$0.placement.repeats }
+    ) { $1(&$0.placement.position) },
+    TransformParameter(
+      "watermark_scale", share, in: .watermark,
+      "Its width as a share of the width of the result"
+    ) { $1(&$0.placement.scale) },
+    TransformParameter(
+      "watermark_opacity", share, in: .watermark, "Its strength"
+    ) { $1(&$0.placement.opacity) },
+    TransformParameter(
+      "watermark_repeat", .flag, in: .watermark,
+      "Tile the whole result"
+    ) { $1(&$0.placement.repeats) },
+  ]
+
+  /// A share of the whole.
+  private static let share = ParameterKind.decimal(
+    above: shareRange, saying: "a number above 0, at most 1")
 }

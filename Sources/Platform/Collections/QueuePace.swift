@@ -17,8 +17,8 @@ public struct QueuePace: Sendable {
     average = average.map { $0 + (seconds - $0) / 8 } ?? seconds
   }
 
-  /// Returns after how many seconds `count` waiting pieces have probably begun, if `width` run at a time: a whole number
-  /// from 1 to `longest`, for `Retry-After`.
+  /// Returns after how many seconds `count` waiting pieces have probably begun, if `width` run at a
+  /// time: a whole number from 1 to `longest`, for `Retry-After`.
   public func seconds(forWaiting count: Int, width: Int) -> Int {
     guard let average else { return 1 }
     let seconds = average * Double(count) / Double(max(width, 1))

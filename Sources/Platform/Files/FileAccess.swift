@@ -9,8 +9,8 @@ public struct FileAccess: Sendable {
   /// `errno` on failure.
   public typealias Read = @Sendable (CInt, UnsafeMutableRawBufferPointer, Int) -> Int
 
-  /// Copies what the page cache has, without waiting (preadv2(2), `RWF_NOWAIT`). Fails with `EAGAIN`
-  /// if it has nothing, and with `EOPNOTSUPP` if the file system does not support this.
+  /// Copies what the page cache has, without waiting (preadv2(2), `RWF_NOWAIT`). Fails with
+  /// `EAGAIN` if it has nothing, and with `EOPNOTSUPP` if the file system does not support this.
   public var readAtOnce: Read = { file, buffer, offset in
     pictor_linux_read_cached(file, buffer.baseAddress, buffer.count, off_t(offset))
   }
@@ -22,7 +22,7 @@ public struct FileAccess: Sendable {
 }
 
 extension FileRegion {
-  /// Whether the file exists in memory only (memfd_create(2), tmpfs), so that reading it never waits
-  /// for a disk. Only such files support seals (fcntl(2), `F_GET_SEALS`).
+  /// Whether the file exists in memory only (memfd_create(2), tmpfs), so that reading it never
+  /// waits for a disk. Only such files support seals (fcntl(2), `F_GET_SEALS`).
   public var isInMemory: Bool { pictor_linux_get_seals(descriptor) >= 0 }
 }

@@ -46,8 +46,8 @@ public struct Poll {
     return false
   }
 
-  /// Waits until a descriptor is ready. Returns `false` at the deadline, or if a signal arrived: the
-  /// caller checks the time and waits again.
+  /// Waits until a descriptor is ready. Returns `false` at the deadline, or if a signal arrived:
+  /// the caller checks the time and waits again.
   ///
   /// - Parameter deadline: `nil` for no limit. A wait ends after an hour, even before its deadline.
   @discardableResult public mutating func wait(until deadline: ContinuousClock.Instant?) -> Bool {

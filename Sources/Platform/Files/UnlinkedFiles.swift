@@ -2,8 +2,8 @@
 
 import Glibc
 
-/// Copies bytes into files without a name. The kernel frees a file's room when its last descriptor is closed, after a
-/// crash as well.
+/// Copies bytes into files without a name. The kernel frees a file's room when its last descriptor
+/// is closed, after a crash as well.
 public final class UnlinkedFiles: Sendable {
   /// The bytes of all files that are in use.
   public let budget: ByteBudget

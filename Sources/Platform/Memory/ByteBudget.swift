@@ -2,8 +2,8 @@
 
 import Synchronization
 
-/// Limits the bytes that are held at one time. Each holder of bytes has a lease for them, and the last reference to the
-/// lease returns them.
+/// Limits the bytes that are held at one time. Each holder of bytes has a lease for them, and the
+/// last reference to the lease returns them.
 public final class ByteBudget: Sendable {
   /// The maximum of all leases, in bytes.
   public let limit: Int
@@ -31,7 +31,7 @@ public final class ByteBudget: Sendable {
     take(count) ? ByteLease(self, count: count) : nil
   }
 
-  /// As `lease`. If the bytes do not fit, the observer is told when others are returned; once, and maybe without need.
+  /// As `lease`. If the bytes do not fit, tells the observer once when others are returned.
   public func leaseOrNotice(_ count: Int) -> ByteLease? {
     if let lease = lease(count) { return lease }
     isAwaited.store(true, ordering: .sequentiallyConsistent)
@@ -39,14 +39,14 @@ public final class ByteBudget: Sendable {
     return take(count, isCounted: false) ? ByteLease(self, count: count) : nil
   }
 
-  /// Sets what `leaseOrNotice` tells. It is called on the thread that returns bytes, in a `deinit`, maybe under locks of
-  /// the caller: it must neither block nor take such a lock.
+  /// Sets what `leaseOrNotice` tells. It is called on the thread that returns bytes, in a `deinit`,
+  /// maybe under locks of the caller: it must neither block nor take such a lock.
   public func observeReturns(_ observer: (@Sendable () -> Void)?) {
     self.observer.withLock { $0 = observer }
   }
 
   fileprivate func take(_ count: Int, isCounted: Bool = true) -> Bool {
-    // In order with `isAwaited`: either this sees the bytes that another thread returns, or that thread sees the wish.
+    // In order with `isAwaited`: this sees the returned bytes, or that thread sees the wish.
     var used = usedBytes.load(ordering: .sequentiallyConsistent)
     while true {
       guard count <= limit - used else {

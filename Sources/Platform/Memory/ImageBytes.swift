@@ -13,7 +13,7 @@ public final class ImageBytes: @unchecked Sendable {
   public let baseAddress: UnsafeRawPointer
   /// The number of bytes.
   public let count: Int
-  /// Bytes of memory that the object holds, beside itself; more than `count` if it keeps a part of what was read.
+  /// Bytes of memory that the object holds, beside itself; more than `count` for a part.
   public let heldBytes: Int
   /// What the bytes count against, as long as this object exists.
   private let lease: ByteLease?
@@ -39,13 +39,13 @@ public final class ImageBytes: @unchecked Sendable {
     self.lease = lease
   }
 
-  /// Allocates `capacity` bytes, at least 1, and keeps the part of them that `fill` returns. The result is `nil` if `fill`
-  /// returns `nil`.
+  /// Allocates `capacity` bytes, at least 1, and keeps the part of them that `fill` returns. The
+  /// result is `nil` if `fill` returns `nil`.
   ///
   /// - Parameters:
   ///   - lease: what the bytes count against; `nil` for nothing.
-  ///   - fill: writes the bytes. The returned range must lie in the buffer, start in its first 4 GiB
-  ///     and be initialized.
+  ///   - fill: writes the bytes. The returned range must lie in the buffer, start in its first 4
+  ///     GiB and be initialized.
   public init?(
     capacity: Int, lease: ByteLease?, filling fill: (UnsafeMutableRawBufferPointer) -> Range<Int>?
   ) {

@@ -8,53 +8,211 @@ public enum BlockingFailure: Error, Hashable, Sendable {
   case full
 }
 
-/// Runs blocking calls, such as disk reads, on its own threads, each with a deadline.
+/// Runs blocking calls, such as disk reads, on its own threads.
 ///
 /// A stalled disk blocks only these threads. If all of them are stuck, further calls fail at once
 /// until one returns. Calls start the threads on demand, and the threads end with the object.
 public final class BlockingThreads: Sendable {
-  private struct State {
-    var jobs = Deque<Job>()
+  /// A call. What it captures is released once it has run or was dropped.
+  public typealias Call = @Sendable () -> Void
+
+  /// Which calls go first.
+  public enum Lane: Sendable {
+    /// Before all background calls.
+    case urgent
+    /// Leaves threads free for urgent calls, if the pool was created so.
+    case background
+  }
+
+  fileprivate struct State {
+    var urgent = Deque<Call>()
+    var background = Deque<Call>()
     var threads = 0
+    /// Threads that wait and have not been woken.
     var idle = 0
+    /// Threads in a background call, and the most of them.
+    var inBackground = 0
+    let backgroundLimit: Int
+    /// Whether background calls wait for `release`.
+    var isHeld: Bool
     /// The number of threads in a call that is late.
     var stuck = 0
-    var isEnded = false
+    /// New calls are refused; those that wait still run.
+    var isDraining = false
+    /// Those that wait do not run either.
+    var isStopped = false
+  }
+
+  private enum Step {
+    case run(Call, isBackground: Bool)
+    case wait
+    case end
   }
 
   /// The state that the threads share. They do not retain the owner, whose `deinit` ends them.
   private final class Shared: Sendable {
-    let state = Lock(State())
+    let state: Lock<State>
     let wake = Semaphore()
+    /// The number of threads, for who waits for their end.
+    let threads = Monitor(0)
+
+    init(_ state: State) { self.state = Lock(state) }
   }
 
-  private let shared = Shared()
+  private let shared: Shared
   private let name: String
   private let limit: Int
   private let queueLimit: Int
   private let deadline: Duration
 
   /// - Parameters:
-  ///   - name: the thread name, up to 15 bytes.
+  ///   - name: the thread name, up to 15 bytes. Behind a final `-` each thread has its number.
   ///   - threads: the maximum number of threads, at least 1.
-  ///   - queueLimit: the maximum number of waiting calls.
-  ///   - deadline: the maximum duration of a call, including its wait.
+  ///   - background: the maximum number of threads in background calls, at least 1; `nil`: all.
+  ///   - isHeld: whether background calls wait for `release`.
+  ///   - queueLimit: the maximum number of waiting calls of each lane.
+  ///   - deadline: the maximum duration of a call of `value`, including its wait.
   public init(
-    name: String, threads: Int = 4, queueLimit: Int = 1_000, deadline: Duration = .seconds(10)
+    name: String, threads: Int = 4, background: Int? = nil, isHeld: Bool = false,
+    queueLimit: Int = 1_000, deadline: Duration = .seconds(10)
   ) {
     self.name = name
     limit = max(threads, 1)
     self.queueLimit = queueLimit
     self.deadline = deadline
+    shared = Shared(
+      State(backgroundLimit: max(background ?? limit, 1), isHeld: isHeld))
   }
 
-  deinit {
-    let count = shared.state.withLock { state in
-      state.isEnded = true
-      return state.threads
-    }
-    for _ in 0..<count { shared.wake.post() }
+  deinit { wakeAll { $0.isDraining = true } }
+
+  /// Starts all threads now.
+  public func start() throws(SystemError) {
+    while mustGrow(isNeeded: { _ in true }) { try startThread() }
   }
+
+  /// Queues a call. Returns `false` if it will not run: too many wait, the threads are stuck or ending, or there is none.
+  ///
+  /// - Parameter isBounded: whether the limit of waiting calls applies. Without it, the caller bounds their number.
+  public func add(
+    _ lane: Lane = .urgent, isBounded: Bool = true, _ call: @escaping Call
+  ) -> Bool {
+    if mustGrow(isNeeded: { $0.idle == 0 }), (try? startThread()) == nil,
+      shared.state.withLock({ $0.threads == 0 })
+    {
+      return false
+    }
+    let (isAdded, mustWake) = shared.state.withLock { state in
+      let waiting = lane == .urgent ? state.urgent.count : state.background.count
+      guard !state.isDraining, state.stuck < limit, !isBounded || waiting < queueLimit else {
+        return (false, false)
+      }
+      if lane == .urgent { state.urgent.append(call) } else { state.background.append(call) }
+      return (true, state.takesIdleThread())
+    }
+    if mustWake { shared.wake.post() }
+    return isAdded
+  }
+
+  /// Lets background calls begin.
+  public func release() { wakeAll { $0.isHeld = false } }
+
+  /// Refuses new calls, runs those that wait within `limit`, and ends the threads. Returns whether all have ended.
+  public func finish(within limit: Duration) -> Bool {
+    wakeAll { $0.isDraining = true }
+    let isDone = shared.threads.wait(for: limit) { $0 == 0 ? true : nil } ?? false
+    stop()
+    return isDone
+  }
+
+  /// Refuses new calls and drops those that wait. Does not wait for the threads.
+  public func stop() {
+    // The calls hold bodies, so they are released outside the lock.
+    let left = wakeAll { state -> [Deque<Call>] in
+      state.isDraining = true
+      state.isStopped = true
+      defer {
+        state.urgent = Deque()
+        state.background = Deque()
+      }
+      return [state.urgent, state.background]
+    }
+    withExtendedLifetime(left) {}
+  }
+
+  private func wakeAll<Result>(_ body: (inout State) -> Result) -> Result {
+    let (result, idle) = shared.state.withLock { state in
+      defer { state.idle = 0 }
+      return (body(&state), state.idle)
+    }
+    for _ in 0..<idle { shared.wake.post() }
+    return result
+  }
+
+  // MARK: The threads
+
+  /// Whether a thread has to be started, which counts from now on.
+  private func mustGrow(isNeeded: (State) -> Bool) -> Bool {
+    shared.state.withLock { state in
+      guard state.threads < limit, !state.isDraining, isNeeded(state) else { return false }
+      state.threads += 1
+      return true
+    }
+  }
+
+  private func startThread() throws(SystemError) {
+    let number = shared.threads.change { threads in
+      threads += 1
+      return threads - 1
+    }
+    do throws(SystemError) {
+      let name = name.hasSuffix("-") ? name + "\(number)" : name
+      try OwnThread.start(name: name, rank: .work) { [shared] in
+        Self.run(shared)
+        shared.threads.change { $0 -= 1 }
+      }
+    } catch {
+      shared.state.withLock { $0.threads -= 1 }
+      shared.threads.change { $0 -= 1 }
+      throw error
+    }
+  }
+
+  private static func run(_ shared: Shared) {
+    var wasInBackground = false
+    while true {
+      let (step, mustWake) = shared.state.withLock { state in
+        if wasInBackground { state.inBackground -= 1 }
+        let step = next(&state)
+        // Another thread may have been woken for a call that it was not allowed to run, and waits
+        // again. Wake it if the call may run now.
+        return (step, state.takesIdleThread())
+      }
+      if mustWake { shared.wake.post() }
+      wasInBackground = false
+      switch step {
+      case .run(let call, let isBackground):
+        call()
+        wasInBackground = isBackground
+      case .wait: shared.wake.wait()
+      case .end: return
+      }
+    }
+  }
+
+  /// Returns the next step of a thread. A thread that waits counts as idle.
+  private static func next(_ state: inout State) -> Step {
+    if state.isOver { return .end }
+    if let call = state.urgent.popFirst() { return .run(call, isBackground: false) }
+    if state.mayBeginBackground, let call = state.background.popFirst() {
+      state.inBackground += 1
+      return .run(call, isBackground: true)
+    }
+    state.idle += 1
+    return .wait
+  }
+
+  // MARK: Values
 
   /// Runs `call` on one of the threads and returns its result.
   ///
@@ -64,76 +222,48 @@ public final class BlockingThreads: Sendable {
     of call: @escaping @Sendable () -> Value
   ) async throws(BlockingFailure) -> Value {
     let result = Lock<Value?>(nil)
-    let job = Job { [result] in
+    let awaited = AwaitedCall()
+    let isAdded = add { [shared] in
+      guard awaited.begin() else { return }
       let value = call()
       result.withLock { $0 = value }
+      if !awaited.finish() { shared.state.withLock { $0.stuck -= 1 } }
     }
-    guard add(job) else { throw .full }
+    guard isAdded else { throw .full }
     let watch = Task { [deadline, shared] in
       guard (try? await Task.sleep(for: deadline)) != nil else { return }
-      guard let wasRunning = job.giveUp() else { return }
-      // The thread may have subtracted 1 already; the sum is correct in either order.
-      if wasRunning { shared.state.withLock { $0.stuck += 1 } }
-      job.resume()
+      awaited.giveUp {
+        // The thread may have subtracted 1 already; the sum is correct in either order.
+        shared.state.withLock { $0.stuck += 1 }
+      }
     }
-    await job.end()
+    await awaited.end()
     watch.cancel()
-    guard let value = result.withLock({ $0 }), !job.isLate else { throw .late }
+    guard let value = result.withLock({ $0 }), !awaited.isLate else { throw .late }
     return value
-  }
-
-  private func add(_ job: Job) -> Bool {
-    let (isAdded, mustWake, mustStart) = shared.state.withLock { state in
-      guard state.jobs.count < queueLimit, state.stuck < limit else { return (false, false, false) }
-      state.jobs.append(job)
-      if state.idle > 0 {
-        state.idle -= 1
-        return (true, true, false)
-      }
-      guard state.threads < limit else { return (true, false, false) }
-      state.threads += 1
-      return (true, false, true)
-    }
-    if mustWake { shared.wake.post() }
-    guard mustStart else { return isAdded }
-    do throws(SystemError) {
-      try OwnThread.start(name: name, rank: .work) { [shared] in Self.run(shared) }
-      return true
-    } catch {
-      // Another thread may do it; without any, nothing would before the deadline.
-      return shared.state.withLock { state in
-        state.threads -= 1
-        if state.threads == 0 { state.jobs.removeAll { $0 === job } }
-        return state.threads > 0
-      }
-    }
-  }
-
-  private static func run(_ shared: Shared) {
-    while true {
-      let (job, isEnded) = shared.state.withLock { state -> (Job?, Bool) in
-        if let job = state.jobs.popFirst() { return (job, false) }
-        if !state.isEnded { state.idle += 1 }
-        return (nil, state.isEnded)
-      }
-      if isEnded { return }
-      guard let job else {
-        shared.wake.wait()
-        continue
-      }
-      guard job.begin() else { continue }
-      job.call()
-      if job.finish() {
-        job.resume()
-      } else {
-        shared.state.withLock { $0.stuck -= 1 }
-      }
-    }
   }
 }
 
-/// A call, which ends once: with its result or at its deadline.
-private final class Job: Sendable {
+extension BlockingThreads.State {
+  fileprivate var mayBeginBackground: Bool {
+    !isHeld && inBackground < backgroundLimit && !background.isEmpty
+  }
+
+  fileprivate var isOver: Bool {
+    isStopped || (isDraining && urgent.isEmpty && background.isEmpty)
+  }
+
+  /// Returns whether an idle thread must be woken, for a call or to end. A woken thread no longer
+  /// counts as idle.
+  fileprivate mutating func takesIdleThread() -> Bool {
+    guard idle > 0, isOver || !urgent.isEmpty || mayBeginBackground else { return false }
+    idle -= 1
+    return true
+  }
+}
+
+/// A call that a task waits for. It ends once: with its result or at its deadline.
+private final class AwaitedCall: Sendable {
   private enum Phase {
     case waiting
     case running
@@ -144,13 +274,9 @@ private final class Job: Sendable {
   private struct State {
     var phase = Phase.waiting
     var continuation: CheckedContinuation<Void, Never>?
-    var isResumed = false
   }
 
-  let call: @Sendable () -> Void
   private let state = Lock(State())
-
-  init(_ call: @escaping @Sendable () -> Void) { self.call = call }
 
   /// Whether the deadline passed first.
   var isLate: Bool { state.withLock { $0.phase == .late } }
@@ -164,39 +290,33 @@ private final class Job: Sendable {
     }
   }
 
-  /// Marks the call as ended. Returns `false` if its deadline has passed.
-  func finish() -> Bool {
-    state.withLock { state in
-      guard state.phase == .running else { return false }
-      state.phase = .ended
-      return true
-    }
-  }
+  /// Ends the call. Returns `false` if its deadline has passed.
+  func finish() -> Bool { end(as: .ended) {} }
 
-  /// Marks the call as late. Returns whether a thread is running it, or `nil` if it ended before.
-  func giveUp() -> Bool? {
-    state.withLock { state in
+  /// Ends the call as late, unless it has ended.
+  ///
+  /// - Parameter note: called if a thread is running it, before the task continues.
+  func giveUp(_ note: () -> Void) { _ = end(as: .late, note) }
+
+  private func end(as phase: Phase, _ note: () -> Void) -> Bool {
+    let ended = state.withLock { state -> (wasRunning: Bool, CheckedContinuation<Void, Never>?)? in
       guard state.phase == .waiting || state.phase == .running else { return nil }
-      defer { state.phase = .late }
-      return state.phase == .running
+      defer { state.phase = phase }
+      return (state.phase == .running, state.continuation.take())
     }
+    guard let (wasRunning, continuation) = ended else { return false }
+    if wasRunning { note() }
+    continuation?.resume()
+    return true
   }
 
-  /// Resumes the task that waits in `end`, now or when it gets there.
-  func resume() {
-    let waiting = state.withLock { state in
-      state.isResumed = true
-      defer { state.continuation = nil }
-      return state.continuation
-    }
-    waiting?.resume()
-  }
-
+  /// Returns when the call has ended.
   func end() async {
     await withCheckedContinuation { continuation in
       let isOver = state.withLock { state in
-        if !state.isResumed { state.continuation = continuation }
-        return state.isResumed
+        guard state.phase == .waiting || state.phase == .running else { return true }
+        state.continuation = continuation
+        return false
       }
       if isOver { continuation.resume() }
     }

@@ -4,8 +4,8 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Threads of this process that were confined to some cores (`OwnThread.confine`). A thread inherits the cores of the one
-/// that starts it, so what a confined thread starts has to leave them.
+/// Threads of this process that were confined to some cores (`OwnThread.confine`). A new thread
+/// inherits its starter's cores, so it has to leave those of a confined one.
 enum ConfinedThreads {
   /// Whether there ever was one.
   private static let exist = Atomic<Bool>(false)
@@ -13,8 +13,8 @@ enum ConfinedThreads {
   /// Call before a thread is confined.
   static func begin() { exist.store(true, ordering: .relaxed) }
 
-  /// The cores to which a thread should go that the calling one starts, or that is the calling one: those of the process's
-  /// first thread, which is never confined. `nil` if it has them, or if no thread ever was confined.
+  /// The cores for the calling thread, or one that it starts: those of the process's first thread,
+  /// which is never confined. `nil` if it has them, or if no thread ever was confined.
   static var coresToLeaveFor: Cores? {
     guard exist.load(ordering: .relaxed), let first = try? Cores.allowed(for: getpid()),
       let own = try? Cores.allowed(), own != first

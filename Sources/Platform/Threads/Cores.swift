@@ -25,8 +25,8 @@ public struct Cores: Hashable, Sendable {
 
   /// Lets all threads of a process run here only. Threads that they start later inherit it.
   ///
-  /// - Throws: a thread cannot be changed: it is another user's, or no core is allowed (cpuset(7)), or the threads
-  ///   cannot be listed.
+  /// - Throws: a thread cannot be changed: it is another user's, or no core is allowed (cpuset(7)),
+  ///   or the threads cannot be listed.
   public func confine(_ process: pid_t) throws(SystemError) {
     let mask = mask
     var confined: Set<pid_t> = []

@@ -20,7 +20,7 @@ public final class OwnThread: Sendable {
     }
   }
 
-  /// Whether the thread has ended; set by itself. Its lock is held across a system call that does not block.
+  /// Whether the thread has ended. Its lock is held across a system call that does not block.
   private final class End: Sendable {
     let isThere = Lock(false)
   }
@@ -34,7 +34,7 @@ public final class OwnThread: Sendable {
   /// - Parameters:
   ///   - name: up to 15 bytes, as `top -H` shows it.
   ///   - rank: who goes before it where all cores are busy; `nil`: as the calling thread.
-  ///   - stackBytes: the size of its stack; `nil`: the system's, which is 8 MiB (setrlimit(2), `RLIMIT_STACK`).
+  ///   - stackBytes: the size of its stack; `nil`: the system's 8 MiB (setrlimit(2)).
   ///   - run: what it does; the thread ends with it.
   public init(
     name: String, rank: ThreadRank?, stackBytes: Int? = nil, _ run: @escaping @Sendable () -> Void
@@ -75,7 +75,7 @@ public final class OwnThread: Sendable {
         var all = sigset_t()
         sigfillset(&all)
         pthread_sigmask(SIG_SETMASK, &all, nil)
-        // A neutral name first: a thread with the name of its creator, or with its own, has its rank.
+        // A neutral name first: a thread with its creator's name, or its own, has its rank.
         _ = pictor_linux_set_thread_name("pictor-new")
         start.rank?.take()
         _ = pictor_linux_set_thread_name(start.name)
@@ -105,10 +105,10 @@ public final class OwnThread: Sendable {
     }
   }
 
-  /// Lets the thread run on these cores only. Threads that it has started stay where they are. Does nothing once the
-  /// thread has ended, or was joined or detached.
+  /// Lets the thread run on these cores only. Threads that it has started stay where they are. Does
+  /// nothing once the thread has ended, or was joined or detached.
   ///
-  /// - Throws: `EINVAL` if the process may use none of them (cpuset(7)); the thread stays where it is.
+  /// - Throws: `EINVAL` if the process may use none of them (cpuset(7)); the thread stays.
   public func confine(to cores: Cores) throws(SystemError) {
     ConfinedThreads.begin()
     let mask = cores.mask
@@ -122,7 +122,7 @@ public final class OwnThread: Sendable {
     guard status == 0 else { throw SystemError(status) }
   }
 
-  /// Leaves the thread to itself: the system frees its resources when it ends. Later calls do nothing.
+  /// Leaves the thread to itself: the system frees it when it ends. Later calls do nothing.
   public func detach() {
     if let thread = thread.withLock({ $0.take() }) { pthread_detach(thread) }
   }

@@ -4,14 +4,14 @@ import Synchronization
 
 /// Parts of one computation at the same time.
 public enum Parallel {
-  /// Runs `body` for each of `0..<count`, on the calling thread and `count - 1` new ones. Returns when all have returned.
+  /// Runs `body` for each of `0..<count` on `count` threads, the calling one included, to its end.
   ///
-  /// A thread takes the next part that none has taken, the calling one as well. So a thread that starts late, or not at
-  /// all (pthread_create(3)), delays nothing. The new threads inherit niceness and cores of the calling one.
+  /// A thread, also the calling one, takes the next free part. So a thread that starts late or not
+  /// at all (pthread_create(3)) delays nothing. New threads inherit niceness and cores.
   ///
   /// - Parameters:
   ///   - count: the number of parts; 1 needs no thread.
-  ///   - body: one part. No part may change what another one uses; the compiler does not check this.
+  ///   - body: one part. No part may change what another uses; the compiler does not check.
   /// - Throws: what the first part throws that fails, by number.
   public static func run<Failure: Error>(
     _ count: Int, _ body: (Int) throws(Failure) -> Void
@@ -38,8 +38,8 @@ public enum Parallel {
 
   /// Parts that threads take one after the other.
   private final class Parts: @unchecked Sendable {
-    // Sound as Sendable: `run` is used for a part that was taken, and the caller of `wait` keeps it until all parts have
-    // ended. The parts are independent.
+    // Sound as Sendable: `run` is used for a part that was taken, and the caller of `wait` keeps it
+    // until all parts have ended. The parts are independent.
     private let run: UnsafePointer<(Int) -> Void>
     private let count: Int
     private let taken = Atomic<Int>(0)

@@ -6,8 +6,8 @@ import Glibc
 /// The rank of a thread. The raw value is added to the niceness of the process (sched(7), “The nice
 /// value”), so a smaller value is a higher rank.
 ///
-/// A hit waits only for its event loop. If other threads share a lock with event loops, they hold it
-/// for a few instructions at most. Locks inside the kernel are exempt, such as that of the
+/// A hit waits only for its event loop. If other threads share a lock with event loops, they hold
+/// it for a few instructions at most. Locks inside the kernel are exempt, such as that of the
 /// descriptor table.
 public enum ThreadRank: CInt, Sendable, CaseIterable {
   /// Event loops, threads that accept and end connections, senders of imaging jobs, Swift's pool.
@@ -32,10 +32,10 @@ public enum ThreadRank: CInt, Sendable, CaseIterable {
 
 /// The threads of Swift's own pool.
 public enum TaskThreads {
-  /// Names the calling thread of the pool and gives it the rank `foreground` and all cores, at its first call.
+  /// Names the pool's calling thread and gives it the rank `foreground` and all cores, once.
   ///
-  /// The pool starts threads as needed, and each inherits name, niceness and cores from its starter. If
-  /// that has a lower rank, an unprivileged process cannot raise it: the niceness stays.
+  /// The pool starts threads as needed, and each inherits name, niceness and cores. An unprivileged
+  /// process cannot raise a lower rank: the niceness stays.
   public static func takeRank() {
     guard pictor_linux_is_first_call_of_thread() != 0 else { return }
     ThreadRank.foreground.take()

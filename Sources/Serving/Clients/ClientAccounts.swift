@@ -15,7 +15,7 @@ struct ClientBudgets: Hashable, Sendable {
 
 /// What the clients use, in tables of limited size. Without sockets and clocks.
 struct ClientAccounts {
-  /// Clients whose budgets are remembered; a further one evicts the one that has used its budget least recently.
+  /// Clients whose budgets are remembered; a further one evicts the least recently used.
   static let maximumClients = 16_384
   /// Seconds that a client with too many waiting requests is told to wait.
   private static let pause = 1
@@ -46,7 +46,7 @@ struct ClientAccounts {
     return seconds.map { .rateLimited(by: .requests, retryAfter: $0) }
   }
 
-  /// Begins a request that waits for an image; `nil` if the client may have one more. `end` follows.
+  /// Begins a request that waits for an image; `nil` beyond the client's share. `end` follows.
   mutating func begin(_ client: IPAddress, at now: Int) -> ImageError? {
     if let rule = budgets.imagingTime, var bucket = imaging[client] {
       bucket.fill(rule, at: now)

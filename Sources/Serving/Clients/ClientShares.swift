@@ -30,8 +30,8 @@ final class ClientShares: Sendable {
     try refuse(accounts.withLock { $0.count(client, at: now) })
   }
 
-  /// Begins a request that waits for an image. Returns its share, which must be ended; `nil` for a client without
-  /// limits.
+  /// Begins a request that waits for an image. Returns its share, which must be ended; `nil` for a
+  /// client without limits.
   ///
   /// - Throws: `rateLimited`.
   func begin(_ client: NamedClient, at now: Int) throws(ImageError) -> ClientShare? {
@@ -77,9 +77,9 @@ extension RequestHandler {
     return named(client, LoggedHeader(on: connection))
   }
 
-  /// Returns why a request of the client is refused; `nil` if it may be answered. Operators are not counted: their
-  /// tokens are. Neither are routine checks of health and figures: they may come through the same address as clients, and
-  /// figures are computed at most a few times a second.
+  /// Returns why a request of the client is refused; `nil` if it may be answered. Operators are not
+  /// counted: their tokens are. Neither are routine checks of health and figures: they may come
+  /// through the same address as clients, and figures are computed at most a few times a second.
   func excess(of client: Connection, on connection: OpaquePointer) -> ImageError? {
     // A known target is that of an image, and need not be parsed.
     if client.method.isSafe { recognize(client, on: connection) }

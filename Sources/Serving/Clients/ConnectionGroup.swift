@@ -2,8 +2,8 @@
 
 /// The connections of a listener, or those of one of its clients. Without sockets and clocks.
 ///
-/// To find the connection that has been waiting longest takes a look at all of them. So a look remembers an eighth of
-/// them, in their order: a connection that begins to wait later is behind all that it found.
+/// Finding the longest waiting connection takes a look at all of them. So a look remembers an
+/// eighth, in order: a connection that begins to wait later is behind these.
 struct ConnectionGroup {
   /// What part of the connections a look remembers, and how many at least.
   private static let remembered = (part: 8, least: 16)
@@ -46,7 +46,7 @@ struct ConnectionGroup {
 
   /// Claims the connection that has been waiting longest; `nil` if none waits.
   ///
-  /// - Parameter isQuiet: whether nothing was received on a connection that its event loop has not read.
+  /// - Parameter isQuiet: whether a connection has no unread input.
   mutating func claimLongestWaiting(
     where isQuiet: (ConnectionWatch) -> Bool
   ) -> ConnectionWatch? {

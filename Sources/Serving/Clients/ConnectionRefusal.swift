@@ -5,18 +5,18 @@ import Model
 import Platform
 import Telemetry
 
-/// Sends 429 on refused connections before they are closed. Never waits, and leaves out the response in a flood.
+/// Sends 429 on refused connections before they are closed. Never waits; silent in a flood.
 final class ConnectionRefusal: Sendable {
   /// The error that the client gets.
   static let error = ImageError.rateLimited(by: .connections, retryAfter: 1)
   /// Responses per second, and at once. Further connections are closed without one.
   static let rule = TokenBucket.Rule(burst: 100, rate: 100)
-  /// Bytes that are read of a request. Closing a socket with unread input sends RST, which can overtake the response.
+  /// Bytes that are read of a request: closing with unread input sends RST before the response.
   private static let maximumRead = 16 << 10
 
   private let budget = Lock(TokenBucket(rule, at: Clock.coarseMilliseconds()))
 
-  /// Sends the response, as far as the budget and the empty socket buffer have room. The caller closes the socket.
+  /// Sends as much of the response as budget and socket buffer hold. The caller closes the socket.
   func answer(_ accepted: EventLoop.Accepted, by handler: RequestHandler) {
     let now = Clock.coarseMilliseconds()
     let isDue = budget.withLock { budget in

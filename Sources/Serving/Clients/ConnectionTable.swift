@@ -1,4 +1,4 @@
-// ConnectionTable: the open connections of a listener: who may have one more, and which one yields to it.
+// ConnectionTable: a listener's open connections: who may have one more, and which yields.
 
 import Glibc
 import Platform
@@ -14,8 +14,8 @@ struct ConnectionLimits: Sendable {
 
 /// The open connections of a listener, with their clients and deadlines.
 ///
-/// A new connection takes the place of the one that has been waiting longest for a request, if the listener or the
-/// client has too many. A request that is read or answered never yields.
+/// A new connection takes the place of the one that has been waiting longest for a request, if the
+/// listener or the client has too many. A request that is read or answered never yields.
 final class ConnectionTable: Sendable {
   /// Whether a new connection is served.
   enum Admission {
@@ -26,7 +26,7 @@ final class ConnectionTable: Sendable {
     case full
   }
 
-  /// Connections that may yield at a time. They are open, and not counted, until their event loops close them.
+  /// Connections that may yield at a time. They are open, and not counted, until loops close them.
   static let maximumYielding = 64
   /// Connections whose deadlines are looked at in one piece: meanwhile none can be accepted.
   static let lookedAtOnce = 64
@@ -34,7 +34,7 @@ final class ConnectionTable: Sendable {
   private struct State {
     var limits: ConnectionLimits
     var leastPace: ReadingPace.Rule?
-    /// The clients that are held to their share. The connections of all are counted: who is held to it may change.
+    /// The clients with a share. The connections of all are counted: who has a share may change.
     var counted: CountedClients
     var all = ConnectionGroup()
     /// The connections of `all`, each at its `place`.
@@ -83,7 +83,7 @@ final class ConnectionTable: Sendable {
 
   /// Creates an empty table.
   ///
-  /// - Parameter leastPace: how fast clients have to read; `nil`: only by the deadline of each response.
+  /// - Parameter leastPace: how fast clients have to read; `nil`: only by each deadline.
   init(
     limits: ConnectionLimits = ConnectionLimits(), leastPace: ReadingPace.Rule? = nil,
     clients: CountedClients = CountedClients(proxies: TrustedProxies()),
@@ -109,7 +109,7 @@ final class ConnectionTable: Sendable {
 
   /// Counts a new connection, if it may be served. `open` follows, or `cancel`.
   ///
-  /// - Parameter isLast: whether the connection is admitted beyond the listener's limit, which no further one will be.
+  /// - Parameter isLast: whether the connection is the one beyond the listener's limit.
   func admit(_ address: IPAddress?, isLast: Bool = false) -> Admission {
     let client = address?.clientNetwork
     return state.withLock { state in
@@ -138,8 +138,8 @@ final class ConnectionTable: Sendable {
     return connection
   }
 
-  /// Counts an open connection as one of the client that a PROXY header names. Returns `false` if that client has its
-  /// share, and uses all of it. The connection then is to be closed.
+  /// Counts an open connection as one of the client that a PROXY header names. Returns `false` if
+  /// that client has its share, and uses all of it. The connection then is to be closed.
   func assign(_ connection: ConnectionWatch, to address: IPAddress) -> Bool {
     let client = address.clientNetwork
     return state.withLock { state in
@@ -172,7 +172,7 @@ final class ConnectionTable: Sendable {
     state.yielding.count < Self.maximumYielding
   }
 
-  /// Closes the client's connection that has been waiting longest. Returns `false`, and counts a refusal, if none waits.
+  /// Closes the client's longest waiting connection. Returns `false` and counts a refusal if none.
   private func makeRoom(of client: IPAddress, in state: inout State) -> Bool {
     guard mayYield(in: state),
       let own = state.byClient[client]?.claimLongestWaiting(where: Self.isQuiet)
@@ -200,13 +200,13 @@ final class ConnectionTable: Sendable {
 
   /// Shuts down the connections whose deadline has passed, and those whose client reads too slowly.
   ///
-  /// Looks at some at a time, from the last to the first: one that takes the place of a closed one comes from behind.
+  /// Looks at some at a time, from the last: one that takes a closed one's place was behind it.
   func closeLate(_ now: Int) {
     var end = state.withLock { $0.list.count }
     while end > 0 {
       let start = max(end - Self.lookedAtOnce, 0)
       state.withLock { state in
-        // Under the lock, so that the socket cannot be closed and its descriptor reused before shutdown(2).
+        // Under the lock, so that the descriptor is not closed and reused before shutdown(2).
         for place in (start..<end).reversed() where place < state.list.count {
           let connection = state.list[place]
           guard connection.deadline <= now || isTooSlow(connection, in: &state, at: now) else {
@@ -244,10 +244,10 @@ final class ConnectionTable: Sendable {
     return isTooSlow
   }
 
-  /// Shuts down the connections that wait for their next request, and those that have waited long for their first. One
-  /// of which the beginning of a request was received is left.
+  /// Shuts down the connections that wait for their next request, and those that have waited long
+  /// for their first. Leaves those that have received the beginning of a request.
   ///
-  /// - Parameter patience: milliseconds that a new connection has for the first byte of its request.
+  /// - Parameter patience: milliseconds that a new connection has for its first byte.
   func closeIdle(at now: Int, patience: Int) {
     state.withLock { state in
       for connection in state.all.connections {

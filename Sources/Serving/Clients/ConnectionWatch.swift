@@ -1,4 +1,4 @@
-// ConnectionWatch: what other threads see of a connection: descriptor, client, deadline, and since when it waits.
+// ConnectionWatch: what other threads see of a connection: descriptor, client, deadline.
 
 import Platform
 import Synchronization
@@ -26,7 +26,7 @@ final class ConnectionWatch: Sendable {
   private let placeStorage = Atomic<Int>(0)
   private let phaseStorage = Atomic<UInt8>(Phase.opened.rawValue)
 
-  /// Creates the watch of a socket that was opened at `now`, and whose first request header is due by `deadline`.
+  /// Creates the watch of a socket opened at `now`, with its first header due by `deadline`.
   init(descriptor: CInt, client: IPAddress?, openedAt now: Int, deadline: Int) {
     self.descriptor = descriptor
     clientStorage = Lock(client)
@@ -34,8 +34,8 @@ final class ConnectionWatch: Sendable {
     waitingStorage = Atomic(now)
   }
 
-  /// The network of the client; `nil` for one of a unix socket. The connection's table alone changes it, when a PROXY
-  /// header names another client.
+  /// The network of the client; `nil` for one of a unix socket. The connection's table alone
+  /// changes it, when a PROXY header names another client.
   var client: IPAddress? {
     get { clientStorage.withLock { $0 } }
     set { clientStorage.withLock { $0 = newValue } }
@@ -53,8 +53,8 @@ final class ConnectionWatch: Sendable {
     set { deadlineStorage.store(newValue, ordering: .relaxed) }
   }
 
-  /// Since when the connection waits for a request's header, in monotonic milliseconds; `nil` while a request is read
-  /// or answered.
+  /// Since when the connection waits for a request's header, in monotonic milliseconds; `nil` while
+  /// a request is read or answered.
   var waitingSince: Int? {
     let since = waitingStorage.load(ordering: .relaxed)
     return since == .max ? nil : since
@@ -74,7 +74,7 @@ final class ConnectionWatch: Sendable {
   /// An exchange, because `claim` on another thread must see it or come before it.
   func begin() { _ = waitingStorage.exchange(.max, ordering: .relaxed) }
 
-  /// Takes a connection that has been waiting since `since`, and still is. A request that begins later is too late.
+  /// Takes a connection that still waits since `since`. A later request is too late.
   func claim(since: Int) -> Bool {
     waitingStorage.compareExchange(expected: since, desired: .max, ordering: .relaxed).exchanged
   }

@@ -1,10 +1,10 @@
-// CountedClients: the clients whose connections and requests are counted, and what counts as one of them.
+// CountedClients: the clients whose connections and requests count, and what is one client.
 
 import Platform
 
 extension IPAddress {
-  /// What counts as one client: an IPv4 address as it is, and the /64 of an IPv6 address, which is usually one
-  /// subscriber's.
+  /// What counts as one client: an IPv4 address as it is, and the /64 of an IPv6 address, which is
+  /// usually one subscriber's.
   var clientNetwork: IPAddress {
     switch unmapped {
     case .v6(let high, _): .v6(high: high, low: 0)
@@ -12,7 +12,7 @@ extension IPAddress {
     }
   }
 
-  /// Whether the address is one of the machine itself (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.3).
+  /// Whether the address is the machine's own (RFC 1122, section 3.2.1.3; RFC 4291, 2.5.3).
   var isLoopback: Bool {
     switch unmapped {
     case .v4(let value): value >> 24 == 127
@@ -23,16 +23,16 @@ extension IPAddress {
 
 /// Which clients have a share of what the server can do at once.
 ///
-/// Trusted proxies have none, because each speaks for many clients. The machine itself has none: a proxy, a health
-/// check or a job of the operator.
+/// Trusted proxies have none, because each speaks for many clients. The machine itself has none: a
+/// proxy, a health check or a job of the operator.
 struct CountedClients: Sendable {
   /// The proxies without a share.
   let proxies: TrustedProxies
   /// Whether clients of the machine itself have a share; for tests.
   var includesLoopback = false
 
-  /// Returns the network that a client's share belongs to; `nil` for a client without one. All disputed clients of a
-  /// proxy have one share, that of its address, so that no client gets out of its limits by a field of its own.
+  /// Returns the network that a client's share belongs to; `nil` without a share. Disputed clients
+  /// of a proxy share that of its address, so that no field lets a client out of its limits.
   func network(of client: NamedClient) -> IPAddress? {
     client.isDisputed
       ? (client.address ?? .v4(0)).clientNetwork : network(of: client.address)

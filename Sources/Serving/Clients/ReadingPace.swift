@@ -2,11 +2,11 @@
 
 import Glibc
 
-/// An account of what a client has received of a response, beside what it should have. Without sockets and clocks.
+/// What a client has received of a response, beside what it should have. Pure.
 ///
-/// Received bytes are paid in, and time is charged at the minimum rate. A client whose account is overdrawn reads too
-/// slowly. The account carries over, so a client below the rate is found however its bytes are spread, and one above it
-/// may receive them in steps (docs/decisions/027-shares-of-a-client.md).
+/// Received bytes are paid in, and time is charged at the minimum rate; a client whose account is
+/// overdrawn reads too slowly. The account carries over, so a client below the rate is found
+/// however its bytes are spread, and one above it may receive them in steps (decision 027).
 struct ReadingPace: Hashable {
   /// How fast clients have to read.
   struct Rule: Hashable, Sendable {
@@ -36,7 +36,7 @@ struct ReadingPace: Hashable {
     /// The most milliseconds that an account is worth.
     var longest: Int { window * Self.maximumWindows }
 
-    /// Returns the bytes that a client receives in a time at least; of times above `longest`, those of `longest`.
+    /// Returns the bytes that a client receives in a time at least; `longest` bounds the time.
     func bytes(in milliseconds: Int) -> Int { rate * min(max(milliseconds, 0), longest) / 1_000 }
   }
 
@@ -46,8 +46,8 @@ struct ReadingPace: Hashable {
   private var seenAt: Int
   private var seen: SocketProgress
 
-  /// Opens an account with one window and what the connection has received: an account is opened up to a second after
-  /// its response begins, when a fast client may have filled its receive buffer.
+  /// Opens an account with one window and what the connection has received: an account is opened up
+  /// to a second after its response begins, when a fast client may have filled its receive buffer.
   ///
   /// - Parameter now: monotonic milliseconds.
   init(response: Int, _ rule: Rule, at now: Int, _ progress: SocketProgress) {
@@ -61,9 +61,9 @@ struct ReadingPace: Hashable {
   /// Whether it is time for the next look.
   func isDue(_ rule: Rule, at now: Int) -> Bool { now - seenAt >= rule.interval }
 
-  /// Pays in what was received since the last look, and charges the time. Returns whether the account is overdrawn.
+  /// Pays in the bytes since the last look, charges the time. Returns whether it is overdrawn.
   ///
-  /// Time is charged if the client kept bytes back at both looks: otherwise the server had nothing more to send.
+  /// Time is charged if the client kept bytes back at both looks: else the server sent them all.
   mutating func look(_ rule: Rule, at now: Int, _ progress: SocketProgress) -> Bool {
     let (before, passed) = (seen, now - seenAt)
     seen = progress
@@ -80,7 +80,7 @@ struct ReadingPace: Hashable {
 struct SocketProgress: Hashable {
   /// Bytes that the peer has acknowledged on the connection; `nil` if the kernel does not tell.
   let received: Int?
-  /// Whether there are bytes that the peer's window keeps back. Bytes on their way are no sign of a slow peer.
+  /// Whether the peer's window keeps bytes back. Bytes on their way are no sign of a slow peer.
   let isPending: Bool
 
   /// Creates a progress.
@@ -92,14 +92,14 @@ struct SocketProgress: Hashable {
   /// Asks the kernel. Does not block.
   init(of descriptor: CInt) {
     var unsent: CInt = 0
-    // SIOCOUTQNSD (include/uapi/linux/sockios.h): bytes that are not sent, without those that are not acknowledged.
+    // SIOCOUTQNSD (include/uapi/linux/sockios.h): unsent bytes, without unacknowledged ones.
     let status = ioctl(descriptor, 0x894b, &unsent)
     self.init(received: Self.received(descriptor), isPending: status == 0 && unsent > 0)
   }
 
   /// Returns the bytes that the peer has acknowledged; `nil` if the kernel does not tell.
   private static func received(_ descriptor: CInt) -> Int? {
-    // glibc's `tcp_info` ends before `tcpi_bytes_acked`, which Linux 4.1 added (include/uapi/linux/tcp.h).
+    // glibc's `tcp_info` ends before `tcpi_bytes_acked` of Linux 4.1 (include/uapi/linux/tcp.h).
     let offset = 120
     return withUnsafeTemporaryAllocation(byteCount: 256, alignment: 8) { info in
       var length = socklen_t(info.count)

@@ -1,6 +1,6 @@
 // TokenBucket: a budget that refills with time.
 
-/// A budget of tokens. It refills at a constant rate, up to a limit, and may be overdrawn by as much.
+/// A budget of tokens. It refills at a constant rate to a limit, and may be overdrawn by it.
 struct TokenBucket: Hashable, Sendable {
   /// How a budget refills.
   struct Rule: Hashable, Sendable {

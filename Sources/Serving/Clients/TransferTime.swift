@@ -9,7 +9,7 @@ struct TransferTime: Hashable, Sendable {
   /// Bytes per second, at least; 0 for no rate.
   let rate: Int
 
-  /// Returns the time for a body, in milliseconds: `least`, or more if the length at the minimum rate takes more.
+  /// Returns the time for a body in milliseconds: `least`, or the length at the minimum rate.
   func milliseconds(for bytes: Int) -> Int {
     rate > 0 ? max(least, window + bytes * 1_000 / rate) : least
   }

@@ -6,8 +6,8 @@ import Platform
 /// Asynchronous work that decides how a request ends.
 typealias RequestWork = @Sendable () async throws(ImageError) -> Outcome
 
-/// Joins the work of another request, whose outcome is this one's, too. Calls the closure once, on any thread, perhaps
-/// before it returns. Returns a function that leaves the work, or `nil` without such work; the closure is then not called.
+/// Joins the work of another request, whose outcome is this one's, too. Calls the closure once, on
+/// any thread, perhaps before it returns. Returns a function that leaves; `nil` without such work.
 typealias JoinedWork =
   @Sendable (LoadClient, @escaping @Sendable (Outcome) -> Void) -> (@Sendable () -> Void)?
 
@@ -19,15 +19,15 @@ enum Disposition {
   case json(JSONResponse)
   /// Sends a file of the page.
   case page(PageFile)
-  /// Suspends the connection until the work has ended: that of other requests if there is any to join, or else the
-  /// request's own.
+  /// Suspends the connection until the work has ended: that of other requests if there is any to
+  /// join, or else the request's own.
   case suspend(Admission, RequestWork, joining: JoinedWork? = nil)
-  /// Streams the events that `observe` reports, until the client disconnects. `interval` is the smallest reported step
-  /// of progress, as a fraction from 0 to 1.
+  /// Streams the events that `observe` reports, until the client disconnects. `interval` is the
+  /// smallest reported step of progress, as a fraction from 0 to 1.
   case events(interval: Double, observe: (ProgressEvents) -> Observation?)
 
-  /// Suspends the connection and sends JSON that is gathered and encoded outside the event loop, because it may be long.
-  /// Operators are admitted during overload.
+  /// Suspends the connection and sends JSON that is gathered and encoded outside the event loop,
+  /// because it may be long. Operators are admitted during overload.
   static func jsonLater(
     _ content: @escaping @Sendable () async throws(ImageError) -> some Encodable & SendableMetatype
   ) -> Disposition {

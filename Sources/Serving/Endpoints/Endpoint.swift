@@ -4,9 +4,9 @@ import Model
 
 /// One path of the server.
 ///
-/// `EndpointTable` lists all endpoints. 404, 401 and 405 with `Allow`, the answer to `OPTIONS`, CORS preflights and the
-/// handling of request bodies follow from what an endpoint declares. Its handler runs on an event loop, once per
-/// request, and only for an allowed method and a client with access.
+/// `EndpointTable` lists all endpoints. 404, 401, 405 with `Allow`, answers to `OPTIONS`, CORS
+/// preflights and the handling of bodies follow from what an endpoint declares. Its handler runs on
+/// an event loop, once a request, for an allowed method and a client with access.
 ///
 /// Memory hits never get here: `RequestHandler.respondFromMemory` answers them first.
 protocol Endpoint: Sendable {
@@ -18,10 +18,10 @@ protocol Endpoint: Sendable {
   var access: EndpointAccess { get }
   /// Returns what an operator's token must allow for `method`.
   func scope(for method: Method) -> OperatorScope
-  /// How the endpoint's query forms an image request, which is then parsed once per target; `nil` if it does not.
+  /// How its query forms an image request, parsed once per target; `nil` if it does not.
   var imageQuery: ImageQuery.Kind? { get }
-  /// Whether requests come all the time: the log treats them like memory hits, and they do not count against a client's
-  /// requests per second.
+  /// Whether requests come all the time: the log treats them like memory hits, and they do not
+  /// count against a client's requests per second.
   var isRoutine: Bool { get }
   /// Returns what becomes of the body of a request with `method`.
   func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy
@@ -66,7 +66,7 @@ enum EndpointPath: Hashable, Sendable {
 enum EndpointAccess: Sendable {
   /// Every client.
   case open
-  /// Clients with an operator's token that has the method's scope. Without configured tokens the endpoint does not exist.
+  /// Clients with an operator's token of the method's scope. Without tokens there is no endpoint.
   case operators
 }
 

@@ -4,8 +4,8 @@ import Model
 
 /// A check of the server's health, on every listener. It computes no figures.
 ///
-/// The two checks are apart as in Kubernetes (“Configure Liveness, Readiness and Startup Probes”): a server that drains
-/// gets no new requests, and must not be killed for it.
+/// The two checks are apart as in Kubernetes (“Configure Liveness, Readiness and Startup Probes”):
+/// a server that drains gets no new requests, and must not be killed for it.
 struct HealthEndpoint: Endpoint {
   /// What is checked.
   enum Check: Sendable {

@@ -65,8 +65,8 @@ struct ImageEndpoint: Endpoint {
     }
   }
 
-  /// Returns the target's request with what the request fields add: options, negotiated formats and forwarded fields.
-  /// Ends an earlier request with the same operation key.
+  /// Returns the target's request with what the request fields add: options, negotiated formats and
+  /// forwarded fields. Ends an earlier request with the same operation key.
   private static func request(
     of context: RequestContext, trail: ServerTrail
   ) throws(ImageError) -> ImageRequest {
@@ -91,8 +91,8 @@ struct ImageEndpoint: Endpoint {
     return request
   }
 
-  /// Returns the image if it is available without waiting. Memory is asked here for a request whose key depends on more
-  /// than its target; for others, it was asked before (`RequestHandler.respondFromMemory`).
+  /// Returns the image if it is available without waiting. Asks memory if the key depends on more
+  /// than the target; for others, `RequestHandler.respondFromMemory` did.
   private static func deliveryAtOnce(
     for request: ImageRequest, in context: RequestContext
   ) -> ImageDelivery? {

@@ -2,8 +2,8 @@
 
 import Model
 
-/// `/info`: size, format and metadata of a source, as JSON. The description is a product of the imaging pipeline like an
-/// image, so it is requested, cached and sent as one.
+/// `/info`: size, format and metadata of a source, as JSON. The description is a product of the
+/// imaging pipeline like an image, so it is requested, cached and sent as one.
 struct InfoEndpoint: Endpoint {
   let path = EndpointPath.exact("/info")
   let methods: [Method] = [.get, .head]

@@ -3,8 +3,8 @@
 import Model
 import Telemetry
 
-/// `/metrics`: the figures of `/stats` in Prometheus's text format. The status is 200 while the server stops, too:
-/// Prometheus drops the figures of any other response.
+/// `/metrics`: the figures of `/stats` in Prometheus's text format. The status is 200 while the
+/// server stops, too: Prometheus drops the figures of any other response.
 struct MetricsEndpoint: Endpoint {
   let path = EndpointPath.exact("/metrics")
   let methods: [Method] = [.get, .head]

@@ -2,7 +2,7 @@
 
 import Model
 
-/// `/stats`: the figures of all parts. The status is 503 while the server stops, so that load balancers notice.
+/// `/stats`: the figures of all parts. 503 while the server stops, for load balancers.
 struct StatsEndpoint: Endpoint {
   let path = EndpointPath.exact("/stats")
   let methods: [Method] = [.get, .head]

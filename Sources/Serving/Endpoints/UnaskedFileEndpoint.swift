@@ -2,7 +2,7 @@
 
 import Platform
 
-/// `/robots.txt` (RFC 9309) and `/favicon.ico`, so that routine requests are no errors in the log and the figures.
+/// `/robots.txt` (RFC 9309) and `/favicon.ico`: routine requests are no errors in the log.
 struct UnaskedFileEndpoint: Endpoint {
   let path: EndpointPath
   let methods: [Method] = [.get, .head]

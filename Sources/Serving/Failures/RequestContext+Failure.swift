@@ -1,4 +1,4 @@
-// RequestContext+Failure: responds with a fallback image or a redirect where an image cannot be had.
+// RequestContext+Failure: responds with a fallback image or redirect for a failed image.
 
 import CMicrohttpd
 import Model
@@ -34,7 +34,7 @@ extension RequestContext {
     }
   }
 
-  /// Responds with a fallback image. It has no validators, so that no cache confirms it as the image.
+  /// Responds with a fallback image. Without validators, so that no cache confirms it.
   func respond(with fallback: FallbackDelivery) -> MHD_Result {
     let error = fallback.error
     let variant = fallback.delivery.variant

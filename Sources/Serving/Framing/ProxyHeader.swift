@@ -1,4 +1,4 @@
-// ProxyHeader: the header in which a proxy names its client, in front of a connection's first request.
+// ProxyHeader: the header in front of a connection by which a proxy names its client.
 
 import Platform
 
@@ -15,7 +15,7 @@ struct ProxyHeader: Hashable, Sendable {
 
   /// The maximum length of a header of version 1, with its line end (section 2.1).
   static let longestLine = 107
-  /// The maximum length of a header of version 2 here, in bytes. It may hold 65,551, with certificates.
+  /// The most bytes of a version 2 header here; with certificates it may have 65,551.
   static let longest = 4_096
   private static let lineStart = Array("PROXY ".utf8)
   private static let signature: [UInt8] = [
@@ -26,7 +26,7 @@ struct ProxyHeader: Hashable, Sendable {
 
   /// The header's length in bytes.
   let length: Int
-  /// The address of the proxy's client; `nil` if the proxy speaks for itself or names no IP address.
+  /// The proxy's client; `nil` if the proxy speaks for itself or names no IP address.
   let client: IPAddress?
 
   /// Reads the header at the beginning of a connection.
@@ -107,7 +107,7 @@ struct ProxyHeader: Hashable, Sendable {
     }
   }
 
-  /// Returns the bytes that the addresses of a family and transport take; `nil` for an unknown one and for datagrams.
+  /// Returns the bytes of a family's and transport's addresses; `nil` if unknown or datagrams.
   private static func room(of family: UInt8) -> Int? {
     switch family {
     case 0x00: 0

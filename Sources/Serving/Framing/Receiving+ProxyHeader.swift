@@ -4,15 +4,15 @@ import Glibc
 import Platform
 
 extension RequestPolicy {
-  /// Whether a connection begins with a PROXY header. Only trusted proxies may send one, and they have to.
+  /// Whether a connection begins with a PROXY header: only trusted proxies may and must send one.
   func expectsProxyHeader(from peer: IPAddress?) -> Bool {
     configuration.proxyProtocol && trustedProxies.trusts(peer?.unmapped)
   }
 }
 
 extension RequestHandler {
-  /// Takes the header off the received bytes, and counts the connection as one of the client that it names. Returns the
-  /// number of bytes behind it, which are moved to the beginning; 0 while the header is incomplete.
+  /// Takes the header off the received bytes, and counts the connection as its client's. Returns
+  /// the number of bytes behind it, moved to the beginning; 0 while it is incomplete.
   ///
   /// - Throws: `malformed` without a header, `tooManyConnections` if the client has its share.
   func takeProxyHeader(
@@ -37,13 +37,13 @@ extension RequestHandler {
       let rest = buffer.count - taken
       guard let start = buffer.baseAddress else { return 0 }
       memmove(start, start + taken, rest)
-      // libmicrohttpd takes a count below the length of its buffer for the end of the input, and would wait for more.
+      // libmicrohttpd takes a count below its buffer's length for the end, and would wait for more.
       let more = recvfrom(client.watch.descriptor, start + rest, taken, 0, nil, nil)
       return rest + max(more, 0)
     }
   }
 
-  /// Logs a PROXY header in the first bytes of a refused connection, which the configuration does not expect.
+  /// Logs an unexpected PROXY header in the first bytes of a refused connection.
   func noteProxyHeader(in bytes: UnsafeRawBufferPointer, of client: Connection) {
     guard client.framing.wholeRequests == 0, client.endedRequests == 0,
       ProxyHeader.isBegun(by: bytes)

@@ -104,7 +104,7 @@ extension RequestHandler {
       line: refusedLine(of: bytes, from: start, isNew: isNew || start > 0, client), from: start)
   }
 
-  /// Notes a fault in the bytes from `start`, and answers it once all requests before it are answered.
+  /// Notes a fault in the bytes from `start`, and answers it after all requests before it.
   private func refuse(
     _ fault: FramingFault, of client: Connection, line: [UInt8], from start: Int
   ) -> Int {
@@ -116,7 +116,7 @@ extension RequestHandler {
     return client.isRefused || start == 0 ? pictor_received_nothing() : start
   }
 
-  /// Notes whether the connection waits for a header, and sets the deadline of a header that has begun.
+  /// Notes whether the connection waits for a header, and a begun header's deadline.
   ///
   /// - Parameter hasBegun: whether the latest request began in the last piece.
   private func noteProgress(on client: Connection, hasBegun: Bool) {
@@ -179,8 +179,8 @@ extension RequestHandler {
     client.lineBeginning += bytes[start...]
   }
 
-  /// Returns the received part of the refused request's line, or only its target if the line was read in an earlier
-  /// call.
+  /// Returns the received part of the refused request's line, or only its target if the line was
+  /// read in an earlier call.
   private func refusedLine(
     of bytes: UnsafeRawBufferPointer, from start: Int, isNew: Bool, _ client: Connection
   ) -> [UInt8] {

@@ -199,8 +199,8 @@ extension RequestFraming {
     }
   }
 
-  /// Checks a byte of a value that affects framing. It contains no blank. `Host` may end with blanks (RFC 9110, section
-  /// 5.5); libmicrohttpd 0.9.75 leaves them in a length or a coding, and then reads another body than a proxy sends.
+  /// Checks a byte of a value that affects framing. It contains no blank. `Host` may end with
+  /// blanks (RFC 9110, section 5.5); libmicrohttpd 0.9.75 leaves them in a length.
   private mutating func judge(_ byte: UInt8) throws(FramingFault) {
     guard field != .cookie else {
       // Both end a cookie for libmicrohttpd.

@@ -19,8 +19,8 @@ struct RequestFraming {
 
   /// Maximum length of the target, in bytes; RFC 9110, section 4.1, recommends at least 8,000.
   static let longestTarget = 8_192
-  /// What libmicrohttpd has room for in its 16 KiB beside a response head: bytes, and `itemCost` for each field, each
-  /// parameter and each cookie. It copies the value of `Cookie`, which counts twice.
+  /// What libmicrohttpd's 16 KiB hold beside a response head: bytes, and `itemCost` for each field,
+  /// parameter and cookie. It copies the value of `Cookie`, which counts twice.
   static let largestHead = 13_312
   /// Bytes that libmicrohttpd allocates for a field, a parameter or a cookie.
   static let itemCost = 64
@@ -57,8 +57,8 @@ struct RequestFraming {
       false
     }
   }
-  /// Whether the request behind `ended` others was checked, at least as far as its head. `false` if its bytes reached
-  /// libmicrohttpd in another way, as a version that does not call recv(2) would do.
+  /// Whether the head of the request behind `ended` others was checked. `false` if its bytes
+  /// reached libmicrohttpd by another call than recv(2).
   func hasChecked(requestAfter ended: Int) -> Bool { wholeRequests > ended || !isBeforeBody }
   /// Whether a request line has begun and has not ended.
   var isInLine: Bool { state == .method || state == .target || state == .version }
@@ -117,9 +117,9 @@ struct RequestFraming {
     }
   }
 
-  /// What libmicrohttpd gets in place of a quotation mark in `Cookie`. Its parser of cookies takes one
-  /// quotation mark alone for two, and then refuses the request (`Cookie: a="` is 431). Nothing here
-  /// reads its cookies, and no client can send this byte. `Forwarding` puts the mark back.
+  /// What libmicrohttpd gets in place of a quotation mark in `Cookie`. Its parser of cookies takes
+  /// one quotation mark alone for two, and then refuses the request (`Cookie: a="` is 431). Nothing
+  /// here reads its cookies, and no client can send this byte. `Forwarding` puts the mark back.
   static let cookieQuote: UInt8 = 0x01
 
   /// Records a quotation mark in a cookie.

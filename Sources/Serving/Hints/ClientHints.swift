@@ -40,8 +40,8 @@ struct HintUse: Sendable {
     hints { RequestHandler.field($0, on: connection) }
   }
 
-  /// Reads the hints of a request whose fields `field` looks up. A field that is absent or malformed
-  /// counts as if its parameter were absent.
+  /// Reads the hints of a request whose fields `field` looks up. A field that is absent or
+  /// malformed counts as if its parameter were absent.
   func hints(_ field: (StaticString) -> UnsafePointer<CChar>?) -> ClientHints {
     var hints = ClientHints()
     if needs.density {
@@ -58,9 +58,9 @@ struct HintUse: Sendable {
     return hints
   }
 
-  /// Parses digits with an optional fraction (RFC 9651, section 3.3.2, without a sign). Returns `nil`
-  /// for 0 and for more than nine digits before the point. Of a fraction, digits beyond the ninth
-  /// are ignored: browsers write up to sixteen.
+  /// Parses digits with an optional fraction (RFC 9651, section 3.3.2, without a sign). Returns
+  /// `nil` for 0 and for more than nine digits before the point. Of a fraction, digits beyond the
+  /// ninth are ignored: browsers write up to sixteen.
   private static func decimal(_ text: UnsafePointer<CChar>) -> Double? {
     var position = text
     guard let whole = number(at: &position) else { return nil }

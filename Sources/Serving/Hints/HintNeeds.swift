@@ -37,8 +37,8 @@ struct HintNeeds: Hashable, Sendable {
 }
 
 extension RequestRules {
-  /// Whether `Save-Data` lowers the quality of a transform: its result may be lossy, and the request
-  /// neither names a quality nor a number of bytes.
+  /// Whether `Save-Data` lowers the quality of a transform: its result may be lossy, and the
+  /// request neither names a quality nor a number of bytes.
   func lowersQuality(of transform: Transform) -> Bool {
     let output = transform.output
     let isLossy = output.format.map { output.qualities[$0] != nil } ?? true

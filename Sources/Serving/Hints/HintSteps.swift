@@ -7,7 +7,7 @@ import Model
 struct HintSteps: Sendable {
   /// `server.size_steps`, in points; if empty, `widths` counts.
   private let points: SizeSteps
-  /// Widths in pixels. Each is at most a half larger than the one before, from 64 on at most a third.
+  /// Widths in pixels, each at most a half larger than the one before, from 64 on a third.
   private static let widths = [
     32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 1_024, 1_280, 1_536, 1_920,
     2_560, 3_072, 3_840,
@@ -18,8 +18,8 @@ struct HintSteps: Sendable {
   /// - Parameter points: the configured steps of `w`; without steps, the built-in ones count.
   init(_ points: SizeSteps) { self.points = points }
 
-  /// Returns the smallest density that is at least as large, or the largest. A hundredth more counts
-  /// as equal.
+  /// Returns the smallest density that is at least as large, or the largest. A hundredth more
+  /// counts as equal.
   static func density(_ hint: Double) -> Double {
     densities.first { $0 >= hint - 0.01 } ?? 4
   }

@@ -16,8 +16,8 @@ final class Listener: Sendable {
   var addresses: [ListenAddress] { sockets.map(\.address) }
   /// The port of the first IP address, also if the system chose it; 0 with unix sockets only.
   var port: Int { addresses.lazy.compactMap(\.port).first ?? 0 }
-  /// Whether other processes hold all of its sockets, too. Connections that it does not accept then wait for the next
-  /// server.
+  /// Whether other processes hold all of its sockets, too. Connections that it does not accept then
+  /// wait for the next server.
   var isInherited: Bool { sockets.allSatisfy(\.isInherited) }
   /// The addresses for messages: `127.0.0.1:8080 unix:/run/pictor.sock`.
   var endpoints: String { addresses.map(\.description).joined(separator: " ") }
@@ -50,8 +50,8 @@ final class Listener: Sendable {
   ///
   /// - Parameters:
   ///   - name: the thread's name.
-  ///   - offer: takes over an accepted socket, unless it is refused or has to wait. Further clients wait behind it. The
-  ///     last one must not wait: the listener has stopped, and the client is never offered again.
+  ///   - offer: takes over an accepted socket, unless it is refused or has to wait, with others
+  ///     behind it. The last one must not wait: the listener has stopped.
   func start(name: String, offer: @escaping Offer) throws(ServerError) {
     do throws(SystemError) {
       let started = try OwnThread(name: name, rank: .foreground) { self.run(offer: offer) }
@@ -61,7 +61,7 @@ final class Listener: Sendable {
     }
   }
 
-  /// Stops accepting and closes the sockets. Later clients are refused, unless another process holds the sockets.
+  /// Stops accepting and closes the sockets. Clients are refused then, unless others hold them.
   func stop() {
     guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
     wake.set()
@@ -112,7 +112,7 @@ final class Listener: Sendable {
     return nil
   }
 
-  /// Accepts a client; `nil` if none waits, or if the thread must pause for lack of descriptors or memory.
+  /// Accepts a client; `nil` if none waits, or to pause for lack of descriptors or memory.
   private static func accept(
     from socket: ListeningSocket, mustPause: inout Bool
   ) -> EventLoop.Accepted? {

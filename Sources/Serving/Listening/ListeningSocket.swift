@@ -1,4 +1,4 @@
-// ListeningSocket: a socket that listens: on an IP address, at a path, or inherited from a service manager.
+// ListeningSocket: a socket that listens: at an IP address, a path, or inherited.
 
 import CMicrohttpd
 import Glibc
@@ -8,8 +8,8 @@ import Synchronization
 
 /// A listening socket with one owner, the listener.
 ///
-/// Closing it stops new connections. One that was inherited stays open in the process that holds it: later connections
-/// wait in its backlog for the next server.
+/// Closing it stops new connections. One that was inherited stays open in the process that holds
+/// it: later connections wait in its backlog for the next server.
 final class ListeningSocket: Sendable {
   /// Where it listens, with the port that the system chose.
   let address: ListenAddress
@@ -86,7 +86,7 @@ final class ListeningSocket: Sendable {
     descriptor = socket.release()
   }
 
-  /// Takes over a listening socket. Its options, which accepted sockets inherit, are those of a socket of its own.
+  /// Takes over a listening socket, and sets the options that accepted sockets inherit.
   init(inherited descriptor: CInt) throws(ServerError) {
     guard Self.prepare(descriptor), let name = Self.name(of: descriptor) else {
       throw .cannotListen(endpoint: "the inherited socket \(descriptor)", reason: errnoText())
@@ -99,18 +99,18 @@ final class ListeningSocket: Sendable {
 
   deinit { close() }
 
-  /// Stops listening, and removes the entry of a unix socket. Later connections are refused, or wait if another process
-  /// holds the socket.
+  /// Stops listening, and removes the entry of a unix socket. Later connections are refused, or
+  /// wait if another process holds the socket.
   func close() {
     guard !isClosed.exchange(true, ordering: .acquiringAndReleasing) else { return }
     file?.remove()
-    // A child process holds a copy of the socket until its exec. Only shutdown(2) stops that copy from accepting.
+    // A child process holds a copy of the socket until its exec; only shutdown(2) stops that one.
     if !isInherited { shutdown(descriptor, CInt(SHUT_RDWR)) }
     Glibc.close(descriptor)
   }
 
-  /// Returns where a socket listens; `nil` for an address family other than IPv4, IPv6 and unix, and for a unix socket
-  /// without a path.
+  /// Returns where a socket listens; `nil` for an address family other than IPv4, IPv6 and unix,
+  /// and for a unix socket without a path.
   static func name(of descriptor: CInt) -> ListenAddress? {
     var bound = sockaddr_storage()
     var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -133,8 +133,8 @@ final class ListeningSocket: Sendable {
     }
   }
 
-  /// Sets the options. Accepted sockets inherit both of TCP. TCP_NODELAY: a response never waits for the client's
-  /// acknowledgement.
+  /// Sets the options. Accepted sockets inherit both of TCP. TCP_NODELAY: a response never waits
+  /// for the client's acknowledgement.
   private static func prepare(_ descriptor: CInt) -> Bool {
     let flags = fcntl(descriptor, F_GETFL)
     guard fcntl(descriptor, F_SETFD, FD_CLOEXEC) == 0, flags >= 0,

@@ -6,7 +6,7 @@ import Platform
 
 /// Binds sockets to IP addresses.
 enum NetworkBinding {
-  /// Returns a socket that is bound to a numeric address. It does not listen yet: clients that connect are refused.
+  /// Returns a socket bound to a numeric address. It does not listen yet, so clients are refused.
   ///
   /// - Throws: `invalidAddress`, `cannotListen`, or `addressInUse`.
   static func bound(host: String, port: Int, isIPv6Only: Bool) throws(ServerError)
@@ -41,8 +41,8 @@ enum NetworkBinding {
 
 /// Whether a listener could have its addresses.
 public enum ListenCheck {
-  /// Checks an address: it belongs to this machine, and its port or path is free and permitted. Changes nothing that a
-  /// client of a running server notices.
+  /// Checks an address: it belongs to this machine, and its port or path is free and permitted.
+  /// Changes nothing that a client of a running server notices.
   ///
   /// - Parameter others: all addresses of the listener.
   public static func run(

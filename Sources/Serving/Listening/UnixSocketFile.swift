@@ -33,7 +33,7 @@ struct UnixSocketFile: Sendable {
 
   /// Listens at a path. A socket that a crashed server left is replaced.
   ///
-  /// The folder is locked meanwhile: of two servers that find the same socket unused, only one replaces it.
+  /// The folder is locked: of two servers that find a socket unused, only one replaces it.
   ///
   /// - Returns: the entry and its socket, which the caller closes.
   static func listening(
@@ -83,7 +83,7 @@ struct UnixSocketFile: Sendable {
       throw .system(errno)
     }
     guard status.st_mode & S_IFMT == S_IFSOCK else { throw .notASocket }
-    // The socket does not block, so a full backlog is EAGAIN. A listener gets a connection that is closed at once.
+    // Non-blocking, so a full backlog is EAGAIN. A listener gets a connection that closes at once.
     let probe = try newSocket()
     guard withAddress(path, { connect(probe.value, $0, $1) }) != 0 else { throw .inUse }
     switch errno {

@@ -43,7 +43,7 @@ struct RequestLine {
 struct RefusedLine {
   /// The maximum number of bytes that are read: the longest target with a method in front of it.
   static let longest = RequestFraming.longestTarget + RequestFraming.longestMethod
-  /// The maximum number of characters of bytes without a request line, such as the start of a TLS handshake.
+  /// The most characters of bytes that are no request line, such as the start of TLS.
   private static let longestGarbage = 60
 
   /// The method, if there is one.
@@ -56,8 +56,8 @@ struct RefusedLine {
   /// Reads the first line of `bytes`, as far as it was received.
   init(_ bytes: [UInt8]) {
     let line = bytes.prefix { $0 != 0x0d && $0 != 0x0a }
-    // Masked as a whole, and as a text without its end: a blank or a line feed in a password ends the target in front
-    // of the sign that marks the password, and the end of a long text is missing.
+    // Masked as a whole and as a text without its end. A blank or a line feed in a password ends
+    // the target before the sign that marks the password, and the end of a long text is missing.
     let masked = SecretMask.maskedBeginning(String(decoding: line, as: UTF8.self))
     let words = masked.utf8.split(
       separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
@@ -83,9 +83,9 @@ struct RefusedLine {
 extension RequestHandler {
   private static let memoryHit = CacheStatus.hit(.memory).headerValue
 
-  /// Writes a request's line: status 500 as an error, other server faults as warnings, everything else at info.
-  /// `loggedRequests` moves memory hits, requests to routine endpoints and successes to debug, and `loggedShare` leaves
-  /// out successes.
+  /// Writes a request's line: status 500 as an error, other server faults as warnings, everything
+  /// else at info. `loggedRequests` moves memory hits, requests to routine endpoints and successes
+  /// to debug, and `loggedShare` leaves out successes.
   func log(_ line: RequestLine, of client: Connection, on connection: OpaquePointer?) {
     if client.trace.isRecorded { client.trace.line = line }
     let isQuiet =

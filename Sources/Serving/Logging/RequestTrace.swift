@@ -30,10 +30,10 @@ struct RequestTrace {
 }
 
 extension RequestHandler {
-  /// Decides whether a request is recorded, when its header is complete. One that is not costs no allocation.
+  /// Decides at the complete header whether a request is recorded. If not, allocates nothing.
   ///
-  /// A trusted proxy has decided with the sampled flag of its `traceparent`; several of these fields decide nothing. Any
-  /// other client's flag is ignored: it could fill the collector. Of requests without a decision a share is picked, but none of probes and scrapes.
+  /// A trusted proxy decides with the sampled flag of its one `traceparent`. Other clients' flags
+  /// could fill the collector. Of other requests a share is picked, never probes or scrapes.
   func beginTrace(of client: Connection, on connection: OpaquePointer) {
     guard client.policy.exportsSpans else { return }
     var decision: Bool?
@@ -53,8 +53,8 @@ extension RequestHandler {
     client.trace = RequestTrace(told ?? TraceContext(), isRecorded: true)
   }
 
-  /// Returns the trace of a request, read at the first call. `nil` without a valid `traceparent`, or with several, unless
-  /// the request is recorded.
+  /// Returns the trace of a request, read at the first call. `nil` without a valid `traceparent`,
+  /// or with several, unless the request is recorded.
   func trace(of client: Connection, on connection: OpaquePointer?) -> TraceContext? {
     if !client.trace.isRead, let connection {
       let told = Self.traceContext(on: connection)
@@ -78,8 +78,8 @@ extension RequestHandler {
     var first: UnsafePointer<CChar>?
   }
 
-  /// Returns the `traceparent` field if there is exactly one; several are invalid (W3C Trace Context, section 3.2).
-  /// Allocates nothing. The text belongs to libmicrohttpd until the request ends.
+  /// Returns the `traceparent` field if there is exactly one (W3C Trace Context, section 3.2).
+  /// Allocates nothing. libmicrohttpd owns the text until the request ends.
   private static func onlyParent(on connection: OpaquePointer) -> UnsafePointer<CChar>? {
     var found = Parents()
     withUnsafeMutablePointer(to: &found) { found in

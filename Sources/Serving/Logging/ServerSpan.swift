@@ -1,4 +1,4 @@
-// ServerSpan: a request as an exported span, by OpenTelemetry's semantic conventions for HTTP servers.
+// ServerSpan: a request as an exported span, by OpenTelemetry's conventions for servers.
 
 import CMicrohttpd
 import Model

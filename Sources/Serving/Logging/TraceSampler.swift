@@ -1,7 +1,7 @@
 // TraceSampler: picks the requests that are recorded.
 
-/// Picks a share of requests at random. Belongs to one event loop, because the system's random numbers
-/// cost a system call each.
+/// Picks a share of requests at random. Belongs to one event loop, because the system's random
+/// numbers cost a system call each.
 ///
 /// Not by the trace id: a client chooses that, and so could choose to be recorded.
 struct TraceSampler {

@@ -6,17 +6,17 @@ import Platform
 
 /// A client as the proxies in front of it name it.
 struct NamedClient: Equatable {
-  /// The client's address; that of the nearest proxy if no proxy names a readable one; `nil` for a unix socket.
+  /// The client's address; the nearest proxy's if none names a readable one; `nil`: a unix socket.
   let address: IPAddress?
-  /// Whether `X-Forwarded-For` and `Forwarded` name different clients, so that the client may have written one of them.
-  /// The address is then the proxy's.
+  /// Whether `X-Forwarded-For` and `Forwarded` name different clients, so that the client may have
+  /// written one of them. The address is then the proxy's.
   var isDisputed = false
 }
 
 /// The proxies that are trusted to name their clients, and the field in which they do.
 ///
-/// Each proxy appends the address of its own client. Read from the right, the first address that is not a trusted
-/// proxy's is the client's. Clients can invent everything in front of it.
+/// Each proxy appends the address of its own client. Read from the right, the first address that is
+/// not a trusted proxy's is the client's. Clients can invent everything in front of it.
 public struct TrustedProxies: Sendable {
   /// The field that the proxies write.
   public typealias Field = ForwardedHeader
@@ -36,8 +36,8 @@ public struct TrustedProxies: Sendable {
 
   /// Returns the client, by its address.
   ///
-  /// If a trusted proxy names no readable address (`unknown`, an obfuscated name, nothing), the result is the proxy's
-  /// own address, and everything in front of it is ignored.
+  /// If a trusted proxy names no readable address (`unknown`, an obfuscated name, nothing), the
+  /// result is the proxy's own address, and everything in front of it is ignored.
   ///
   /// - Parameters:
   ///   - peer: the address of the connected peer; `nil` for one of a unix socket.
@@ -98,8 +98,8 @@ public struct TrustedProxies: Sendable {
     return current
   }
 
-  /// Returns the last comma outside of quotes. Searches from the end, which a trusted proxy wrote: a quotation that the
-  /// client left open does not affect what follows it.
+  /// Returns the last comma outside of quotes. Searches from the end, which a trusted proxy wrote:
+  /// a quotation that the client left open does not affect what follows it.
   private static func lastComma(in bytes: ArraySlice<UInt8>, hasQuotes: Bool) -> Int? {
     var isQuoted = false
     var index = bytes.endIndex
@@ -115,7 +115,7 @@ public struct TrustedProxies: Sendable {
     return nil
   }
 
-  /// Returns the `for` of an element of `Forwarded`; `nil` without exactly one that holds an address.
+  /// Returns the `for` of an element of `Forwarded`; `nil` unless exactly one is an address.
   private static func forwardedAddress(_ element: ArraySlice<UInt8>) -> IPAddress? {
     var rest = element
     var node: [UInt8]?
@@ -133,10 +133,10 @@ public struct TrustedProxies: Sendable {
     return node.flatMap { address($0[...]) }
   }
 
-  /// Parses a `name=value` and its semicolon. The value is a token or a quoted string (RFC 9110, section 5.6).
+  /// Parses a `name=value`, a token or a quoted string (RFC 9110, section 5.6), and its semicolon.
   ///
-  /// A token may hold `:` and brackets, which many proxies write without quotes. It never holds a quote, because then
-  /// the end of the element is uncertain.
+  /// A token may hold `:` and brackets, which many proxies write without quotes. It never holds a
+  /// quote, because then the end of the element is uncertain.
   private static func parameter(
     at bytes: ArraySlice<UInt8>
   ) -> (name: String, value: [UInt8], rest: ArraySlice<UInt8>)? {

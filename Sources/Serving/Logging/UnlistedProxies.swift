@@ -5,7 +5,7 @@ import Platform
 import Synchronization
 import Telemetry
 
-/// Notes peers that name their clients without being trusted to. All clients behind such a proxy count as one.
+/// Notes peers that name clients without being trusted. All their clients count as one.
 ///
 /// Any client can send such a field, so there is a line at most once an hour.
 final class UnlistedProxies: Sendable {
@@ -15,7 +15,7 @@ final class UnlistedProxies: Sendable {
   /// When the next line is due, in monotonic milliseconds.
   private let dueAt = Atomic<Int>(.min)
 
-  /// Whether a line is due. Reads one number. For an hour after a line, no request looks for the fields.
+  /// Whether a line is due. Reads one number. For an hour after a line, it is not.
   var isDue: Bool { dueAt.load(ordering: .relaxed) <= Clock.coarseMilliseconds() }
 
   /// Logs a peer whose field names clients, if a line is due.
@@ -28,7 +28,7 @@ final class UnlistedProxies: Sendable {
       ])
   }
 
-  /// Logs a peer that sends a PROXY header and is refused, if a line is due. `key` is the configuration's that decides.
+  /// Logs a peer whose PROXY header is refused, if a line is due; `key` is the key that decides.
   func noteProxyHeader(from peer: IPAddress?, key: String, log: Log) {
     guard takeTurn() else { return }
     log.warning(

@@ -38,9 +38,9 @@ final class OperatorGate: Sendable {
 
   /// Compares the token of a request with all tokens.
   ///
-  /// A request without a bearer token guesses nothing: it is not counted. It may have a user's name and password for
-  /// the origin. A valid token is always accepted: others behind its address must not shut its operator out, and no
-  /// number of guesses finds a secret of its length (`OperatorToken`). The limit keeps guesses out of the log's way.
+  /// A request without a bearer token is not counted: it guesses nothing, and may have a name and a
+  /// password for the origin. A valid token is always accepted: others at its address must not shut
+  /// its operator out. The limit protects the log; guesses find no such secret (`OperatorToken`).
   ///
   /// - Parameters:
   ///   - field: the value of `Authorization` (RFC 6750, section 2.1).

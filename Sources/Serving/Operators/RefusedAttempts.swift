@@ -2,9 +2,9 @@
 
 import Platform
 
-/// Wrong tokens of the last minute, by the client's network, in a table of limited size. Without sockets and clocks.
+/// Wrong tokens of the last minute by client network, in a bounded table. Pure.
 ///
-/// After `limit` wrong tokens a network is refused until its minute ends. The minute begins with the first of them.
+/// After `limit` wrong tokens a network is refused until its minute, from the first, ends.
 struct RefusedAttempts {
   /// Wrong tokens that a network may send in a minute.
   static let limit = 10

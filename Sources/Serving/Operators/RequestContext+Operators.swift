@@ -28,7 +28,7 @@ extension RequestContext {
     }
   }
 
-  /// Whether the request has an operator's token, with any scope. A wrong token counts as an attempt.
+  /// Whether the request has an operator's token of any scope. A wrong one is an attempt.
   var isOperator: Bool {
     if case .known = verdict { true } else { false }
   }

@@ -1,4 +1,4 @@
-// PageDescription: what the page knows of its server: the parameters with their values, presets and samples.
+// PageDescription: what the page knows of its server: parameters, values, presets, samples.
 
 import Model
 

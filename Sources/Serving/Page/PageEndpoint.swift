@@ -35,8 +35,8 @@ extension RequestContext {
     return .page(file)
   }
 
-  /// Responds with a file of the page. Browsers ask each time whether it has changed, because an update of the server
-  /// changes all files at once.
+  /// Responds with a file of the page. Browsers ask each time whether it has changed, because an
+  /// update of the server changes all files at once.
   func respond(with file: PageFile) -> MHD_Result {
     let isKnown = handler.isNotModified(etag: file.etag, on: connection)
     let status = isKnown ? 304 : file.bytes.count > 0 ? 200 : 204

@@ -23,8 +23,8 @@ struct PageFile: Sendable {
     etag = EntityTag("\"\((digest.map { String(cString: $0) } ?? "").prefix(32))\"")
   }
 
-  /// What the page may load and do: its own files, images and requests to its own server. No text becomes markup
-  /// (`trusted-types 'none'`), and no other page may frame it.
+  /// What the page may load and do: its own files, images and requests to its own server. No text
+  /// becomes markup (`trusted-types 'none'`), and no other page may frame it.
   static let contentSecurityPolicy =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     + "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "

@@ -143,11 +143,16 @@ struct AcceptScanner {
     byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
   }
 
-  /// Returns the bit of a media range, or 0 for other ranges. Bits follow the order of
-  /// `ImageFormat.negotiable`.
+  /// The media types of the bits, in the order of `ImageFormat.negotiable`.
+  private static let mediaTypes = ImageFormat.negotiable.map(\.mediaType)
+
+  /// Returns the bit of a media range, or 0 for other ranges.
   private static func bit(_ range: UnsafeRawBufferPointer) -> UInt8 {
-    isEqual(range, "image/avif")
-      ? 1 : isEqual(range, "image/webp") ? 2 : isEqual(range, "image/jxl") ? 4 : 0
+    guard let start = range.baseAddress?.assumingMemoryBound(to: CChar.self) else { return 0 }
+    let place = mediaTypes.firstIndex { type in
+      type.utf8.count == range.count && strncasecmp(start, type, range.count) == 0
+    }
+    return place.map { 1 << UInt8($0) } ?? 0
   }
 
   /// Returns the weight of a `q` parameter (RFC 9110, section 12.4.2), or `nil` for other

@@ -30,19 +30,19 @@ struct ImageParameter: Sendable {
   /// Creates a parameter with the same values on every server.
   init(
     name: String, allowed: AllowedValues, group: ParameterGroup, help: String,
-    standard: String? = nil, shapesImage: Bool = true, access: ParameterAccess = .signed,
+    standard: String? = nil, access: ParameterAccess = .plain,
     apply: @escaping @Sendable (_ value: String, _ draft: inout Draft) -> Bool
   ) {
     self.init(
       name: name, allowed: { _ in allowed }, group: group, help: help, standard: standard,
-      shapesImage: shapesImage, access: access, apply: apply)
+      access: access, apply: apply)
   }
 
   /// Creates a parameter whose allowed values depend on the configuration.
   init(
     name: String, allowed: @escaping @Sendable (RequestRules) -> AllowedValues,
-    group: ParameterGroup, help: String, standard: String? = nil, shapesImage: Bool = true,
-    access: ParameterAccess = .signed,
+    group: ParameterGroup, help: String, standard: String? = nil, shapesImage: Bool = false,
+    access: ParameterAccess = .plain,
     apply: @escaping @Sendable (_ value: String, _ draft: inout Draft) -> Bool
   ) {
     self.name = name
@@ -55,6 +55,46 @@ struct ImageParameter: Sendable {
     self.apply = apply
   }
 
+  /// Creates the parameter of a row of the transform; `nil` for what clients cannot name.
+  ///
+  /// A client may leave `scale` and `w` to its hints, and a server limits `limitbytes`.
+  private init?(_ row: TransformParameter) {
+    guard let group = row.group else { return nil }
+    let hint: (WritableKeyPath<HintNeeds, Bool> & Sendable)? =
+      ["scale": \HintNeeds.density, "w": \.width][row.name]
+    let isLimited = row.name == "limitbytes"
+    self.init(
+      name: row.name,
+      allowed: { rules in
+        if isLimited {
+          let range = 1...rules.highestLimitBytes
+          return .whole(
+            range, unit: row.allowed.unit, saying: AllowedValues.text(range) + " of bytes")
+        }
+        var allowed = row.allowed
+        if hint != nil {
+          allowed.text += ", or auto"
+          allowed.names.append("auto")
+        }
+        return allowed
+      },
+      group: group, help: row.help, standard: row.standard, shapesImage: true,
+      access: row.isPlain ? .plain : .signed
+    ) { value, draft in
+      if let hint, value == "auto" { return draft.hints.follow(hint) }
+      if group == .watermark { draft.placesWatermark = true }
+      return row.read(ParameterText(value), &draft.image)
+        && (!isLimited || draft.image.transform.sizing.limitBytes <= draft.rules.highestLimitBytes)
+    }
+  }
+
+  /// All parameters, in the order of their groups. One that changes the image is a row of
+  /// `TransformParameter`, all others are rows of `requestTable`.
+  static let table: [ImageParameter] = {
+    let rows = requestTable + TransformParameter.table.compactMap { ImageParameter($0) }
+    return ParameterGroup.allCases.flatMap { group in rows.filter { $0.group == group } }
+  }()
+
   /// The request as parsed so far.
   struct Draft {
     /// The operator's rules.
@@ -62,11 +102,7 @@ struct ImageParameter: Sendable {
     /// The source's URL, not yet parsed.
     var url: String?
     /// The requested transform.
-    var transform = Transform()
-    /// Whether `format` requests a placeholder instead of the image.
-    var isPlaceholder = false
-    /// The kind of placeholder.
-    var placeholder: PlaceholderKind?
+    var image = TransformDraft()
     /// The loading options.
     var options = LoadOptions()
     /// The request fields that parameters with the value `auto` follow.
@@ -77,20 +113,15 @@ struct ImageParameter: Sendable {
     var redirectsFailures = false
     /// The watermark's URL.
     var watermark: SourceURL?
-    /// The watermark's placement, if a parameter sets it.
-    var watermarkPlacement: WatermarkPlacement?
+    /// Whether a parameter sets the watermark's placement.
+    var placesWatermark = false
 
     /// Nothing was read yet.
     init(rules: RequestRules) {
       self.rules = rules
-      transform.output.qualities = rules.qualities
+      image.transform.output.qualities = rules.qualities
     }
   }
-
-  /// All parameters, in the order of their groups. To add one, add a row to the table of its group.
-  static let table =
-    sizeTable + partTable + effectTable + watermarkTable + outputTable + loadingTable
-    + failureTable + signatureTable
 
   /// Parses a raw query, without its `?`.
   ///
@@ -118,15 +149,17 @@ struct ImageParameter: Sendable {
     try query.checkAllowed(rules)
     var draft = try query.rounded(to: rules.sizeSteps).withPreset(rules).draft(rules)
     draft.options.isFreeForm = query.isFreeForm && !rules.areVouched
-    draft.transform.product = try product(of: draft, kind: kind)
-    draft.transform.watermark = try draft.wholeWatermark()
+    draft.image.isDescription = kind == .info
+    var transform = draft.image.transform
+    transform.product = try product(of: draft.image)
+    transform.watermark = try draft.wholeWatermark()
     if kind == .image { draft.options.onFailure = try draft.failureAnswer() }
-    draft.hints.savesData = rules.lowersQuality(of: draft.transform)
+    draft.hints.savesData = rules.lowersQuality(of: transform)
     guard let url = draft.url else { throw .missingParameter("url") }
     do throws(ImageError) {
       let source = try SourceURL(parsing: url)
       let request = ImageRequest(
-        source: source, transform: draft.transform, options: draft.options,
+        source: source, transform: transform, options: draft.options,
         keyURL: rules.keyFilter.keyURL(of: source))
       return (request, draft.hints)
     } catch {
@@ -139,12 +172,10 @@ struct ImageParameter: Sendable {
   }
 
   /// Returns the product that the parameters request.
-  private static func product(of draft: Draft, kind: ImageQuery.Kind) throws(ImageError) -> Product
-  {
-    if kind == .info { return .info(draft.placeholder) }
-    if draft.isPlaceholder { return .placeholder(draft.placeholder ?? .lqip) }
-    guard let kind = draft.placeholder else { return .image }
+  private static func product(of draft: TransformDraft) throws(ImageError) -> Product {
+    if let product = draft.product { return product }
     throw .invalidParameter(
-      name: "placeholder", value: kind.rawValue, allowed: "only together with format=placeholder")
+      name: "placeholder", value: draft.placeholder?.rawValue ?? "",
+      allowed: "only together with format=placeholder")
   }
 }

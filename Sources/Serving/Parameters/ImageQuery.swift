@@ -115,7 +115,7 @@ struct ImageQuery: Sendable {
   func rounded(to steps: SizeSteps) -> ImageQuery {
     guard !steps.isEmpty else { return self }
     func side(_ name: String) -> Int? {
-      value(of: name).flatMap { ImageParameter.whole($0, in: Sizing.sideRange) }
+      value(of: name).flatMap { ParameterText($0).whole(in: Sizing.sideRange) }
     }
     let sides = steps.rounded(width: side("w"), height: side("h"))
     var query = self

@@ -1,11 +1,11 @@
-// RequestPolicy: all that the configuration decides about a listener's requests, replaced as a whole by a reload.
+// RequestPolicy: what the configuration decides about requests. A reload replaces it whole.
 
 import Model
 import Synchronization
 import Telemetry
 
-/// What the settings decide about requests: rules, limits, fields of responses, lines of the log. Immutable: a reload
-/// makes another one, for the requests that begin after it. A running request keeps its own.
+/// What the settings decide about requests: rules, limits, fields of responses, lines of the log.
+/// Immutable: a reload makes another for later requests. Running ones keep theirs.
 ///
 /// Each event loop has a copy, so that hits count no references together with another core.
 final class RequestPolicy: Sendable {
@@ -26,7 +26,7 @@ final class RequestPolicy: Sendable {
   let sharedFields: (negotiated: [UInt8], others: [UInt8])
   /// The proxies that are trusted to name their clients' addresses.
   let trustedProxies: TrustedProxies
-  /// Whether all requests of a client are counted. Cached, as the rest, because it is read for each hit.
+  /// Whether all requests of a client are counted. Cached, because it is read for each hit.
   let countsRequests: Bool
   /// Whether hits are logged.
   let logsHits: Bool
@@ -42,7 +42,7 @@ final class RequestPolicy: Sendable {
   let idleTimeout: Int
   /// `headerTimeout` in milliseconds.
   let headerTimeout: Int
-  /// Distinguishes what is prepared or known under this policy from the same of another one in the process.
+  /// Distinguishes what is prepared under this policy from what is under another.
   let serial: UInt64
   private static let serials = Atomic<UInt64>(0)
 

@@ -46,8 +46,8 @@ struct RequestRules: Sendable {
   /// Whether files below the local root are allowed as watermarks.
   let allowsLocalWatermarks: Bool
 
-  /// Creates the rules of a server. Omits invalid presets, which `ServerConfiguration.invalidPresets` reports before a
-  /// server is created.
+  /// Creates the rules of a server. Omits invalid presets, which
+  /// `ServerConfiguration.invalidPresets` reports before a server is created.
   init(_ configuration: ServerConfiguration) {
     self.init(withoutPresets: configuration)
     let bare = self
@@ -86,9 +86,9 @@ struct RequestRules: Sendable {
 
   /// Parses and checks a preset's parameters.
   ///
-  /// - Throws: the errors of `ImageQuery`, and `forbiddenParameter` for `url`, `preset`, `onerror`, `exp` and
-  ///   `sig`. `invalidParameter` for `auto` if clients are redirected: the URL that they are redirected to has the
-  ///   preset, too.
+  /// - Throws: the errors of `ImageQuery`, and `forbiddenParameter` for `url`, `preset`, `onerror`,
+  ///   `exp` and `sig`. `invalidParameter` for `auto` if clients are redirected: the URL that they
+  ///   are redirected to has the preset, too.
   func preset(_ text: String) throws(ImageError) -> ImageQuery {
     let query = try ImageQuery(Array(text.utf8))
     for name in ["url", "preset", "onerror", "exp", "sig"] where query.has(name) {
@@ -112,8 +112,8 @@ struct RequestRules: Sendable {
     }
   }
 
-  /// The rules for operators, who have no restrictions on parameters. Sizes are those of clients, so that
-  /// a prefetch finds the images that clients will request.
+  /// The rules for operators, who have no restrictions on parameters. Sizes are those of clients,
+  /// so that a prefetch finds the images that clients will request.
   var forOperators: RequestRules {
     var rules = self
     rules.areVouched = true

@@ -30,8 +30,8 @@ struct Forwarding: Sendable {
       ? request : request.forwarding(fields, variation: Self.digest(of: fields))
   }
 
-  /// Returns the value of a request field. Several lines form one list (RFC 9110, section 5.3), or one text for cookies
-  /// (RFC 6265, section 5.4).
+  /// Returns the value of a request field. Several lines form one list (RFC 9110, section 5.3), or
+  /// one text for cookies (RFC 6265, section 5.4).
   static func value(of name: String, on connection: OpaquePointer) -> String? {
     var search = Search(name: name.lowercased(), values: [])
     withUnsafeMutablePointer(to: &search) { search in

@@ -14,16 +14,16 @@ struct PlainTarget: Sendable {
   let isNegotiated: Bool
 }
 
-/// A bounded table from raw request targets and accepted formats to cache keys. `RequestMemo` has whole parsed targets,
-/// and room for some thousand. This table has what a hit needs of more, so that their targets are not parsed again.
+/// A bounded table from raw request targets and accepted formats to cache keys. `RequestMemo` has
+/// whole parsed targets, some thousand. This table has more, with what a hit needs.
 ///
-/// Holds a digest of policy, formats and raw target in place of its bytes: 128 bits of SipHash under two secrets of the process (Swift's
-/// `Hasher`). A client that does not know the secrets cannot find two targets with one digest.
+/// Holds a digest of policy, formats and raw target: 128 bits of SipHash under two secrets of the
+/// process (Swift's `Hasher`), so that clients cannot find two targets with one digest.
 ///
-/// Set-associative as `RequestMemo`: a hit moves its target one place forward, and a new one replaces the last of its
-/// set. The table grows with its targets.
+/// Set-associative as `RequestMemo`: a hit moves its target one place forward, and a new one
+/// replaces the last of its set. The table grows with its targets.
 final class KnownTargets: Sendable {
-  /// Two hashes of a raw target, the accepted formats, and the policy that the target was parsed under.
+  /// Two hashes of a raw target, the accepted formats, and the policy it was parsed under.
   struct Digest: Equatable {
     fileprivate let first: Int
     fileprivate let second: Int
@@ -62,7 +62,7 @@ final class KnownTargets: Sendable {
   private let shards: [Lock<Shard>]
   private let placesPerShard: Int
 
-  /// Creates a table of at most `limit` targets. A kept target takes 200 bytes, and 500 with the longest key and name.
+  /// Creates a table of at most `limit` targets of 200 bytes, 500 with the longest key and name.
   init(limit: Int) {
     var sets = 0
     while max(2 * sets, 1) * Self.ways * Self.shardCount <= limit { sets = max(2 * sets, 1) }

@@ -36,7 +36,7 @@ enum Method: String {
   /// Whether requests with the method usually have a body.
   var hasBody: Bool { self == .post || self == .put }
 
-  /// Returns the value of `Allow` (RFC 9110, section 10.2.1): the methods, and `OPTIONS`, which every path has.
+  /// Returns the value of `Allow` (RFC 9110, section 10.2.1): the methods and `OPTIONS`.
   static func allow(_ methods: [Method]) -> String {
     (methods + [.options]).map(\.name).joined(separator: ", ")
   }

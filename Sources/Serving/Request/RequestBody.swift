@@ -8,7 +8,7 @@ import Platform
 /// Receives a request body. Keeps the bytes if the endpoint needs them, and discards them
 /// otherwise.
 struct RequestBody: Sendable {
-  /// Maximum length of a body that is not needed, in bytes. The connection of a longer one is closed.
+  /// Maximum length of an unneeded body, in bytes. A longer one closes the connection.
   static let maximumDiscarded = 64 << 10
   /// Maximum number of bytes read in excess of a body's limit, so that the client gets a response.
   private static let maximumExcess = 48 << 20
@@ -35,7 +35,7 @@ struct RequestBody: Sendable {
     limit > 0 ? limit + maximumExcess : maximumDiscarded
   }
 
-  /// Keeps the following bytes as the policy says. Those in a file count against `memory` until their last use.
+  /// Keeps the following bytes by the policy. Bytes in a file count against `memory`.
   mutating func begin(_ policy: BodyPolicy, memory: ByteBudget) {
     limit = policy.limit
     key = policy.key
@@ -170,8 +170,8 @@ extension RequestContext {
     return client.body.take(bytes)
   }
 
-  /// The endpoint's policy for the body. Bodies of clients without access are discarded, so that they cannot fill
-  /// memory.
+  /// The endpoint's policy for the body. Bodies of clients without access are discarded, so that
+  /// they cannot fill memory.
   private var bodyPolicy: BodyPolicy {
     guard let endpoint = client.target?.endpoint else { return .discard }
     let body = endpoint.bodyPolicy(for: client.method, in: policy.configuration)

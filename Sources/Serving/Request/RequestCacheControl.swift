@@ -71,7 +71,7 @@ struct RequestCacheControl: Equatable {
     }
   }
 
-  /// Adds the directives to the options of the target, which take precedence. Directives that ask for more than `rights`
+  /// Adds the directives to the options of the target, which take precedence. Those beyond `rights`
   /// are ignored, as RFC 9111 (section 5.2.1) and RFC 9218 (section 10) allow.
   func apply(to options: inout LoadOptions, rights: Set<ClientOption>) {
     if noStore, rights.contains(.store) { options.store = [] }

@@ -1,13 +1,13 @@
-// RequestContext+Loops: reads what servers in front told: through which the request came, and its trace.
+// RequestContext+Loops: reads what servers in front tell: their names, and the trace.
 
 import CMicrohttpd
 import Model
 
 extension RequestContext {
-  /// Returns the servers that the request came through (RFC 8586). Memory hits are not checked, because they are not
-  /// forwarded.
+  /// Returns the servers that the request came through (RFC 8586). Memory hits are not checked,
+  /// because they are not forwarded.
   ///
-  /// - Throws: `forbiddenSource` if `CDN-Loop` or `Via` names this server, or `CDN-Loop` names too many servers.
+  /// - Throws: `forbiddenSource` if `CDN-Loop` or `Via` names this server, or too many servers.
   func trail() throws(ImageError) -> ServerTrail {
     let id = policy.configuration.id
     guard !id.isEmpty else { return ServerTrail() }

@@ -5,7 +5,7 @@ import Model
 
 /// The context of one call of the request handler. Lives on the stack.
 ///
-/// Finds the endpoint, checks access and method, calls the endpoint's handler and carries out its decision.
+/// Finds the endpoint, checks access and method, calls its handler and carries out the result.
 struct RequestContext {
   let handler: RequestHandler
   let client: Connection
@@ -74,7 +74,8 @@ struct RequestContext {
 
   /// Returns the endpoint of the target, if the client may use it with this method.
   ///
-  /// - Throws: `notFound`, `unauthorized`, `tooManyAttempts`, `methodNotAllowed`, `insufficientScope`.
+  /// - Throws: `notFound`, `unauthorized`, `tooManyAttempts`, `methodNotAllowed` or
+  ///   `insufficientScope`.
   func admit() throws(ImageError) -> any Endpoint {
     guard let endpoint else { throw notFound }
     let found = try identify(for: endpoint)
@@ -86,7 +87,7 @@ struct RequestContext {
     return endpoint
   }
 
-  /// The endpoint of the target. `nil` for an unknown path, and for admin endpoints of a server without operators.
+  /// The target's endpoint. `nil` for an unknown path, and for admin paths without operators.
   var endpoint: (any Endpoint)? {
     guard let endpoint = client.target?.endpoint else { return nil }
     return endpoint.access == .open || handler.hasOperators ? endpoint : nil

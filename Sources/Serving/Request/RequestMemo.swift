@@ -83,8 +83,8 @@ final class RequestMemo {
   }
 
   /// Returns the approximate cost in bytes. A negotiated target has one more key per class of
-  /// clients; the estimate assumes three, and as many for clients that save data. A target with `auto`
-  /// may have `HintedKeys.limit` more.
+  /// clients; the estimate assumes three, and as many for clients that save data. A target with
+  /// `auto` may have `HintedKeys.limit` more.
   private func cost(_ target: RequestTarget) -> Int {
     let classes = target.isNegotiated ? 4 : 1
     let keys =

@@ -39,13 +39,13 @@ final class RequestTarget {
   let vary: String?
   /// Whether the target has a valid signature.
   let isSigned: Bool
-  /// When the signature expires; `nil` without `exp`. The signature is verified once per target, this time at each
-  /// request.
+  /// When the signature expires; `nil` without `exp`. The signature is verified once per target,
+  /// this time at each request.
   let expiry: UnixTime?
   /// The loading options that requests with the target may use.
   let rights: Set<ClientOption>
-  /// Whether an operator's token stands for the signature. Shared caches must not store the response, which they
-  /// would send to others.
+  /// Whether an operator's token stands for the signature. Shared caches must not store the
+  /// response, which they would send to others.
   var isOfOperator = false
   /// The keys of the classes of clients seen so far, indexed by class.
   private var negotiatedKeys: [CacheKey?] = []
@@ -114,8 +114,8 @@ final class RequestTarget {
     }
   }
 
-  /// The source's file name without its extension, if the response depends on nothing but the target and `Accept`, may
-  /// be stored in all tiers, and the name is plain; `nil` otherwise.
+  /// The source's file name without its extension, if the response depends on nothing but the
+  /// target and `Accept`, may be stored in all tiers, and the name is plain; `nil` otherwise.
   var plainStem: String? {
     guard key != nil, hintUse == nil, forwarding == nil, expiry == nil, !isPrivate,
       case .success(let request) = request, request.options.store == .all,

@@ -28,7 +28,7 @@ struct RequestGrant: Sendable {
 }
 
 extension RequestRules {
-  /// Verifies the signature of a target. Does not look at the clock, because a grant is kept with its target.
+  /// Verifies a target's signature, without its time: a grant is kept with its target.
   ///
   /// - Parameters:
   ///   - path: the decoded path.
@@ -78,18 +78,16 @@ extension ImageQuery {
   /// - Throws: `invalidParameter`.
   fileprivate func expiry() throws(ImageError) -> UnixTime? {
     guard let text = value(of: "exp") else { return nil }
-    let range = ImageParameter.expiryRange
-    guard let seconds = ImageParameter.whole(text, in: range) else {
+    guard let seconds = ParameterText(text).whole(in: ImageParameter.expiryRange) else {
       throw .invalidParameter(
-        name: "exp", value: displayable(text),
-        allowed: ImageParameter.text(range) + ", in Unix seconds")
+        name: "exp", value: displayable(text), allowed: ImageParameter.expiryTimes.text)
     }
     return UnixTime(seconds: seconds)
   }
 }
 
 extension RequestContext {
-  /// Returns the target, if its signature has not expired. An operator's token stands for a signature.
+  /// Returns the target unless its signature has expired. A token stands for a signature.
   ///
   /// - Throws: `expiredSignature`.
   func entitledTarget() throws(ImageError) -> RequestTarget {

@@ -10,8 +10,8 @@ import Synchronization
 /// SetImageOperationKey). When a fast scrolling list requests the next image for a row, the row's
 /// previous request is superseded.
 ///
-/// A client is identified by its address, which trusted proxies name: it may use several connections. Clients behind a
-/// proxy that is not trusted share an address, so their keys must be unique.
+/// A client is its address, which trusted proxies name: it may use several connections. Clients
+/// behind another proxy share an address, so their keys must be unique.
 final class SupersededRequests: Sendable {
   /// What a later request of the same client replaces.
   struct Operation: Hashable {
@@ -88,8 +88,8 @@ final class SupersededRequests: Sendable {
 }
 
 extension RequestHandler {
-  /// Returns the operation of a request with a key; `nil` without one, and for a client that only shares a proxy's
-  /// address with others.
+  /// Returns the operation of a request with a key; `nil` without one, and for a client that only
+  /// shares a proxy's address with others.
   func operation(
     of client: Connection, on connection: OpaquePointer
   ) -> SupersededRequests.Operation? {

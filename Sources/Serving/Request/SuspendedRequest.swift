@@ -41,8 +41,8 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
     self.share = share
   }
 
-  /// Joins other requests' work, or else starts the request's own. Its result is the outcome unless the request is
-  /// interrupted first.
+  /// Joins other requests' work, or else starts the request's own. Its result is the outcome unless
+  /// the request is interrupted first.
   func start(_ work: @escaping RequestWork, joining: JoinedWork?) {
     let cancel = joining?(account.client) { self.end($0) } ?? begin(work)
     perform(

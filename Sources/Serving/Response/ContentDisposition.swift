@@ -41,9 +41,9 @@ enum ContentDisposition {
     return isPlain ? stem : nil
   }
 
-  /// Whether a scalar shows what it is. Control and format characters (Unicode's general categories Cc
-  /// and Cf), such as the bidirectional controls, can make `gpj.exe` look like `exe.jpg`; separators of
-  /// lines and paragraphs can hide the end of a name.
+  /// Whether a scalar shows what it is. Control and format characters (Unicode's general categories
+  /// Cc and Cf), such as the bidirectional controls, can make `gpj.exe` look like `exe.jpg`;
+  /// separators of lines and paragraphs can hide the end of a name.
   private static func isVisible(_ scalar: UnicodeScalar) -> Bool {
     // The joiners are part of words in Persian and Hindi, and of emoji.
     if scalar.value == 0x200c || scalar.value == 0x200d { return true }

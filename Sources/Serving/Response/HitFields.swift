@@ -1,9 +1,9 @@
-// HitFields: the fields of a hit's head whose lengths vary: `Age`, `max-age`, `s-maxage` and the request's id.
+// HitFields: a hit's fields of varying length: `Age`, `max-age`, `s-maxage`, the request's id.
 
 import Model
 
-/// The current values of `Age`, `max-age` and `s-maxage`, and how much space each field takes. A prepared head has space
-/// for fields of fixed lengths.
+/// The current values of `Age`, `max-age` and `s-maxage`, and how much space each field takes. A
+/// prepared head has space for fields of fixed lengths.
 struct HitFields {
   /// The digits of the three, and the characters of the id, which may be the client's own.
   struct Widths: Equatable {
@@ -49,8 +49,8 @@ struct HitFields {
 }
 
 extension Freshness {
-  /// Returns the highest `max-age` of a response to a URL that expires: the response's age then. It does not depend on
-  /// `now`, unless the clock was set.
+  /// Returns the highest `max-age` of a response to a URL that expires: the response's age then. It
+  /// does not depend on `now`, unless the clock was set.
   func latestMaxAge(at now: UnixTime, until expiry: UnixTime?) -> Int {
     expiry.map { age(at: now) + max($0.seconds - now.seconds, 0) } ?? .max
   }

@@ -2,8 +2,8 @@
 
 import Model
 
-/// What the responses of a delivery have in common on one event loop: the fields that do not vary between clients and
-/// moments, and the last response. Belongs to the loop's thread.
+/// What the responses of a delivery have in common on one event loop: the fields that do not vary
+/// between clients and moments, and the last response. Belongs to the loop's thread.
 final class ImageFields {
   /// `Server-Timing` up to the value of `total`, as it is sent.
   let timings: [UInt8]
@@ -19,7 +19,7 @@ final class ImageFields {
     self.cacheStatus = cacheStatus
   }
 
-  /// Returns a response with this head: the last one if its head is as long, or the result of `make`.
+  /// Returns a response with this head: the last one if as long, else the result of `make`.
   func response(
     with head: ResponseHead, make: () throws(ImageError) -> Response
   ) throws(ImageError) -> Response {
@@ -30,10 +30,10 @@ final class ImageFields {
   }
 }
 
-/// The fields that a delivery's responses have in common, for the last kind of target of each event loop: its source's URL,
-/// from which keys may leave out parameters, and `Vary`. Requests that join a flight mostly agree in these.
+/// What a delivery's responses share, for the last kind of target of each event loop: its source's
+/// URL, which may differ from the key's, and `Vary`. Most requests of a flight agree.
 final class PreparedHead: PreparedAnswer, @unchecked Sendable {
-  // Sound as Sendable: slot `n` is used on event loop `n`'s thread only, and `deinit` runs without other references.
+  // Sound as Sendable: only event loop `n` uses slot `n`, and `deinit` runs alone.
 
   private struct Part {
     let source: SourceURL
@@ -56,7 +56,7 @@ final class PreparedHead: PreparedAnswer, @unchecked Sendable {
     places.deallocate()
   }
 
-  /// Returns the fields of a shared delivery; `nil` if they belong to another server in this process.
+  /// Returns the fields of a shared delivery; `nil` for those of another server in this process.
   static func of(_ delivery: ImageDelivery, owner: UInt64, loops: Int) -> PreparedHead? {
     let found =
       delivery.prepared.load()

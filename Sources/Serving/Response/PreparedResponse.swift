@@ -2,14 +2,14 @@
 
 import Model
 
-/// Four responses per event loop, all with the same body bytes: for URLs that expire and for others,
-/// for URLs that follow client hints and for others.
+/// Four responses per event loop, all with the same body bytes: for URLs that expire and for
+/// others, for URLs that follow client hints and for others.
 ///
 /// The head is updated in place (`Response`), which only the event loop's own thread may do. An
 /// event loop creates a response at its first hit.
 final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
-  // Sound as Sendable: slots `4n` to `4n + 3` and `policies[n]` are used on event loop `n`'s thread only, and `deinit` runs without
-  // other references.
+  // Sound as Sendable: slots `4n` to `4n + 3` and `policies[n]` are used on event loop `n`'s thread
+  // only, and `deinit` runs without other references.
 
   /// The server that created the responses. The event loops of another server have the same indices
   /// but other threads.

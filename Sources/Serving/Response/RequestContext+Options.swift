@@ -7,7 +7,7 @@ extension RequestContext {
   /// Seconds for which a browser may cache a preflight response; Chromium's own limit.
   private static let preflightLifetime = "7200"
 
-  /// Responds with the allowed methods, and the request fields that pages may send (WHATWG Fetch, section 3.3.3).
+  /// Responds with the allowed methods and request fields (WHATWG Fetch, section 3.3.3).
   func respondToOptions() -> MHD_Result {
     let endpoint = endpoint
     let methods = endpoint?.allow ?? EndpointTable.allowAnywhere

@@ -1,4 +1,4 @@
-// RequestContext+Redirect: redirects requests with `auto` to URLs with what it stands for, for caches without Vary.
+// RequestContext+Redirect: redirects `auto` to what it stands for, for caches without Vary.
 
 import CMicrohttpd
 import Model

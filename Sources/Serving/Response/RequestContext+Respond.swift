@@ -43,7 +43,7 @@ extension RequestContext {
     }
   }
 
-  /// Creates the head of an image response that is not prepared, from the fields that it has in common with others.
+  /// Creates the head of an unprepared image response from the fields that it shares.
   func imageHead(_ fields: ImageFields, of info: VariantInfo, microseconds: Int) -> ResponseHead {
     let now = Clock.now()
     let crossOrigin = policy.crossOrigin
@@ -60,8 +60,8 @@ extension RequestContext {
     return head
   }
 
-  /// Returns the fields that all responses of a delivery to such a target have. Those of a shared delivery are formatted
-  /// once per event loop.
+  /// Returns the fields that all responses of a delivery to such a target have. Those of a shared
+  /// delivery are formatted once per event loop.
   private func imageFields(of delivery: ImageDelivery, for request: ImageRequest) -> ImageFields {
     guard delivery.isShared, let target = client.target else {
       return imageFields(
@@ -133,8 +133,8 @@ extension RequestContext {
     }
   }
 
-  /// Adds `Cache-Control` and `Cache-Status`, and returns the value of `Vary`. Clients may store negatively cached
-  /// failures, for at most `limit` seconds, and no other JSON.
+  /// Adds `Cache-Control` and `Cache-Status`, and returns the value of `Vary`. Clients may store
+  /// negatively cached failures, for at most `limit` seconds, and no other JSON.
   func addCaching(
     of error: ImageError?, to head: inout ResponseHead, limit: Int = .max, isPrivate: Bool = false
   ) -> String? {
@@ -214,8 +214,8 @@ extension RequestContext {
     }
   }
 
-  /// Writes the request's line to the log. `bytes` is the length of the body, even if it is not sent.
-  /// `fallback` is what was sent in place of the error.
+  /// Writes the request's line to the log. `bytes` is the length of the body, even if it is not
+  /// sent. `fallback` is what was sent in place of the error.
   func log(
     status: Int, bytes: Int, cacheStatus: String? = nil, error: ImageError? = nil,
     fallback: String? = nil

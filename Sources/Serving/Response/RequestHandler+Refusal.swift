@@ -1,4 +1,4 @@
-// RequestHandler+Refusal: whole error responses for connections whose request libmicrohttpd never gets.
+// RequestHandler+Refusal: error responses for requests that libmicrohttpd never gets.
 
 import CMicrohttpd
 import Model

@@ -142,7 +142,7 @@ final class Response {
   /// Whether `replace` can replace heads.
   var hasReplaceableHead: Bool { head != nil }
 
-  /// Replaces the head with another one. Returns `false` if that has another length, or if heads cannot be replaced.
+  /// Replaces the head by one of the same length. Returns `false` if that is impossible.
   func replace(head other: ResponseHead) -> Bool {
     guard let head, other.bytes.count == length else { return false }
     other.bytes.withUnsafeBufferPointer { bytes in

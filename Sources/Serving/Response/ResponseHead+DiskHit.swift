@@ -4,7 +4,7 @@ import Model
 import Telemetry
 
 extension ResponseHead {
-  /// Creates the head of a hit from disk, whose response depends on nothing but target and `Accept`.
+  /// Creates the head of a disk hit, which depends on nothing but target and `Accept`.
   ///
   /// - Parameters:
   ///   - stem: the file name without extension, in plain characters.

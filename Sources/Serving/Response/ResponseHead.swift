@@ -70,8 +70,8 @@ struct ResponseHead {
     }
   }
 
-  /// Creates a block for a memory hit. Date, id, time, `Age`, `max-age` and the field of the client's page are written
-  /// later.
+  /// Creates a block for a memory hit. Date, id, time, `Age`, `max-age` and the field of the
+  /// client's page are written later.
   ///
   /// - Parameters:
   ///   - freshness: freshness of a shared variant; memory holds no private ones.
@@ -119,7 +119,7 @@ struct ResponseHead {
     bytes.append(contentsOf: value)
   }
 
-  /// Appends a text without control characters. Unlike `+=` with a string's bytes, this is one copy.
+  /// Appends a text without control characters, in one copy, unlike `+=` with its bytes.
   mutating func append(_ text: StaticString) {
     bytes.append(
       contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
@@ -321,7 +321,7 @@ extension ResponseHead {
   /// Adds the fields that every response has for all clients.
   mutating func addCommon() { add("X-Content-Type-Options", value: "nosniff") }
 
-  /// Formats a density or scale with up to three decimals: `2`, `1.5`, `0.333`. The minimum is 0.001.
+  /// Formats a density or scale, at least 0.001, with up to three decimals: `2`, `1.5`, `0.333`.
   static func decimal(_ value: Double) -> String {
     let thousandths = max(Int((min(max(value, 0), 1e6) * 1_000).rounded()), 1)
     guard thousandths % 1_000 != 0 else { return "\(thousandths / 1_000)" }

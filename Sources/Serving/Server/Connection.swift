@@ -27,14 +27,14 @@ final class Connection {
   var policy: RequestPolicy
   /// The descriptor and the deadline.
   let watch: ConnectionWatch
-  /// The address of the client, or of the last proxy; `nil` for a unix socket. A PROXY header changes it.
+  /// The address of the client or the last proxy; `nil`: a unix socket. A PROXY header changes it.
   var peer: IPAddress?
   /// The received part of the PROXY header; `nil` if the connection has none, or it was read.
   var proxyHeader: [UInt8]?
   /// The progress of the current request.
   var stage = Stage.received
-  /// The parsed request target. One that the loop's memo does not have is parsed at the first use of this property:
-  /// a hit of a known target has none.
+  /// The parsed request target. One that the loop's memo does not have is parsed at the first use
+  /// of this property: a hit of a known target has none.
   var target: RequestTarget? {
     get {
       if isUnparsed {
@@ -111,8 +111,8 @@ final class Connection {
     bodyBytes = 0
   }
 
-  /// Begins a request whose target is parsed later, if at all. `raw` is copied, because libmicrohttpd decodes it in
-  /// place.
+  /// Begins a request whose target is parsed later, if at all. `raw` is copied, because
+  /// libmicrohttpd decodes it in place.
   func begin(raw: UnsafeRawBufferPointer) {
     rawTarget.removeAll(keepingCapacity: true)
     rawTarget.append(contentsOf: raw)

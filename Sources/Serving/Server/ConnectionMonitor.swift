@@ -21,8 +21,8 @@ protocol Suspended: AnyObject, Sendable {
   func drain()
 }
 
-/// A thread with an epoll set of the sockets of connections that are suspended, or were. It also enforces the deadlines
-/// of all connections.
+/// A thread with an epoll set of the sockets of connections that are suspended, or were. It also
+/// enforces the deadlines of all connections.
 final class ConnectionMonitor: Sendable {
   private struct Table {
     var suspended: [UInt64: any Suspended] = [:]
@@ -110,8 +110,8 @@ final class ConnectionMonitor: Sendable {
   /// Returns a number for a suspended request.
   func nextNumber() -> UInt64 { numbers.wrappingAdd(1, ordering: .relaxed).oldValue }
 
-  /// Watches the client and the deadline of a suspended request, on the thread of its event loop. Returns `false` if the
-  /// server is stopping.
+  /// Watches the client and the deadline of a suspended request, on the thread of its event loop.
+  /// Returns `false` if the server is stopping.
   ///
   /// - Parameter isKnown: whether the epoll set probably has the socket: see `resume`.
   func add(_ suspended: any Suspended, isKnown: Bool) -> Bool {
@@ -125,7 +125,7 @@ final class ConnectionMonitor: Sendable {
   }
 
   private func watch(_ descriptor: CInt, as number: UInt64, isKnown: Bool) {
-    // One event for each request: that of a request that has ended does not come again (EPOLLONESHOT, epoll_ctl(2)).
+    // One event for each request: one that has ended does not come again (EPOLLONESHOT).
     var event = epoll_event(
       events: EPOLLRDHUP.rawValue | EPOLLHUP.rawValue | EPOLLERR.rawValue | EPOLLONESHOT.rawValue,
       data: epoll_data_t(u64: number))
@@ -138,7 +138,7 @@ final class ConnectionMonitor: Sendable {
 
   /// Removes a socket from the epoll set, on the thread of its event loop.
   ///
-  /// Each segment that arrives at a socket of the set takes a lock of the set. So connections that have hits leave it.
+  /// Each segment for a socket of the set takes the set's lock. So connections with hits leave it.
   func forget(_ descriptor: CInt) {
     _ = epoll_ctl(epoll.value, EPOLL_CTL_DEL, descriptor, nil)
   }
@@ -153,8 +153,8 @@ final class ConnectionMonitor: Sendable {
   /// Stops watching and resumes the connection on the thread that `wake` wakes. Does nothing for a
   /// request that is not watched, because the request may not be suspended.
   ///
-  /// The socket stays in the epoll set, so the end of a flight needs no system call for each participant. The kernel
-  /// removes it when it is closed. An event with the number of a request that has ended is ignored.
+  /// The socket stays in the epoll set, so the end of a flight needs no system call for each
+  /// participant. The kernel removes it at its close. Events of ended requests are ignored.
   func resume(_ suspended: any Suspended, on connection: OpaquePointer, wake: WakeSignal) {
     let isWatched = table.withLock { $0.suspended.removeValue(forKey: suspended.number) != nil }
     if isWatched { resume(connection, wake: wake) }

@@ -22,9 +22,9 @@ final class SingleWriterCounter: Sendable {
 
 /// The state of one event loop's thread.
 final class EventLoopState: @unchecked Sendable {
-  // Sound as Sendable: `policy`, `memo`, `accept`, `clients`, `sampler` and the clock's state are used on this
-  // loop's thread only, because libmicrohttpd calls back on the thread a connection belongs to. Everything
-  // else is immutable and Sendable.
+  // Sound as Sendable: `policy`, `memo`, `accept`, `clients`, `sampler` and the clock's state are
+  // used on this loop's thread only, because libmicrohttpd calls back on the thread a connection
+  // belongs to. Everything else is immutable and Sendable.
 
   /// The loop's index, from 0.
   let index: Int

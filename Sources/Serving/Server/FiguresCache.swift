@@ -4,7 +4,7 @@ import Model
 import Platform
 import Telemetry
 
-/// Reuses the text of the figures for a while, so that requests for them cost little however many there are.
+/// Reuses the text of the figures for a while, so that many requests for them cost little.
 ///
 /// One thread at a time computes. Meanwhile the others get the previous figures, and do not wait.
 final class FiguresCache: Sendable {

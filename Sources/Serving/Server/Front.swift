@@ -16,7 +16,7 @@ struct SharedParts: Sendable {
   let log: Log
 }
 
-/// A listener with its own event loops, connection monitor and limits. A flood of one front leaves another untouched.
+/// A listener with its own loops, monitor and limits: a flood of one front spares another.
 ///
 /// Start and shut down a front once.
 final class Front: Sendable {
@@ -78,17 +78,17 @@ final class Front: Sendable {
     monitor.drain()
   }
 
-  /// Stops accepting, and refuses new work. Running requests continue, and open connections can still get `/stats`.
+  /// Stops accepting and refuses new work. Running requests continue, and `/stats` answers.
   func drain() {
     handler.drain()
     monitor.drain()
     listener.stop()
   }
 
-  /// Stops accepting, and serves what was accepted: each connection is closed behind its last request. A new one has
-  /// `firstRequestTime` for the beginning of a request. Ends at `end`.
+  /// Stops accepting, and serves what was accepted: each connection is closed behind its last
+  /// request. A new one has `firstRequestTime` for the beginning of a request. Ends at `end`.
   ///
-  /// Nothing is lost if other processes hold the listening sockets. Requests get their usual answers meanwhile.
+  /// Nothing is lost if other processes hold the sockets. Requests are answered as usual.
   func finish(until end: ContinuousClock.Instant) async {
     handler.closeConnections()
     monitor.drain()
@@ -108,13 +108,13 @@ final class Front: Sendable {
     }
   }
 
-  /// Answers the running requests that wait with 503, and waits a second at most until the answers are on their way.
+  /// Answers the waiting requests with 503, and waits at most a second for the answers to leave.
   func endRequests() async {
     monitor.close(with: .draining)
     await waitUntilIdle(until: .now + .seconds(1))
   }
 
-  /// Stops the parts in order: accept nothing, end suspended requests, wait for resumptions, stop the loops.
+  /// Stops the parts in order: accepting, suspended requests, resumptions, event loops.
   func shutDown() {
     handler.drain()
     listener.stop()

@@ -9,8 +9,8 @@ import Telemetry
 
 /// `MHD_Daemon`s without threads of their own; an `EventLoop` drives each.
 enum MHDDaemon {
-  /// Bytes for a request's header and its response's together. libmicrohttpd clears all of it after each request, so
-  /// doubling it would slow every hit. `redirecting` is for responses that repeat the request's target.
+  /// Bytes for a request's and its response's header together. libmicrohttpd clears them after each
+  /// request, so more would slow hits. `redirecting` is for responses that repeat the target.
   private static let connectionMemory = (standard: 16 << 10, redirecting: 24 << 10)
 
   /// Starts a daemon. `context` must outlive the daemon.
@@ -23,8 +23,8 @@ enum MHDDaemon {
     let memory =
       configuration.redirectsAuto ? connectionMemory.redirecting : connectionMemory.standard
     let idleSeconds = max((configuration.idleTimeout.wholeMilliseconds + 999) / 1_000, 1)
-    // The listener enforces the limit across all loops. Connections that yield are beyond it until they are closed, and
-    // so is the last one of a listener that stops.
+    // The listener enforces the limit across all loops. Connections that yield are beyond it until
+    // they are closed, and so is the last one of a listener that stops.
     guard
       let daemon = pictor_mhd_start_daemon(
         flags, Unmanaged.passUnretained(context.handler).toOpaque(), Callbacks.requestReceived,

@@ -3,7 +3,7 @@
 import Model
 import Telemetry
 
-/// Counters of image responses, except hits and stale hits in memory: those are counted by their latency.
+/// Counters of image responses, except hits and stale hits in memory, which latency counts.
 final class OutcomeCounts: Sendable {
   private typealias Tier = CacheStatus.Tier
   private let hits = Tier.onDisk.map { _ in Counter() }
@@ -25,7 +25,7 @@ final class OutcomeCounts: Sendable {
   /// Counts an error.
   func addError() { errors.add() }
 
-  /// Returns the counts by outcome and tier. Every combination is there, so that rates count its first response.
+  /// Returns the counts by outcome and tier, all of them: rates then count the first response.
   func values(memoryHits: Int, staleMemoryHits: Int) -> [String: [String: Int]] {
     [
       "hit": Self.values(of: hits, memory: memoryHits),

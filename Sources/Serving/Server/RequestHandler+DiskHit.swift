@@ -6,11 +6,11 @@ import Telemetry
 
 extension RequestHandler {
   /// Responds to a complete request with a fresh small variant that the kernel has cached, after
-  /// `respondFromMemory` found none. Returns `nil` if there is none, or if more than target and `Accept` decide
-  /// about the response; the endpoint then looks again.
+  /// `respondFromMemory` missed. Returns `nil` without such a variant, or if more than target and
+  /// `Accept` decides about the response; the endpoint then looks again.
   ///
-  /// As a memory hit, it needs neither the parsed request nor a copy of it: a cache key and a file name
-  /// (`PlainTarget`). The response's head is written in one pass.
+  /// As a memory hit, it needs neither the parsed request nor a copy of it: a cache key and a file
+  /// name (`PlainTarget`). The response's head is written in one pass.
   func respondFromDisk(to client: Connection, on connection: OpaquePointer) -> MHD_Result? {
     let policy = client.policy
     guard policy.configuration.headStyle == .block, !isDraining, !policy.crossOrigin.isPerClient,

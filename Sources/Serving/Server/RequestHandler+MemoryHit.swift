@@ -89,7 +89,7 @@ extension RequestHandler {
     }
   }
 
-  /// Returns what a hit needs of the target, if the response depends on nothing but target and `Accept`.
+  /// Returns what a hit needs of the target, if only target and `Accept` decide the response.
   func plainTarget(of client: Connection, on connection: OpaquePointer) -> PlainTarget? {
     if let known = client.known { return known }
     guard let target = client.target, let stem = target.plainStem,

@@ -11,7 +11,7 @@ import Telemetry
 /// `receive`, `handle` (at least twice) and `completed`; then `closed`.
 final class RequestHandler: Sendable {
   let log: Log
-  /// What the configuration decides, of which each event loop has a copy.
+  /// What the configuration decides. Each event loop has a copy.
   let latest: Lock<RequestPolicy>
   /// The number of the latest policy, which each event loop compares with its own.
   let newestSerial: Atomic<UInt64>
@@ -248,8 +248,8 @@ final class RequestHandler: Sendable {
     log(.gone(isHead: client.method == .head), of: client, on: connection)
   }
 
-  /// Returns the request id that the client or a proxy sent in the first `X-Request-ID`, or a new one if that is not
-  /// usable. Does not allocate.
+  /// Returns the request id that the client or a proxy sent in the first `X-Request-ID`, or a new
+  /// one if that is not usable. Does not allocate.
   private static func requestID(on connection: OpaquePointer) -> RequestID {
     guard let value = field("X-Request-ID", on: connection) else { return RequestID() }
     return RequestID(UnsafeRawBufferPointer(start: value, count: strlen(value))) ?? RequestID()

@@ -163,8 +163,8 @@ public final class Server: Sendable {
     for front in running.withLock({ $0 })?.all ?? [] { front.handler.announceStop() }
   }
 
-  /// Returns whether every event loop begins a round within `time`, which takes microseconds unless one is blocked.
-  /// Blocks the calling thread. A server that is not running has no loops to wait for.
+  /// Returns whether every event loop begins a round within `time`, which takes microseconds unless
+  /// one is blocked. Blocks the calling thread. A stopped server has no loops to wait for.
   public func responds(within time: Duration) -> Bool {
     let end = ContinuousClock.now + time
     return (running.withLock { $0 }?.all ?? []).allSatisfy { $0.loops.beginRounds(until: end) }
@@ -186,8 +186,8 @@ public final class Server: Sendable {
     if let failure { throw failure }
   }
 
-  /// Applies another configuration to requests that begin from now on, and to operators. Listeners, threads and what
-  /// they share stay as they are.
+  /// Applies another configuration to requests that begin from now on, and to operators. Listeners,
+  /// threads and what they share stay as they are.
   public func apply(_ wanted: ServerConfiguration) {
     let next = current.withLock { running in
       var next = wanted
@@ -215,8 +215,8 @@ public final class Server: Sendable {
   }
 
   /// Drains, and waits for running requests until the grace period ends. Then answers the rest with
-  /// 503 and closes all connections, last those of the operators' listener. On inherited sockets, it first serves all
-  /// that was accepted, without refusing work.
+  /// 503 and closes all connections, last those of the operators' listener. On inherited sockets,
+  /// it first serves all that was accepted, without refusing work.
   public func stop() async {
     guard let parts = running.withLock({ $0 }) else { return }
     let end = ContinuousClock.now + configuration.graceTime

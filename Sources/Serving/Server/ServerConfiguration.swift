@@ -10,7 +10,7 @@ import Telemetry
 public struct ServerConfiguration: Sendable {
   /// The keys `server.…`.
   public var settings: ServerSettings
-  /// Threads that read requests and write responses, at least 1: `settings.workers`, or one per core.
+  /// Threads that read requests and write responses: `settings.workers`, or one per core.
   public var workers: Int
   /// The origins whose pages may read responses; `*` for all.
   public var corsOrigins: [String]
@@ -57,8 +57,8 @@ public struct ServerConfiguration: Sendable {
   public var sampledShare = TracingSettings().sample
   /// Size of each event loop's cache of parsed request targets, in bytes.
   public var memoBytesPerWorker = 2 << 20
-  /// Maximum number of further targets whose cache keys are kept after a hit, for all event loops; 200 to 500 bytes
-  /// each (`MemoryPlan.knownTargets`).
+  /// Maximum number of further targets whose cache keys are kept after a hit, for all event loops;
+  /// 200 to 500 bytes each (`MemoryPlan.knownTargets`).
   public var knownTargets = MemoryPlan.mostKnownTargets
   /// How response heads are passed to libmicrohttpd; set by tests.
   var headStyle = HeadStyle(libraryVersion: HeadStyle.libraryVersion)
@@ -66,8 +66,8 @@ public struct ServerConfiguration: Sendable {
   var fileAccess = FileAccess()
   /// Time over which `minimumRate` is averaged; tests choose.
   var rateWindow = Duration.seconds(30)
-  /// Time that a connection has for the first byte of its request when the server stops on inherited sockets; tests
-  /// choose. Requests come within a round trip. What does not is a connection that a browser opened ahead of need.
+  /// Time for a connection's first byte when the server stops on inherited sockets. Requests come
+  /// within a round trip; a connection without one was opened by a browser ahead of need.
   var firstRequestTime = Duration.seconds(2)
   /// Whether clients of the machine itself have shares, too; set by tests.
   var countsLoopback = false
@@ -116,12 +116,12 @@ public struct ServerConfiguration: Sendable {
       rate: settings.minimumRate)
   }
 
-  /// How fast clients have to read, whatever the length of a response; `nil` without a minimum rate.
+  /// How fast clients have to read; `nil` without a minimum rate.
   var leastPace: ReadingPace.Rule? {
     ReadingPace.Rule(window: rateWindow.wholeMilliseconds, rate: settings.minimumRate)
   }
 
-  /// Milliseconds between two looks at deadlines: an eighth of the shortest, between 20 ms and one second.
+  /// Milliseconds between looks at deadlines: an eighth of the shortest, from 20 ms to 1 s.
   var deadlineTick: Int {
     let shortest = min(
       settings.headerTimeout.wholeMilliseconds, settings.requestTimeout.wholeMilliseconds,
@@ -134,7 +134,7 @@ public struct ServerConfiguration: Sendable {
     CountedClients(proxies: trustedProxies, includesLoopback: countsLoopback)
   }
 
-  /// Returns how many connections a listener and one of its clients may have. Operators have no shares.
+  /// Returns the connections of a listener and one of its clients. Operators have no shares.
   func connectionLimits(for audience: Audience) -> ConnectionLimits {
     let share = settings.connectionsPerClient
     return ConnectionLimits(
@@ -154,7 +154,7 @@ public struct ServerConfiguration: Sendable {
       requests: rate > 0 ? TokenBucket.Rule(burst: rate * 10, rate: rate) : nil)
   }
 
-  /// The configuration of the operators' listener. One event loop is enough, and pages of any origin need no access.
+  /// The configuration of the operators' listener: one event loop, and no access for pages.
   var forOperators: ServerConfiguration {
     var configuration = self
     configuration.workers = 1

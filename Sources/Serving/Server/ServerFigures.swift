@@ -119,8 +119,8 @@ final class ServerFigures: Sendable {
     figures.add("hit_ratio", images > 0 ? Double(hits) / Double(images) : 0)
   }
 
-  /// Returns the counts by origin: the tier of hits and stale hits, and a name for each other outcome. Only `memory` may
-  /// be 0.
+  /// Returns the counts by origin: the tier of hits and stale hits, and a name for each other
+  /// outcome. Only `memory` may be 0.
   private static func byOrigin(_ outcomes: [String: [String: Int]]) -> [String: Int] {
     var counts: [String: Int] = [:]
     for (outcome, tiers) in outcomes {

@@ -28,8 +28,8 @@ protocol StreamedBody: AnyObject, Sendable {
 /// available.
 final class BodyStream: Suspended, @unchecked Sendable {
   // Sound as Sendable: `read` uses `connection` on its own thread; other threads use it only for
-  // MHD_resume_connection while it is suspended. `sent` and `hasWaited` belong to that thread too. Everything else
-  // is immutable, Sendable or behind the lock.
+  // MHD_resume_connection while it is suspended. `sent` and `hasWaited` belong to that thread too.
+  // Everything else is immutable, Sendable or behind the lock.
 
   private enum Ending {
     case finished

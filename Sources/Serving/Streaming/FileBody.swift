@@ -4,11 +4,11 @@ import Glibc
 import Model
 import Platform
 
-/// Reads a file for a `BodyStream`: what the page cache has at once, the rest on threads that may wait for the disk,
-/// one piece after the other.
+/// Reads a file for a `BodyStream`: what the page cache has at once, the rest on threads that may
+/// wait for the disk, one piece after the other.
 ///
-/// sendfile(2) would copy once less, and waits for the disk wherever a page is not cached: a stalled disk would stop an
-/// event loop with all its hits.
+/// sendfile(2) would copy once less, and waits for the disk wherever a page is not cached: a
+/// stalled disk would stop an event loop with all its hits.
 final class FileBody: StreamedBody {
   private enum Piece {
     case none
@@ -49,8 +49,8 @@ final class FileBody: StreamedBody {
       let count = access.readAtOnce(region.descriptor, wanted, region.offset + position)
       if count > 0 { return .bytes(count) }
       if count < 0 && errno == EINTR { continue }
-      // A truncated file, or a disk error. Any other error means that the page is not cached, or that this kernel or
-      // file system cannot tell.
+      // A truncated file, or a disk error. Any other error means that the page is not cached, or
+      // that this kernel or file system cannot tell.
       guard count < 0, errno != EIO else { return .failed }
       load(from: position)
       return .notYet

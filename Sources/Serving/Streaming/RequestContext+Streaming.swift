@@ -58,7 +58,7 @@ extension RequestContext {
     }
   }
 
-  /// Responds with a file on disk. Aborts the connection if the rest of the file cannot be read in time.
+  /// Responds with a file on disk. Aborts the connection if the rest cannot be read in time.
   ///
   /// - Throws: `internal` if memory is exhausted.
   func stream(

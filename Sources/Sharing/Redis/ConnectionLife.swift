@@ -1,10 +1,12 @@
 // ConnectionLife: the life cycle of a connection to Redis, which is also its circuit breaker. Pure.
 
+import Platform
+
 /// What a connection does and until when.
 ///
 /// The breaker is closed in `ready` only. In every other state callers get `unavailable` at once. So a caller never
 /// waits for a connection, and the probe of the half-open breaker is the greeting, which no caller waits for.
-struct ConnectionLife: Equatable {
+struct ConnectionLife {
   enum State: Equatable {
     /// Open: the next attempt begins at this time.
     case waiting(ContinuousClock.Instant)
@@ -28,22 +30,21 @@ struct ConnectionLife: Equatable {
   }
 
   private(set) var state: State
-  private var backOff: BackOff
+  /// Failures since a greeting succeeded.
+  private(set) var failures = 0
+  private let pauses: Backoff
   private let patience: Duration
 
   /// Begins with an attempt at once.
   ///
   /// - Parameters:
-  ///   - backOff: the pauses between attempts.
+  ///   - pauses: those between attempts.
   ///   - patience: the time for connecting, and again for the greeting.
-  init(_ backOff: BackOff, patience: Duration, now: ContinuousClock.Instant) {
+  init(_ pauses: Backoff, patience: Duration, now: ContinuousClock.Instant) {
     state = .waiting(now)
-    self.backOff = backOff
+    self.pauses = pauses
     self.patience = patience
   }
-
-  /// Failures since a greeting succeeded.
-  var failures: Int { backOff.failures }
 
   var isReady: Bool { state == .ready }
 
@@ -76,7 +77,7 @@ struct ConnectionLife: Equatable {
   mutating func greeted() {
     guard case .greeting = state else { return }
     state = .ready
-    backOff.succeed()
+    failures = 0
   }
 
   /// The connection failed, or a command had no reply in time.
@@ -85,7 +86,8 @@ struct ConnectionLife: Equatable {
     case .waiting, .stopped: return .nothing
     case .connecting, .greeting, .ready: break
     }
-    state = .waiting(now + backOff.fail())
+    state = .waiting(now + pauses.pause(after: failures))
+    failures += 1
     return .close
   }
 

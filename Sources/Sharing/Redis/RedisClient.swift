@@ -87,3 +87,56 @@ final class RedisClient: Sendable {
   /// Ends the client. Commands in progress fail. Blocks until its thread has ended.
   func stop() { thread.stop() }
 }
+
+/// The callers' side of a connection.
+final class RedisLine: Sendable {
+  /// The name, for the log.
+  let name: String
+  /// Whether the breaker is closed. Callers of an open one fail without a command.
+  let isReady = Atomic<Bool>(false)
+  /// Called on the client's thread after each greeting. Must not block.
+  let onReady = Lock<(@Sendable () -> Void)?>(nil)
+  /// Whether requests wait for its commands.
+  let isCounted: Bool
+  private let waitingBytes = Atomic<Int>(0)
+  private let limit: Int
+
+  init(name: String, isCounted: Bool, limit: Int) {
+    self.name = name
+    self.isCounted = isCounted
+    self.limit = limit
+  }
+
+  /// Bytes of commands that wait for their replies.
+  var waiting: Int { waitingBytes.load(ordering: .relaxed) }
+
+  /// Takes room for a request. Returns `false` without room.
+  func admit(_ count: Int) -> Bool {
+    let used = waitingBytes.wrappingAdd(count, ordering: .relaxed).newValue
+    guard used <= limit else {
+      waitingBytes.wrappingSubtract(count, ordering: .relaxed)
+      return false
+    }
+    return true
+  }
+
+  /// Ends an admitted request.
+  func finish(_ request: RedisRequest, _ outcome: RedisRequest.Outcome) {
+    waitingBytes.wrappingSubtract(request.bytes.count, ordering: .relaxed)
+    request.finish(outcome)
+  }
+}
+
+/// Commands that are sent in one pipeline, and whose replies arrive together.
+struct RedisRequest: Sendable {
+  typealias Outcome = Result<[RedisReply], RedisFailure>
+
+  /// The commands in the protocol's form.
+  let bytes: [UInt8]
+  /// The number of commands, at least 1.
+  let count: Int
+  /// How long the replies may take, from when the commands are sent.
+  let time: Duration
+  /// Called once, on the client's thread. Must not block.
+  let finish: @Sendable (Outcome) -> Void
+}

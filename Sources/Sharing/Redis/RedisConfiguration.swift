@@ -1,6 +1,7 @@
 // RedisConfiguration: what the Redis client needs to know.
 
 import Model
+import Platform
 
 /// The configuration of a `RedisClient`.
 struct RedisConfiguration: Sendable {
@@ -11,6 +12,9 @@ struct RedisConfiguration: Sendable {
   var timeOuts = 3
   /// The pause after a first failure.
   var retryInterval = FleetSettings().retryInterval
+  /// The pauses between attempts to connect: up to eight times as long, and never shorter than the interval, which bounds
+  /// the time-outs of callers.
+  var pauses: Backoff { Backoff(retryInterval, longest: retryInterval * 8, jitter: 1...1.25) }
   /// The time for connecting, and again for the greeting. No caller waits for either.
   var patience = Duration.seconds(2)
   /// The most bytes of commands that wait for their replies, on one connection.

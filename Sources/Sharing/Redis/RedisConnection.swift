@@ -58,7 +58,7 @@ final class RedisConnection {
     self.log = log
     self.resolve = resolve
     life = ConnectionLife(
-      BackOff(interval: configuration.retryInterval), patience: configuration.patience, now: .now)
+      configuration.pauses, patience: configuration.patience, now: .now)
   }
 
   deinit { if descriptor >= 0 { close(descriptor) } }

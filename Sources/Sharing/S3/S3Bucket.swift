@@ -7,7 +7,7 @@ import Telemetry
 /// A bucket in S3's protocol. One thread (`pictor-s3`) has all connections; callers suspend.
 ///
 /// - A read ends within `fleet.s3.timeout`, a write within ten times of that.
-/// - After a failure the breaker is open and requests fail at once (`RequestBreaker`). So a bucket that is away costs callers
+/// - After a failure the breaker is open and requests fail at once (`Breaker`). So a bucket that is away costs callers
 ///   at most one time-out an interval.
 /// - Bodies are received into memory files, which count against a budget.
 final class S3Bucket: Sendable {
@@ -43,7 +43,7 @@ final class S3Bucket: Sendable {
   var isReady: Bool { thread.queue.withLock { $0.isReady(now: .now) } }
 
   /// Whether requests are sent, and the last ones were answered.
-  var isClosed: Bool { thread.queue.withLock { !$0.isStopped && $0.breaker.state == .closed } }
+  var isClosed: Bool { thread.queue.withLock { $0.isClosed } }
 
   /// Requests that wait to be sent.
   var waiting: Int { thread.queue.withLock { $0.count } }

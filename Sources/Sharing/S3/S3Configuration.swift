@@ -42,6 +42,9 @@ public struct S3Configuration: Sendable {
     host = url.authority
   }
 
+  /// How long no request is sent after a failure: up to eight times as long, and never shorter than the interval, which
+  /// bounds the time-outs of callers.
+  var pauses: Backoff { Backoff(retryInterval, longest: retryInterval * 8, jitter: 1...1.25) }
   /// The longest wait for a read.
   var timeout: Duration { settings.timeout }
   /// The longest wait for a write. The request that made the entry does not wait, and a large entry takes its time.

@@ -2,6 +2,7 @@
 
 import Model
 import Platform
+import Requesting
 import Signing
 
 /// A request to the bucket, which ends once.
@@ -22,6 +23,8 @@ struct S3Request: Sendable {
     case timedOut
   }
 
+  /// The number, for the breaker.
+  var number = 0
   let work: Work
   /// The name of the object after the prefix.
   let path: String
@@ -51,17 +54,15 @@ struct S3Request: Sendable {
     return "\(parts[0])/\(digest.prefix(2))/\(digest.dropFirst(2))"
   }
 
-  /// Returns the header lines of the request, signed now.
+  /// Returns the request, signed now.
   ///
   /// The body is not part of the signature: an entry has a SHA-256 of its own, which each reader compares, TLS protects
   /// the way.
-  func fields(_ configuration: S3Configuration, at time: UnixTime) -> [String] {
+  func request(_ configuration: S3Configuration, at time: UnixTime) -> ServerRequest {
+    var request = ServerRequest(isRead ? .get : .put, configuration.base + path)
     var fields: [HeaderField] = []
-    var payload = AWSRequest.Payload.empty
-    var method = "GET"
-    if case .write(_, let expires) = work {
-      method = "PUT"
-      payload = .unsigned
+    if case .write(let body, let expires) = work {
+      request.body = body
       fields = [
         ("Content-Type", "application/octet-stream"),
         ("x-amz-meta-expires", Self.text(of: expires)),
@@ -70,11 +71,15 @@ struct S3Request: Sendable {
     if let signer = configuration.signer {
       fields += signer.fields(
         for: AWSRequest(
-          method: method, host: configuration.host, path: configuration.basePath + path,
-          fields: fields, payload: payload), at: time)
+          method: request.method.rawValue, host: configuration.host,
+          path: configuration.basePath + path, fields: fields,
+          payload: isRead ? .empty : .unsigned), at: time)
     }
-    // No `Expect`, for which curl would wait a second.
-    return fields.map { "\($0.name): \($0.value)" } + ["Expect:", "Accept:"]
+    request.fields = fields.map { "\($0.name): \($0.value)" } + ["Accept:"]
+    request.caFile = configuration.settings.caFile
+    // That of an error.
+    request.limit = 4 << 10
+    return request
   }
 
   /// Returns a time as RFC 3339 writes it, `2026-11-25T15:00:00Z`.
@@ -87,17 +92,5 @@ struct S3Request: Sendable {
     let date = HTTPDate.civilDate(daysSinceEpoch: (time.seconds - second) / 86_400)
     return "\(padded(date.year, to: 4))-\(padded(date.month))-\(padded(date.day))"
       + "T\(padded(second / 3_600)):\(padded(second / 60 % 60)):\(padded(second % 60))Z"
-  }
-}
-
-extension [UInt8] {
-  /// Copies bytes from an offset. Returns their number, 0 at the end.
-  func copy(at offset: Int, to buffer: UnsafeMutableRawBufferPointer) -> Int {
-    guard indices.contains(offset) else { return 0 }
-    return withUnsafeBytes { bytes in
-      let piece = UnsafeRawBufferPointer(rebasing: bytes[offset...].prefix(buffer.count))
-      buffer.copyMemory(from: piece)
-      return piece.count
-    }
   }
 }

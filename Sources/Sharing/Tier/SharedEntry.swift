@@ -18,6 +18,27 @@ enum SharedEntry {
   /// The name of a variant's entry, after the fleet's prefix.
   static func name(of key: CacheKey) -> String { "v:" + digest(Array(key.text.utf8)[...]) }
 
+  /// Returns the bytes of an entry in the bucket, which has no TTL that readers could rely on.
+  static func bytes(_ mark: SharedMark, _ content: [UInt8], expires: UnixTime) -> [UInt8] {
+    var dated: [UInt8] = []
+    dated.reserveCapacity(8 + content.count)
+    withUnsafeBytes(of: Int64(expires.seconds).littleEndian) { dated += $0 }
+    dated += content
+    return bytes(mark, dated, as: .dated)
+  }
+
+  /// Reads untrusted bytes of the bucket; `nil` for an entry that is damaged, expired or of another kind. The content is
+  /// valid as long as the bytes.
+  static func parse(
+    dated bytes: UnsafeRawBufferPointer, at now: UnixTime
+  ) -> (mark: SharedMark, content: UnsafeRawBufferPointer)? {
+    guard let entry = parse(bytes), entry.kind == .dated, entry.content.count > 8,
+      now.seconds < entry.content.loadUnaligned(as: Int64.self).littleEndian
+    else { return nil }
+    return (entry.mark, UnsafeRawBufferPointer(rebasing: entry.content[8...]))
+  }
+
+  /// Returns the bytes of an entry.
   static func bytes(_ mark: SharedMark, _ content: [UInt8], as kind: Kind = .whole) -> [UInt8] {
     var bytes = [kind.rawValue, UInt8(clamping: mark.epoch.utf8.count)]
     bytes.reserveCapacity(2 + mark.epoch.utf8.count + 80 + content.count)

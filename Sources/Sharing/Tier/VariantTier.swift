@@ -4,107 +4,113 @@ import Model
 import Platform
 import Telemetry
 
-/// The variants that machines share.
+/// The variants that machines share: small ones in Redis, all in the bucket. Other machines and the bucket are untrusted.
 final class VariantTier: Sendable {
+  /// The longest metadata of an entry, and what frames it.
+  static let frameLimit = 64 << 10
+
   let counters = SharedCounters()
   private let client: RedisClient
   private let stream: PurgeStream
   private let coding: any VariantCoding
   private let prefix: String
   private let limit: Int
-  private let objects: BucketVariants?
+  private let bucket: S3Bucket?
   private let writer: VariantWriter
+  /// Compares checksums: megabytes of them take longer than other tasks should wait.
+  private let checking = BlockingThreads(name: "pictor-check", threads: 1)
 
   /// - Parameters:
   ///   - limit: the largest body in Redis, in bytes; 0: none.
-  ///   - objects: the variants in a bucket; `nil` without one.
+  ///   - bucket: `nil` without one.
   init(
     client: RedisClient, stream: PurgeStream, coding: any VariantCoding, prefix: String,
-    limit: Int, objects: BucketVariants? = nil
+    limit: Int, bucket: S3Bucket? = nil
   ) {
     self.client = client
     self.stream = stream
     self.coding = coding
     self.prefix = prefix
     self.limit = limit
-    self.objects = objects
+    self.bucket = bucket
     writer = VariantWriter(
-      client: client, coding: coding, prefix: prefix, limit: limit, objects: objects,
+      client: client, coding: coding, prefix: prefix, limit: limit, bucket: bucket,
       counters: counters)
   }
 
   /// Variants that wait to be written.
-  var waiting: Int { writer.waiting + (objects?.waiting ?? 0) }
+  var waiting: Int { writer.waiting }
 
   /// Queues a variant for other machines, or drops it.
   func store(_ variant: Variant, since mark: SharedMark) { writer.store(variant, since: mark) }
 
   /// What a look-up found.
   private enum Look {
-    case found(Variant)
+    /// A variant and its mark, which has to be compared with the purges yet.
+    case found(Variant, SharedMark)
+    /// An entry that is purged, damaged, expired or of another version.
     case refused
+    /// No entry, or no answer.
     case absent
   }
 
   /// Returns the variant that no purge covers. The bucket is asked if Redis does not have it.
   func variant(for key: CacheKey, generation: Int) async -> Variant? {
-    guard limit > 0 || objects != nil, stream.isSynchronised else { return nil }
+    guard limit > 0 || bucket != nil, stream.isSynchronised else { return nil }
     let name = SharedEntry.name(of: key)
     guard let reply = try? await client.send([RedisCommand("GET", prefix + name)]).first else {
       return nil
     }
-    let look: Look
-    if case .bytes(let bytes) = reply {
-      look = await read(bytes, as: key, name: name, generation: generation)
-    } else {
-      look = await inBucket(key, name: name, generation: generation)
-    }
+    var look: Look? = nil
+    if case .bytes(let bytes) = reply { look = read(bytes, as: key, generation: generation) }
+    if look == nil { look = await inBucket(key, name: name, generation: generation) }
     switch look {
-    case .found(let variant):
+    // Decoded first, checked last: a purge that arrives meanwhile counts.
+    case .found(let variant, let mark)? where stream.allows(key, mark: mark):
       counters.hits.add()
       return variant
-    case .refused: counters.refused.add()
-    case .absent: counters.misses.add()
+    case .found?, .refused?: counters.refused.add()
+    case .absent?, nil: counters.misses.add()
     }
     return nil
   }
 
-  /// Reads an entry of Redis, or the one in the bucket that it stands for.
-  private func read(
-    _ bytes: [UInt8], as key: CacheKey, name: String, generation: Int
-  ) async -> Look {
-    let (mark, variant, isInBucket) = bytes.withUnsafeBytes {
-      bytes -> (SharedMark?, Variant?, Bool) in
-      guard let entry = SharedEntry.parse(bytes) else { return (nil, nil, false) }
+  /// Reads an entry of Redis; `nil` for one that says that the bucket has the variant.
+  private func read(_ bytes: [UInt8], as key: CacheKey, generation: Int) -> Look? {
+    bytes.withUnsafeBytes { bytes in
+      guard let entry = SharedEntry.parse(bytes) else { return .refused }
       switch entry.kind {
       case .whole:
-        guard entry.content.count <= limit + BucketVariants.frameLimit else {
-          return (nil, nil, false)
-        }
-        return (entry.mark, coding.decode(entry.content, as: key, generation: generation), false)
-      case .inBucket: return (entry.mark, nil, entry.content.isEmpty)
-      case .dated: return (nil, nil, false)
+        guard entry.content.count <= limit + Self.frameLimit,
+          let variant = coding.decode(entry.content, as: key, generation: generation)
+        else { return .refused }
+        return .found(variant, entry.mark)
+      case .inBucket:
+        return entry.content.isEmpty && stream.allows(key, mark: entry.mark) ? nil : .refused
+      case .dated: return .refused
       }
     }
-    // Decoded first, checked last: a purge that arrives meanwhile counts.
-    guard let mark, variant != nil || isInBucket, stream.allows(key, mark: mark)
-    else { return .refused }
-    if let variant { return .found(variant) }
-    return await inBucket(key, name: name, generation: generation)
   }
 
   private func inBucket(_ key: CacheKey, name: String, generation: Int) async -> Look {
-    guard let objects else { return .absent }
-    switch await objects.variant(for: key, name: name, generation: generation) {
-    case .none: return .absent
-    case .refused: return .refused
-    case .found(let mark, let variant):
-      guard stream.allows(key, mark: mark) else {
-        objects.store.counters.refused.add()
-        return .refused
-      }
-      return .found(variant)
+    guard let bucket, bucket.isReady, case .found(let region) = await bucket.read(name) else {
+      return .absent
     }
+    let look = try? await checking.value { [coding] in
+      // A sealed file in memory: it neither changes nor waits for a disk.
+      guard let bytes = try? ImageBytes(contentsOf: region) else { return Look.absent }
+      let buffer = UnsafeRawBufferPointer(start: bytes.baseAddress, count: bytes.count)
+      guard let entry = SharedEntry.parse(dated: buffer, at: .now),
+        let variant = coding.decode(entry.content, as: key, generation: generation)
+      else { return .refused }
+      return .found(variant, entry.mark)
+    }
+    switch look {
+    case .refused?: bucket.counters.refused.add()
+    case .found(_, let mark)? where !stream.allows(key, mark: mark): bucket.counters.refused.add()
+    case .found?, .absent?, nil: break
+    }
+    return look ?? .absent
   }
 
   /// Seconds until an entry is useless, at least 1: machines take fresh ones only.

@@ -4,43 +4,65 @@ import Model
 import Platform
 import Telemetry
 
-/// Writes the variants that machines share, in the order of their arrival.
+/// Writes the variants that machines share: to Redis in the order of their arrival, to the bucket at the same time.
 final class VariantWriter: Sendable {
-  private struct State {
-    var queue = Deque<(variant: Variant, mark: SharedMark)>()
+  /// The variants that wait for one store.
+  private struct Waiting {
+    let countLimit: Int
+    var count = 0
     var bytes = 0
-    var isDraining = false
+
+    /// Takes room for a variant, or returns `false`. One variant always fits.
+    mutating func admit(_ length: Int) -> Bool {
+      guard count < countLimit, bytes == 0 || length <= VariantWriter.byteLimit - bytes else {
+        return false
+      }
+      count += 1
+      bytes += length
+      return true
+    }
+
+    mutating func end(_ length: Int) {
+      count -= 1
+      bytes -= length
+    }
   }
 
-  /// The most variants, and their bytes, that wait to be written. They are those of the memory tier's budget.
-  private static let queueLimit = 1_024
-  private static let queueBytes = 16 << 20
+  private struct State {
+    var queue = Deque<(variant: Variant, mark: SharedMark)>()
+    var isDraining = false
+    var redis = Waiting(countLimit: 1_024)
+    var bucket = Waiting(countLimit: 256)
+  }
+
+  /// The most bytes that wait for one store. They are those of the memory tier's budget.
+  private static let byteLimit = 16 << 20
 
   private let client: RedisClient
   private let coding: any VariantCoding
   private let prefix: String
   private let limit: Int
-  private let objects: BucketVariants?
+  private let bucket: S3Bucket?
   private let counters: SharedCounters
   private let state = Lock(State())
 
   /// - Parameters:
   ///   - limit: the largest body in Redis, in bytes; 0: none.
-  ///   - objects: the variants in a bucket; `nil` without one.
+  ///   - bucket: `nil` without one.
   init(
     client: RedisClient, coding: any VariantCoding, prefix: String, limit: Int,
-    objects: BucketVariants?, counters: SharedCounters
+    bucket: S3Bucket?, counters: SharedCounters
   ) {
     self.client = client
     self.coding = coding
     self.prefix = prefix
     self.limit = limit
-    self.objects = objects
+    self.bucket = bucket
     self.counters = counters
   }
 
-  /// Variants that wait to be written to Redis.
-  var waiting: Int { state.withLock { $0.queue.count } }
+  /// Variants that wait to be written.
+  var waiting: Int { state.withLock { $0.redis.count + $0.bucket.count } }
 
   /// Queues a variant, or drops it. Small ones go to Redis and to the bucket, large ones to the bucket.
   func store(_ variant: Variant, since mark: SharedMark) {
@@ -48,37 +70,52 @@ final class VariantWriter: Sendable {
     guard case .memory = variant.body, variant.info.freshness.timeToLive(at: .now) > 0 else {
       return
     }
-    let fitsRedis = limit > 0 && variant.body.count <= limit
-    let fitsBucket = objects?.takes(variant.body.count) == true
+    let length = variant.body.count
+    let fitsRedis = limit > 0 && length <= limit
+    let fitsBucket = bucket.map { length <= $0.entryLimit - VariantTier.frameLimit } ?? false
     guard fitsRedis || fitsBucket else { return }
     guard client.isReady() else { return counters.dropped.add() }
-    if fitsRedis, !append(variant, mark) { counters.dropped.add() }
-    guard fitsBucket else { return }
-    let isBegun = objects?.write(variant, since: mark, name: SharedEntry.name(of: variant.key)) {
-      [self] isWritten in
-      guard !fitsRedis else { return }
-      // Redis says that the bucket has it.
-      if isWritten {
-        await put(SharedEntry.bytes(mark, [], as: .inBucket), for: variant)
-      } else {
-        counters.dropped.add()
-      }
+    if fitsRedis, !queue(variant, mark) { counters.dropped.add() }
+    guard fitsBucket, let bucket else { return }
+    guard bucket.isReady, state.withLock({ $0.bucket.admit(length) }) else {
+      bucket.counters.dropped.add()
+      if !fitsRedis { counters.dropped.add() }
+      return
     }
-    if !fitsRedis, isBegun != true { counters.dropped.add() }
+    // For all machines: it inherits neither priority nor client of the request that made the variant.
+    Task.detached { [self] in
+      let isWritten = await write(variant, mark, to: bucket)
+      if !fitsRedis {
+        // Redis says that the bucket has it.
+        if isWritten {
+          await put(SharedEntry.bytes(mark, [], as: .inBucket), for: variant)
+        } else {
+          counters.dropped.add()
+        }
+      }
+      state.withLock { $0.bucket.end(length) }
+    }
+  }
+
+  /// Writes an entry to the bucket. Returns whether the bucket has confirmed it.
+  private func write(_ variant: Variant, _ mark: SharedMark, to bucket: S3Bucket) async -> Bool {
+    guard let content = coding.encode(variant) else { return false }
+    let life = VariantTier.lifetime(of: variant.info.freshness, at: .now)
+    let expires = UnixTime(seconds: UnixTime.now.seconds + life)
+    return await bucket.write(
+      SharedEntry.name(of: variant.key), SharedEntry.bytes(mark, content, expires: expires),
+      lifetime: life)
   }
 
   /// Queues a variant for Redis. Returns `false` if the queue is full.
-  private func append(_ variant: Variant, _ mark: SharedMark) -> Bool {
+  private func queue(_ variant: Variant, _ mark: SharedMark) -> Bool {
     let (isQueued, mustStart) = state.withLock { state -> (Bool, Bool) in
-      guard state.queue.count < Self.queueLimit,
-        state.bytes + variant.body.count <= Self.queueBytes
-      else { return (false, false) }
+      guard state.redis.admit(variant.body.count) else { return (false, false) }
       state.queue.append((variant, mark))
-      state.bytes += variant.body.count
       defer { state.isDraining = true }
       return (true, !state.isDraining)
     }
-    // For all variants: it inherits neither priority nor client of the request that made this one.
+    // As above: it is for all variants.
     if mustStart { Task.detached { [self] in await drain() } }
     return isQueued
   }
@@ -106,7 +143,7 @@ final class VariantWriter: Sendable {
         state.isDraining = false
         return nil
       }
-      state.bytes -= next.variant.body.count
+      state.redis.end(next.variant.body.count)
       return next
     }
   }

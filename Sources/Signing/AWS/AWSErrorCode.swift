@@ -2,8 +2,8 @@
 
 /// The code of an error in XML (Amazon S3 API Reference, "REST error responses").
 public enum AWSErrorCode {
-  /// Returns the `<Code>`: 1 to 64 letters, digits and dots; `nil` without one. Everything else in the body may repeat
-  /// parts of the request, so it is not used.
+  /// Returns the `<Code>`: 1 to 64 letters, digits and dots; `nil` without one. Everything else in
+  /// the body may repeat parts of the request, so it is not used.
   public static func find(in body: [UInt8]) -> String? {
     let text = String(decoding: body, as: UTF8.self)
     guard let start = text.firstRange(of: "<Code>"),

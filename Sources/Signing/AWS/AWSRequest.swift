@@ -35,7 +35,7 @@ public struct AWSRequest: Sendable {
   public var path: String
   /// The parameters of the query, decoded, in any order.
   public var query: [(name: String, value: String)]
-  /// Further fields that the signature covers, at least all whose name begins with `x-amz-`. They are sent as they are.
+  /// Further fields that the signature covers, all `x-amz-…` ones included. Sent as they are.
   public var fields: [HeaderField]
   /// The body.
   public var payload: Payload
@@ -54,7 +54,7 @@ public struct AWSRequest: Sendable {
     self.payload = payload
   }
 
-  /// Returns a path as S3 signs it: every byte percent-encoded, in capitals, except letters, digits, `-._~` and `/`.
+  /// Returns a path as S3 signs it: all but letters, digits, `-._~` and `/` percent-encoded.
   public static func encodedPath(_ path: String) -> String {
     PercentEncoding.encodePath(path)
   }

@@ -2,8 +2,8 @@
 
 import Model
 
-/// Signs requests to one region and service (AWS Signature Version 4 with `Authorization`). It has no clock and no
-/// state: the caller tells the time at which a request is sent. S3 accepts 15 minutes of difference.
+/// Signs requests to one region and service (AWS Signature Version 4 with `Authorization`). Without
+/// clock and state: the caller tells the time. S3 accepts 15 minutes of difference.
 ///
 /// curl's `CURLOPT_AWS_SIGV4` takes the time from the clock, so no test could compare it with AWS's
 /// published signatures.
@@ -22,8 +22,8 @@ public struct AWSSigner: Hashable, Sendable {
     self.service = service
   }
 
-  /// Returns the fields that a request has to carry besides `Host` and its own: `X-Amz-Date`, for S3
-  /// `X-Amz-Content-Sha256`, `X-Amz-Security-Token` with temporary credentials, and `Authorization`.
+  /// Returns the fields that a request carries besides `Host` and its own: `X-Amz-Date`, for S3
+  /// `X-Amz-Content-Sha256`, `X-Amz-Security-Token` with temporary credentials, `Authorization`.
   ///
   /// - Parameter time: when the request is sent, from the year 0 to 9999.
   public func fields(for request: AWSRequest, at time: UnixTime) -> [HeaderField] {

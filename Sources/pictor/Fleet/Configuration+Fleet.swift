@@ -5,7 +5,7 @@ import Model
 import Sharing
 
 extension Configuration {
-  /// Returns the fleet's configuration, or `nil` without a fleet. Adds an address that cannot be used to `problems`.
+  /// Returns the fleet's configuration; `nil` without a fleet. Adds a bad address to `problems`.
   func fleetConfiguration(
     folder: String?, environment: [String: String], _ problems: inout ConfigurationProblems
   ) -> FleetConfiguration? {
@@ -26,7 +26,7 @@ extension Configuration {
     }
   }
 
-  /// Returns the bucket that machines share; `nil` without one. Adds keys that cannot be used to `problems`.
+  /// Returns the bucket that machines share; `nil` without one. Adds bad keys to `problems`.
   private func bucketConfiguration(
     environment: [String: String], _ problems: inout ConfigurationProblems
   ) -> S3Configuration? {

@@ -4,5 +4,5 @@
 /// Whether anything is counted: under a sanitizer malloc is the sanitizer's own.
 int pictor_counts_allocations(void);
 
-/// Calls of malloc and its kin on this thread so far. Freeing is not counted: nothing is freed that was not taken.
+/// Calls of malloc and its kin on this thread so far. Freeing does not count.
 long pictor_thread_allocations(void);

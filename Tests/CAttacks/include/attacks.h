@@ -1,4 +1,4 @@
-// Attacks: what a taken-over imaging worker would try. Each attack is a function that says whether it worked.
+// Attacks: what a taken-over worker would try. Each function says whether it worked.
 #pragma once
 
 /// What an attack needs to know of its surroundings.
@@ -17,8 +17,8 @@ int pictor_attack_count(void);
 /// The name of an attack.
 const char *pictor_attack_name(int index);
 
-/// Whether an attack may also fail in an open process, because it needs a privilege or a feature of the kernel.
+/// Whether an attack may also fail in an open process, for lack of privilege or kernel feature.
 int pictor_attack_needs_more(int index);
 
-/// Runs an attack, in a process of its own if one can be started. Returns 0 if it worked, else the errno.
+/// Runs an attack, in a process of its own if possible. Returns 0 if it worked, else errno.
 int pictor_attack_run(int index, const struct pictor_attack_context *context);

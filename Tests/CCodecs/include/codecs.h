@@ -1,4 +1,4 @@
-// Images that libvips's encoders do not write, by the libraries behind them; libvips-dev brings their headers along.
+// Images that libvips's encoders do not write, by the libraries behind them (libvips-dev).
 //
 // Each function gives memory that is to be freed with free(3), NULL where the library refused.
 #pragma once
@@ -18,24 +18,24 @@ enum pictor_jpeg_colors {
 
 /// A JPEG.
 ///
-/// `pixels`: 8 bits a band, interleaved: 1 band for grey, 4 for CMYK and YCCK (0 no ink), else 3. `across`, `down`: samples
-/// of lightness for one of colour. `quality`: 1 to 100. `restart_interval`: in groups of blocks; 0: none.
+/// `pixels`: 8 bits a band: 1 band for grey, 4 for CMYK and YCCK (0: no ink), else 3. `across`,
+/// `down`: lightness samples for one of colour. `quality`: 1 to 100. `restart_interval`: 0: none.
 uint8_t *pictor_write_jpeg(const uint8_t *pixels, int width, int height,
     enum pictor_jpeg_colors colors, int across, int down, int is_progressive, int is_arithmetic,
     int quality, int restart_interval, size_t *count);
 
 /// A lossless JPEG XL in a container, of 8 or 16 bits (the host's order) a band.
 ///
-/// `orientation`: the codestream's. `exif_orientation`: in an Exif box of the container, which does not count; 0: none.
-/// `frames`: of an animation, each the negative of the one before; 1: a still.
+/// `orientation`: the codestream's. `exif_orientation`: in an Exif box of the container, which does
+/// not count; 0: none. `frames`: of an animation, each the negative of the one before; 1: a still.
 uint8_t *pictor_write_jxl(const void *pixels, int width, int height, int bands, int bits,
     int orientation, int exif_orientation, int frames, size_t *count);
 
 /// A HEIC or AVIF of three bands.
 ///
-/// `bits`: 8, 10 or 12 of a band in the file; `pixels` have 8.
-/// `orientation`: in the container, as `irot` and `imir`. `exif_orientation`: in Exif, which does not count; 0: none.
-/// `cover`: another image of the same size and half of each band's value, in front of the primary one.
+/// `bits`: 8, 10 or 12 of a band in the file; `pixels` have 8. `orientation`: in the container, as
+/// `irot` and `imir`. `exif_orientation`: in Exif, which does not count; 0: none. `cover`: another
+/// image of the same size and half of each band's value, in front of the primary one.
 uint8_t *pictor_write_heif(const uint8_t *pixels, int width, int height, int is_avif,
     int bits, int orientation, int exif_orientation, int has_cover, size_t *count);
 
@@ -64,11 +64,11 @@ struct pictor_jp2_form {
   int is_bare, in_parts;
 };
 
-/// Encodes a JPEG 2000 without loss from pixels of 8 bits. NULL for what OpenJPEG refuses. The caller frees the bytes.
+/// Encodes a lossless JPEG 2000 from 8-bit pixels. NULL if refused. The caller frees the bytes.
 uint8_t *pictor_write_jp2(
     const uint8_t *pixels, const struct pictor_jp2_form *form, size_t *count);
 
-/// A coded AV1 image in limited range (no file) whose layers are grey images of one value, all of the same size. Its first
-/// operating point has all of them, each further one a layer less.
+/// A coded AV1 image in limited range (no file) whose layers are grey images of one value, all of
+/// the same size. Its first operating point has all of them, each further one a layer less.
 uint8_t *pictor_write_av1_layers(
     const uint8_t *greys, int layers, int width, int height, size_t *count);

@@ -89,7 +89,7 @@ import Testing
     #expect(await parts.sweeper.perform(.clear).count == 101)
     #expect(parts.store.pending.isEmpty)
     #expect(await parts.find(Sample.variantKey(1_000)) == nil)
-    parts.threads.allowWrites()
+    parts.threads.release()
     // When the files are removed, then the accounting is right after each one.
     #expect(parts.sweeper.isClearing)
     #expect(entryCount() == 100)
@@ -168,7 +168,7 @@ import Testing
     #expect(parts.storeEntry(.source(source)))
     #expect(await parts.look(variant.key) == expected[0])
     #expect(await parts.look(source.key) == expected[1])
-    parts.threads.allowWrites()
+    parts.threads.release()
     #expect(parts.threads.finish(within: .seconds(10)))
     parts.store.folder.unlock()
     // The clean of the start redates files of the future, and may come at any moment.

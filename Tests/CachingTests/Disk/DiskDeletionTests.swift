@@ -61,8 +61,8 @@ import Testing
     let tier = try open()
     for number in 0..<50 { tier.store(Sample.variant(number, bytes: Sample.bytes(3_000))) }
     #expect(await tier.quiet())
-    for digit in DiskFolder.names(in: cache + "/v") {
-      TemporaryFolder.remove(cache + "/v/" + digit)
+    for name in DiskFolder.names(in: cache + "/v") {
+      TemporaryFolder.remove(cache + "/v/" + name)
     }
     tier.store(Sample.variant(1, bytes: Sample.bytes(2_000)))
     #expect(await tier.quiet())

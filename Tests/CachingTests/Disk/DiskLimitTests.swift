@@ -129,7 +129,7 @@ import Testing
   @Test func `a clean halves a full tier, least recently used entries first, across a restart`()
     async throws
   {
-    // Given fifty entries, the first ten of which were used last, over an hour ago.
+    // Given fifty entries. The first ten were used last, over an hour ago.
     let first = try open(limit: 64 << 20)
     for number in 0..<50 {
       first.store(Sample.variant(number, bytes: Sample.bytes(60_000)))

@@ -116,7 +116,7 @@ import Testing
       #expect(await parts.find(variant.key) == nil)
       #expect(!parts.storeEntry(.variant(variant)))
     }
-    parts.threads.allowWrites()
+    parts.threads.release()
     #expect(parts.threads.finish(within: .seconds(10)))
     #expect(entryCount() == 1)
     #expect(parts.store.pending.isEmpty)
@@ -339,7 +339,7 @@ extension DiskEngine {
       folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
       purges: purges, log: .silent, clock: { .now })
     self.init(
-      store: store, threads: try DiskThreads(count: 2, readLimit: 100),
+      store: store, threads: try DiskEngine.threads(2, readLimit: 100),
       maintenance: DiskMaintenance(store: store, configuration: configuration),
       sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)),
       reads: PendingReads(timeout: .seconds(10)))

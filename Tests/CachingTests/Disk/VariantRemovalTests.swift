@@ -31,7 +31,7 @@ import Testing
       folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
       log: .silent, clock: { .now })
     return DiskEngine(
-      store: store, threads: try DiskThreads(count: 2, readLimit: 100),
+      store: store, threads: try DiskEngine.threads(2, readLimit: 100),
       maintenance: DiskMaintenance(store: store, configuration: configuration),
       sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)),
       reads: PendingReads(timeout: .seconds(10)))
@@ -136,7 +136,7 @@ import Testing
     for width in 1...3 { #expect(await parts.find(Sample.variantKey(1, width: width)) == nil) }
     #expect(await parts.find(Sample.variantKey(2)) != nil)
     #expect(entryCount("v") == 0)
-    parts.threads.allowWrites()
+    parts.threads.release()
     #expect(parts.threads.finish(within: .seconds(10)))
     #expect(entryCount("v") == 1)
     #expect(entryCount("s") == 1)
@@ -152,7 +152,7 @@ import Testing
     parts.store.scan { false }
     let keys = [Sample.variantKey(1, width: 1), Sample.variantKey(1, width: 2)]
     let entries = keys.map { DiskEntry.variant(Sample.variant($0, bytes: Sample.bytes(10))) }
-    // Given two claimed writes, one of which is complete except for `finish`
+    // Given two claimed writes; one is complete except for `finish`
     let tickets = entries.map { PendingWrites.Ticket(storing: $0) }
     for ticket in tickets {
       _ = parts.store.pending.add(ticket)

@@ -7,7 +7,7 @@ import Testing
 
 extension FreshnessTests {
   @Test func `each response of a redirect chain has the age of its own exchange`() {
-    // Given a redirect that took ten seconds, and a target that took two and was received a second ago
+    // Given a redirect of ten seconds, and a target of two that was received a second ago
     let moment = Moment(Self.now)
     func exchange(_ requested: Int, _ received: Int) -> Exchange {
       Exchange(

@@ -149,7 +149,7 @@ struct FakeKernel {
   @Test(arguments: [
     // A group in a container's own namespace, which the mount shows as the root.
     ("0::/\n", "/", [""]),
-    // A path on the host, of which the mount shows the inner part.
+    // A path on the host. The mount shows its inner part.
     ("0::/a/b/c\n", "/a/b", ["/c", ""]),
     ("0::/a/b\n", "/a/b", [""]),
     // A path outside the mount.

@@ -65,7 +65,7 @@ import Testing
   func `a body that decodes beyond the limit is refused while it arrives`(
     coding: TestCoding
   ) async throws {
-    // Given: eight megabytes in eight kilobytes, of which no more comes
+    // Given: eight megabytes in eight kilobytes, and nothing follows them
     let origin = try Origin()
     let bomb = coding.encode([UInt8](repeating: 0, count: 8 << 20))
     #expect(bomb.count < 20_000)
@@ -103,7 +103,7 @@ import Testing
   @Test func `a coded body whose decoding is slow beyond measure is refused before it ends`()
     async throws
   {
-    // Given two megabytes that take Brotli's decoder a second, and would hold up every other transfer
+    // Given two megabytes that take Brotli's decoder a second, and would delay other transfers
     let origin = try Origin()
     origin.serve(
       "/slow", bytes: CostlyBrotli.stream(count: 2 << 20), headers: [TestCoding.br.field])

@@ -6,7 +6,7 @@ import Testing
 @testable import Downloading
 
 @Suite(.onOwnThreads) struct ContentDecoderTests {
-  /// Bytes of which some can be predicted, more than a decoder's output has room for.
+  /// Partly predictable bytes, more than a decoder's output has room for.
   private static let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 * $0 >> 7) }
 
   /// Decodes `coded` in pieces of `size` bytes.

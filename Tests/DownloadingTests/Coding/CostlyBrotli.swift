@@ -25,8 +25,8 @@ private struct BitWriter {
 enum CostlyBrotli {
   /// Returns the beginning of an endless stream, of at least `count` bytes.
   ///
-  /// Each meta-block has 256 types of literals and writes one byte. Its context map of 16,384 entries is a few bytes
-  /// long, and its decoder fills it and undoes its move-to-front coding.
+  /// Each meta-block has 256 types of literals and writes one byte. Its context map of 16,384
+  /// entries is a few bytes long, and its decoder fills it and undoes its move-to-front coding.
   static func stream(count: Int) -> [UInt8] {
     var block = BitWriter()
     writeMetaBlock(to: &block)

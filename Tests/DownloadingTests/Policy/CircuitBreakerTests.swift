@@ -1,6 +1,7 @@
 // CircuitBreakerTests: tests of CircuitBreaker, without sockets or clocks.
 
 import Model
+import Platform
 import TestSupport
 import Testing
 
@@ -21,84 +22,6 @@ import Testing
       _ = breaker.admit(id, to: host, now: now)
       return breaker.end(id, at: host, outcome: .failure, now: now)
     }
-  }
-
-  @Test func `consecutive failures at the threshold open the circuit of that host only`() {
-    var breaker = makeBreaker()
-    #expect(fail(&breaker, host: "a", times: 3, at: start) == [false, false, true])
-    #expect(breaker.refuses(9, to: "a", now: start + .milliseconds(29_999)))
-    #expect(breaker.admit(9, to: "a", now: start + .milliseconds(29_999)) == false)
-    #expect(breaker.admit(9, to: "b", now: start) == true)
-    #expect(breaker.openCount == 1)
-  }
-
-  @Test func `a success resets the failure count, and a neutral end does not`() {
-    var breaker = makeBreaker()
-    #expect(fail(&breaker, host: "a", times: 2, at: start) == [false, false])
-    breaker.end(3, at: "a", outcome: .success, now: start)
-    #expect(fail(&breaker, host: "a", times: 2, at: start) == [false, false])
-    breaker.end(3, at: "a", outcome: .nothing, now: start)
-    #expect(fail(&breaker, host: "a", times: 1, at: start) == [true])
-  }
-
-  @Test func `after the open time one probe is admitted, and its success closes the circuit`() {
-    // Given
-    var breaker = makeBreaker()
-    _ = fail(&breaker, host: "a", times: 3, at: start)
-    let later = start + .seconds(30)
-    // When
-    #expect(breaker.admit(10, to: "a", now: later) == true)
-    // Then
-    #expect(breaker.refuses(11, to: "a", now: later))
-    #expect(breaker.admit(11, to: "a", now: later) == false)
-    // The probe itself may retry.
-    #expect(breaker.admit(10, to: "a", now: later) == true)
-    breaker.end(10, at: "a", outcome: .success, now: later)
-    #expect(breaker.admit(11, to: "a", now: later) == true)
-    #expect(breaker.admit(12, to: "a", now: later) == true)
-    #expect(breaker.openCount == 0 && breaker.hostCount == 0)
-  }
-
-  @Test func `each failed probe doubles the open time, up to five minutes`() {
-    var breaker = makeBreaker()
-    _ = fail(&breaker, host: "a", times: 3, at: start)
-    var now = start + .seconds(30)
-    for seconds in [60, 120, 240, 300, 300] {
-      #expect(fail(&breaker, host: "a", times: 1, at: now) == [true])
-      #expect(breaker.refuses(9, to: "a", now: now + .seconds(seconds) - .milliseconds(1)))
-      now += .seconds(seconds)
-      #expect(!breaker.refuses(9, to: "a", now: now))
-    }
-    // And a success resets the open time.
-    #expect(breaker.admit(9, to: "a", now: now) == true)
-    breaker.end(9, at: "a", outcome: .success, now: now)
-    _ = fail(&breaker, host: "a", times: 3, at: now)
-    #expect(!breaker.refuses(9, to: "a", now: now + .seconds(30)))
-  }
-
-  @Test func `when a probe ends without a verdict, another probe is admitted`() {
-    var breaker = makeBreaker()
-    _ = fail(&breaker, host: "a", times: 3, at: start)
-    let later = start + .seconds(30)
-    #expect(breaker.admit(10, to: "a", now: later) == true)
-    breaker.end(10, at: "a", outcome: .nothing, now: later)
-    #expect(breaker.admit(11, to: "a", now: later) == true)
-    #expect(breaker.admit(12, to: "a", now: later) == false)
-  }
-
-  @Test
-  func
-    `loads started before the circuit opened do not extend it by failing, and close it by success`()
-  {
-    // Given
-    var breaker = makeBreaker()
-    _ = fail(&breaker, host: "a", times: 3, at: start)
-    // When
-    #expect(breaker.end(20, at: "a", outcome: .failure, now: start + .seconds(29)) == false)
-    // Then
-    #expect(!breaker.refuses(9, to: "a", now: start + .seconds(30)))
-    breaker.end(21, at: "a", outcome: .success, now: start + .seconds(1))
-    #expect(breaker.admit(9, to: "a", now: start + .seconds(1)) == true)
   }
 
   @Test func `a threshold of 0 disables the breaker`() {
@@ -131,15 +54,15 @@ import Testing
   }
 
   @Test(arguments: [
-    (ImageError.sourceUnreachable(detail: ""), CircuitBreaker.Outcome.failure),
+    (ImageError.sourceUnreachable(detail: ""), Breaker.Outcome.failure),
     (.sourceTimeout(detail: ""), .failure), (.sourceTLS(detail: ""), .failure),
     (.forbiddenSource(reason: "", detail: ""), .nothing), (.cancelled, .nothing),
     (.draining, .nothing), (.internal(detail: ""), .nothing),
   ])
   func `an error counts against a host that was not connected`(
-    error: ImageError, expected: CircuitBreaker.Outcome
+    error: ImageError, expected: Breaker.Outcome
   ) {
-    #expect(CircuitBreaker.Outcome(of: .failure(error), wasConnected: false) == expected)
+    #expect(Breaker.Outcome(of: .failure(error), wasConnected: false) == expected)
   }
 
   @Test(arguments: [
@@ -148,13 +71,14 @@ import Testing
     .sourceIncomplete(detail: ""), .forbiddenSource(reason: "", detail: ""),
   ])
   func `no error counts against a host that was connected`(error: ImageError) {
-    #expect(CircuitBreaker.Outcome(of: .failure(error), wasConnected: true) == .success)
+    #expect(Breaker.Outcome(of: .failure(error), wasConnected: true) == .success)
     for error in [ImageError.cancelled, .draining, .internal(detail: "")] {
-      #expect(CircuitBreaker.Outcome(of: .failure(error), wasConnected: true) == .nothing)
+      #expect(Breaker.Outcome(of: .failure(error), wasConnected: true) == .nothing)
     }
   }
 
-  @Test func `random schedules refuse a host exactly as the model does`() {
+  @Test func `random schedules refuse a host, probe it and wait longer exactly as the model does`()
+  {
     var random = SeededGenerator(seed: 4)
     var breaker = makeBreaker()
     var models = (0..<5).map { _ in HostModel(threshold: 3, openTime: .seconds(30)) }
@@ -168,7 +92,7 @@ import Testing
       let someone = models[number].onTheWay.sorted().randomElement(using: &random)
       if let someone, models[number].onTheWay.count > 6 || Bool.random(using: &random) {
         // The higher the number, the more often a host fails.
-        let outcome: CircuitBreaker.Outcome =
+        let outcome: Breaker.Outcome =
           switch Int.random(in: 0..<10, using: &random) {
           case 0: .nothing
           case ...(number * 2): .failure
@@ -224,7 +148,7 @@ private struct HostModel {
   }
 
   mutating func end(
-    _ id: Int, outcome: CircuitBreaker.Outcome, now: ContinuousClock.Instant
+    _ id: Int, outcome: Breaker.Outcome, now: ContinuousClock.Instant
   ) -> Bool {
     onTheWay.remove(id)
     let wasProbe = probe == id

@@ -1,4 +1,4 @@
-// Loop detection: origins receive the servers that a load passed, and this server's own address is refused.
+// Loop detection: origins get the servers that a load passed; this server's own is refused.
 
 import Glibc
 import Model
@@ -114,7 +114,7 @@ import Testing
     #expect(try isReached("::1") && isReached("127.0.0.1") && !isReached("2001:db8::1"))
     own.set([ListenAddress(host: "::1", port: 80)])
     #expect(try isReached("::") && !isReached("127.0.0.1"))
-    // Beside an IPv4 address on the port, the socket on :: leaves IPv4 alone. No download reaches a unix socket.
+    // Beside IPv4 on the port, the socket on :: leaves IPv4 alone. No download uses unix sockets.
     own.set([
       ListenAddress(host: "::", port: 80), ListenAddress(host: "127.0.0.3", port: 80),
       .unix(path: "/run/pictor.sock"),

@@ -1,6 +1,7 @@
-// DownloaderNamesTests: clients cannot tell a name with a refused address from one that does not exist.
+// DownloaderNamesTests: a name with a refused address looks like one that does not exist.
 
 import Model
+import Platform
 import TestSupport
 import Testing
 
@@ -90,20 +91,30 @@ import Testing
     }
   }
 
+  @Test func `addresses of a refused name are forgotten as soon as a name that does not exist`()
+    async throws
+  {
+    let lookUps = Lock(0)
+    let downloader = try makeDownloader {
+      $0.allowedNetworks = []
+      $0.dnsCacheLifetime = .seconds(600)
+      $0.unknownNameLifetime = .zero
+      $0.retries = 0
+      $0.lookUp = { _ in
+        lookUps.withLock { $0 += 1 }
+        return .success([.v4(0x7f00_0001)])
+      }
+    }
+    for count in 1...3 {
+      #expect(await downloader.failure(of: "http://payroll.internal.example/a")?.status == 502)
+      #expect(lookUps.withLock { $0 } == count)
+    }
+  }
+
   @Test func `a name with an allowed address is loaded, also after it was refused`() async throws {
     let allowed = try makeDownloader {
       $0.knownAddresses = ["payroll.internal.example:\(hidden.port):127.0.0.1"]
     }
     #expect(try await allowed.load(known).file.bytes == [1, 2, 3])
-  }
-
-  @Test func `addresses of a refused name are forgotten, so that each answer resolves it`() throws {
-    let names = RefusedNames()
-    let target = try DownloadTarget(SourceURL(parsing: known), hosts: HostPolicy())
-    let literal = try DownloadTarget(SourceURL(parsing: "http://127.0.0.1/"), hosts: HostPolicy())
-    names.add(target)
-    names.add(literal)
-    #expect(names.take(target.hostAndPort) && !names.take(target.hostAndPort))
-    #expect(!names.take(literal.hostAndPort))
   }
 }

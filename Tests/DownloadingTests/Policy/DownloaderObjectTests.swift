@@ -1,4 +1,4 @@
-// DownloaderObjectTests: objects of S3 from a server that recomputes each signature from what it received.
+// DownloaderObjectTests: objects of S3 from a server that recomputes each signature.
 
 import Model
 import TestSupport

@@ -243,7 +243,7 @@ import Testing
   }
 
   @Test func `coded bytes that are kept for their digests count as well`() async throws {
-    // Given bytes that no coding makes smaller, twice of which do not fit
+    // Given bytes that no coding makes smaller, and that do not fit twice
     var random = SeededGenerator(seed: 1)
     let noise = (0..<50_000).map { _ in UInt8.random(in: 0...255, using: &random) }
     let coded = TestCoding.gzip.encode(noise)

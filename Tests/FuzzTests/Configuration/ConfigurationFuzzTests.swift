@@ -1,4 +1,4 @@
-// ConfigurationFuzzTests: configuration files of any text are read, or refused with the place of each mistake.
+// ConfigurationFuzzTests: any text as a file is read, or refused with each mistake's place.
 
 import TestSupport
 import Testing

@@ -7,7 +7,7 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct ConditionFuzzTests {
-  /// Returns the entity tags of a list, without `W/`, up to the first text that is none.
+  /// Returns the entity tags of a list, without `W/`, up to the first other text.
   private static func tags(_ text: String) -> [String] {
     var rest = Array(text.utf8)[...]
     var tags: [String] = []

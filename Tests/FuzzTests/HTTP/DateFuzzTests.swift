@@ -19,8 +19,8 @@ import Testing
   /// The seconds of the years 0 to 9999.
   private static let range = -62_167_219_200...253_402_300_799
 
-  /// Returns the three forms of a time (RFC 9110, section 5.6.7), from the preferred one. The day of
-  /// the third may have a zero or a space in front.
+  /// Returns the three forms of a time (RFC 9110, section 5.6.7), from the preferred one. The day
+  /// of the third may have a zero or a space in front.
   private static func forms(of time: UnixTime, day: Int) -> [String] {
     let parts = HTTPDate.text(of: time).split(separator: " ").map(String.init)
     let date = parts[1]

@@ -1,4 +1,4 @@
-// HeadFuzzTests: requests on a connection, damaged and in pieces: where one ends and the next begins.
+// HeadFuzzTests: requests on a connection, damaged and in pieces: where each begins and ends.
 
 import TestSupport
 import Testing
@@ -95,8 +95,8 @@ import Testing
   }
 }
 
-/// Counts requests line by line, as a lenient proxy might: the last of two lengths counts, names have any case, and blanks
-/// around values do not matter.
+/// Counts requests line by line, as a lenient proxy might: the last of two lengths counts, names
+/// have any case, and blanks around values do not matter.
 private enum SimpleReader {
   /// Returns the number of requests, or `nil` if the bytes end within one.
   static func count(of bytes: [UInt8]) -> Int? {

@@ -1,4 +1,4 @@
-// QueryFuzzTests: queries of /image mean the same in any order and encoding, and any bytes are answered.
+// QueryFuzzTests: queries of /image in any order and encoding, and any bytes.
 
 import Model
 import TestSupport

@@ -19,8 +19,8 @@ enum Fuzz {
   /// hundredth. Usual runs do not measure time.
   private static let maximumSeconds = 2.0
 
-  /// Makes inputs and checks each. Stops at the first fault, and names its seed and its file. A long
-  /// run without a fault prints the number of inputs.
+  /// Makes inputs and checks each. Stops at the first fault, and names its seed and its file. A
+  /// long run without a fault prints the number of inputs.
   ///
   /// - Parameters:
   ///   - name: the name of the file in which an input is kept.

@@ -39,7 +39,7 @@ final class KeptInput {
     fclose(seed)
   }
 
-  /// Creates a folder that no other test has: tests end, and remove their folders, beside others that start.
+  /// Creates a folder of its own: other tests remove theirs while this one starts.
   private static func newFolder() throws(Fault) -> String {
     guard let path = strdup("/tmp/pictor-fuzz-XXXXXX") else {
       throw Fault(description: "no memory for a path")

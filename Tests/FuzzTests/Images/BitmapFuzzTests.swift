@@ -83,7 +83,7 @@ import Testing
     return bitmap
   }
 
-  /// Draws runs on a canvas, by coordinates ("Bitmap Compression" in Microsoft's GDI documentation).
+  /// Draws runs on a canvas by coordinates ("Bitmap Compression" in Microsoft's GDI manual).
   private static func drawn(_ bitmap: CodedBitmap) -> [UInt8] {
     let width = bitmap.size.width
     let height = bitmap.size.height

@@ -1,4 +1,4 @@
-// ContainerFuzzTests: the walks through files that are not decoded: lengths, damage, passing through, stripping.
+// ContainerFuzzTests: the walks through undecoded files: lengths, damage, stripping.
 
 import ImagingWire
 import Model

@@ -42,8 +42,8 @@ import Testing
     return limits
   }()
 
-  /// Returns the size of the image that counts: the largest, then the deepest, then the first. Reads
-  /// each image as if it were alone.
+  /// Returns the size of the image that counts: the largest, then the deepest, then the first.
+  /// Reads each image as if it were alone.
   private static func best(of icon: UnsafeRawBufferPointer, _ places: [Range<Int>]) -> PixelSize? {
     var best: (pixels: Int, depth: Int, size: PixelSize)?
     for place in places {

@@ -11,7 +11,7 @@ import Testing
 struct MemoryFuzzTests {
   private static let limits: ImagingLimits = {
     var limits = ImagingLimits()
-    // All damage is tolerated: most pixels are left unwritten by decoders that go on after it.
+    // All damage is tolerated: decoders that continue after it leave most pixels unwritten.
     limits.failOn = .none
     limits.maximumPixels = 400_000
     limits.maximumFrames = 20
@@ -72,7 +72,7 @@ struct MemoryFuzzTests {
   }
 
   @Test func `a decoder that leaves pixels unwritten shows what memory held`() throws {
-    // given: an image of which libvips writes a part, decoded without the check and the worker's malloc
+    // given: an image that libvips writes in part, decoded without check and the worker's malloc
     let image = try MemorySeeds.beside()
     // M_PERTURB of mallopt(3)
     let perturb: CInt = -6

@@ -1,4 +1,4 @@
-// MemorySeeds: small inputs of all formats, with forms of which decoders may leave a part unwritten.
+// MemorySeeds: small inputs of all formats that decoders may leave unwritten in part.
 
 import Model
 import TestSupport

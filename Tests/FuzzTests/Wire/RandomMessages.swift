@@ -19,10 +19,6 @@ extension SeededGenerator {
     pick(range.lowerBound, range.upperBound, .random(in: range, using: &self))
   }
 
-  private mutating func any<Value: CaseIterable>(_: Value.Type, else value: Value) -> Value {
-    Value.allCases.randomElement(using: &self) ?? value
-  }
-
   private mutating func text() -> String {
     sentence(of: ["a", " ", "é", "„", "😀", "\0", String(repeating: "x", count: 600)], most: 6)
   }
@@ -33,84 +29,58 @@ extension SeededGenerator {
     limits.maximumPixels = edge(0...Int.max)
     limits.maximumFrames = edge(0...Int.max)
     limits.maximumResultPixels = edge(1...Int.max / 4)
-    limits.failOn = any(FailOn.self, else: .none)
+    limits.failOn = FailOn.allCases.randomElement(using: &self) ?? .none
     limits.maximumSeconds = edge(0...1e9)
     limits.keepsPalettes = isOne(of: 2)
     limits.efforts.png = edge(EncoderEfforts.pngRange)
     limits.efforts.gif = edge(EncoderEfforts.gifRange)
     limits.efforts.webp = edge(EncoderEfforts.webpRange)
     limits.efforts.avif = edge(EncoderEfforts.avifRange)
+    let draft = draft()
+    let isMarked = draft.placement != WatermarkPlacement() || isOne(of: 2)
+    let overlay = OverlayMessage(
+      offset: edge(0...Int.max / 2), count: edge(0...Int.max / 2), density: edge(1...3),
+      placement: draft.placement)
     return JobMessage(
-      id: next(), transform: transform(), density: edge(1...3), limits: limits,
-      offset: edge(0...Int.max / 2), count: edge(0...Int.max / 2), overlay: maybe { $0.overlay() },
+      id: next(), transform: draft.transform, density: edge(1...3), limits: limits,
+      offset: edge(0...Int.max / 2), count: edge(0...Int.max / 2),
+      overlay: isMarked ? overlay : nil,
       verifies: isOne(of: 2), isRecompression: isOne(of: 2), isQuickOnly: isOne(of: 2))
   }
 
-  private mutating func overlay() -> OverlayMessage {
-    var placement = WatermarkPlacement()
-    placement.position = any(Position.self, else: .center)
-    placement.scale = maybe { $0.edge(Double.leastNonzeroMagnitude...1) }
-    placement.opacity = edge(Double.leastNonzeroMagnitude...1)
-    placement.repeats = isOne(of: 2)
-    return OverlayMessage(
-      offset: edge(0...Int.max / 2), count: edge(0...Int.max / 2), density: edge(1...3),
-      placement: placement)
-  }
-
-  private mutating func color() -> Color {
-    let parts = bytes(4)
-    return Color(red: parts[0], green: parts[1], blue: parts[2], alpha: parts[3])
-  }
-
-  private mutating func transform() -> Transform {
-    var transform = Transform()
-    transform.frame = maybe { $0.edge(0...Int.max) }
-    transform.rotation = any(Rotation.self, else: .none)
-    transform.flip = any(Flip.self, else: .none)
-    transform.crop = maybe {
-      PixelArea(
-        x: $0.edge(Selection.cropRange), y: $0.edge(Selection.cropRange),
-        size: PixelSize(width: $0.edge(1...10_000_000), height: $0.edge(1...10_000_000)))
+  /// Returns what a query of any parameters asks for, in the form that a worker gets.
+  private mutating func draft() -> TransformDraft {
+    var draft = TransformDraft()
+    for row in TransformParameter.table where isOne(of: 3) {
+      _ = row.read(ParameterText(value(of: row)), &draft)
     }
-    transform.trim = maybe { $0.edge(Selection.trimRange) }
-    transform.scale = maybe { $0.edge(Double.leastNonzeroMagnitude...10) }
-    transform.width = maybe { $0.edge(Sizing.sideRange) }
-    transform.height = maybe { $0.edge(Sizing.sideRange) }
-    transform.fit = any(Fit.self, else: .inside)
-    transform.position = any(Position.self, else: .center)
-    transform.focalPoint = maybe { FocalPoint(x: $0.edge(0...1), y: $0.edge(0...1)) }
-    transform.enlarge = isOne(of: 2)
-    transform.limitBytes = edge(1...Int.max)
-    transform.effects = effects()
-    let range = OutputOptions.qualityRange
-    transform.format = maybe { $0.any(ImageFormat.self, else: .png) }
-    transform.accepted = ImageFormat.allCases.filter { _ in isOne(of: 3) }
-    transform.quality = maybe { $0.edge(range) }
-    transform.qualities.jpeg = edge(range)
-    transform.qualities.webp = edge(range)
-    transform.qualities.avif = edge(range)
-    transform.qualities.jxl = edge(range)
-    transform.maxBytes = maybe { $0.edge(1...Int.max) }
-    transform.background = color()
-    transform.isAnimated = isOne(of: 2)
-    transform.stripsMetadata = isOne(of: 2)
-    transform.progressive = isOne(of: 2)
-    transform.product = pick(
-      .image, .info(nil), .info(any(PlaceholderKind.self, else: .lqip)),
-      .placeholder(any(PlaceholderKind.self, else: .lqip)))
-    return transform
+    draft.isDescription = isOne(of: 8)
+    draft.transform.output.accepted = ImageFormat.negotiable.filter { _ in isOne(of: 3) }
+    for format in ImageFormat.lossy where isOne(of: 3) {
+      draft.transform.output.qualities[format] = edge(OutputOptions.qualityRange)
+    }
+    if draft.product == nil { draft.placeholder = nil }
+    return TransformDraft(text: draft.text) ?? draft
   }
 
-  private mutating func effects() -> Effects {
-    var effects = Effects()
-    effects.blur = maybe { $0.edge(Effects.blurRange) }
-    effects.sharpen = maybe { $0.edge(Effects.sharpenRange) }
-    effects.radius = maybe { $0.pick(.maximum, .points($0.edge(CornerRadius.pointRange))) }
-    effects.tint = maybe { $0.color() }
-    effects.isGrayscale = isOne(of: 2)
-    effects.brightness = edge(Effects.factorRange)
-    effects.saturation = edge(Effects.factorRange)
-    return effects
+  /// Returns a value of a parameter, often one of its ends.
+  private mutating func value(of row: TransformParameter) -> String {
+    if let name = row.allowed.names.randomElement(using: &self), isOne(of: 2) { return name }
+    switch row.allowed.numbers {
+    case .whole(let range): return "\(edge(range))"
+    case .decimal(let range), .decimalAbove(let range):
+      // Multiples of a power of two have few digits.
+      return "\((edge(range) * 1_024).rounded(.up) / 1_024)"
+    case nil: break
+    }
+    switch row.allowed.form {
+    case .color: return pick("f80", "ff8000", "FF800040")
+    case .point: return "\(Double(number(0...64)) / 64),1"
+    case .area:
+      return [edge(0...10_000_000), number(0...9), edge(1...10_000_000), 1]
+        .map { "\($0)" }.joined(separator: ",")
+    default: return row.allowed.names.first ?? ""
+    }
   }
 
   mutating func answer() -> AnswerMessage {

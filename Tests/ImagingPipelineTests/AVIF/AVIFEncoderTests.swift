@@ -19,7 +19,7 @@ import Testing
     }.bytes
   }
 
-  /// Whether Pictor's own container is around the coded image: it gives the primaries, and libheif does not.
+  /// Whether the container is Pictor's own: it gives the primaries, and libheif does not.
   private static func isOwn(_ file: [UInt8]) -> Bool {
     HEIFBoxes.first("colr", in: file) == HEIFBoxes.nclx(coefficients: 6)
   }
@@ -60,7 +60,7 @@ import Testing
     #expect(likeness[0] > likeness[1] - 0.5)
   }
 
-  /// Photographs, and what libaom takes for a screen: few colours, repeated shapes; many rows and few.
+  /// Photographs, and what libaom takes for a screen: few colours, repeated shapes; few rows.
   private static let kinds: [Pixels] = [
     .textured(width: 901, height: 603), .textured(width: 90, height: 2_300),
     .textured(width: 1_900, height: 66),

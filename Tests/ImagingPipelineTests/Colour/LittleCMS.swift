@@ -42,8 +42,8 @@ enum LittleCMS {
     return bytes(of: cmsCreateGrayProfile(&white, curve))
   }
 
-  /// Returns a table profile from RGB or CMYK to Lab, similar to printers': no full black, and a
-  /// smaller gamut than any screen. It has tables for these intents: perceptual, relative, saturation.
+  /// Returns a table profile from RGB or CMYK to Lab, like printers': no full black, a gamut
+  /// smaller than a screen's, and tables for the intents perceptual, relative, saturation.
   static func tableProfile(
     inks: Bool, for intents: [cmsTagSignature] = [cmsSigAToB0Tag, cmsSigAToB1Tag]
   ) -> [UInt8] {

@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  /// A sequence header with three operating points, of three, two and one spatial layers and one temporal one.
+  /// A sequence header with three operating points: three, two and one spatial layers.
   private static let layered: [UInt8] = {
     let bits =
       "000" + "0" + "0" + "0" + "0" + "00010"

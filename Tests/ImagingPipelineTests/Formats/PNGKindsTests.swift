@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test func `an animated PNG is rendered as its first frame`() throws {
-    // given: animation chunks (PNG 3, 11.3.6) around two frames, of which the first is the image
+    // given: animation chunks (PNG 3, 11.3.6) around two frames; the first is the image
     var first = CodedPNG(
       size: PixelSize(width: 4, height: 4), colorType: 2, depth: 8,
       samples: [Int](repeating: 200, count: 48))

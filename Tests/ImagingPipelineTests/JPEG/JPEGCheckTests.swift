@@ -77,7 +77,7 @@ import Testing
       let scan = try #require(
         whole.indices.dropLast().first { whole[$0] == 0xff && whole[$0 + 1] == 0xda })
       var padded = Array(whole[..<(scan + 2)])
-      // With strays at 198 markers, a progressive JPEG with restarts is still refused while it is decoded.
+      // With 198 stray markers, a progressive JPEG with restarts is refused during its decoding.
       var count = 0
       for index in whole.indices[(scan + 2)...] {
         let next = index + 1 < whole.count ? whole[index + 1] : 0

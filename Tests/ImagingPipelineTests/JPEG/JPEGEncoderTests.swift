@@ -42,14 +42,14 @@ import Testing
 
   @Test(arguments: [(1, 0.02), (50, 1), (80, 2.5), (100, 0)])
   func `tables are those of JPEGTables, scaled`(quality: Int, finer: Double) throws {
-    // libjpeg: 5000 ÷ quality percent below 50, 200 - 2 × quality from there on; at least 1, at most 255.
+    // libjpeg: 5000 ÷ quality percent below 50, 200 - 2 × quality from there on; 1 to 255.
     let bytes = try Self.encode(
       try Self.smooth(PixelSize(width: 16, height: 16), bands: 3).image(),
       JPEGEncoder.Settings(quality: quality, isProgressive: false, subsamples: true))
     let tables = Self.tables(of: bytes)
     #expect(tables.count == 2)
     for (table, base) in zip(tables, [JPEGTables.luma, JPEGTables.chroma]) {
-      // The places of a zigzag (ISO/IEC 10918-1, figure A.6) in the first two diagonals, and the last.
+      // A zigzag's places (ISO/IEC 10918-1, figure A.6): the first two diagonals and the last.
       for (place, index) in [(0, 0), (1, 1), (2, 8), (3, 16), (4, 9), (5, 2), (63, 63)] {
         let scaled = finer > 0 ? Double(base[index]) / finer : 0
         #expect(abs(Double(table[place]) - min(255, max(1, scaled))) <= 0.5)
@@ -182,8 +182,8 @@ import Testing
     try JPEGEncoder.encode(image, settings).withUnsafeBytes { Array($0) }
   }
 
-  /// Returns PixelXDimension (tag 0xa002) or PixelYDimension (0xa003; EXIF 2.32, 4.6.5), little-endian as libexif
-  /// writes them.
+  /// Returns PixelXDimension (tag 0xa002) or PixelYDimension (0xa003; EXIF 2.32, 4.6.5),
+  /// little-endian as libexif writes them.
   private static func side(of tag: UInt8, in exif: [UInt8]) throws -> Int {
     let place = try #require(exif.firstRange(of: [tag, 0xa0]))
     let value = exif[(place.lowerBound + 8)...].prefix(2)

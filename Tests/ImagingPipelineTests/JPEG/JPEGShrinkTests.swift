@@ -1,4 +1,4 @@
-// JPEGShrinkTests: a JPEG that is decoded at a part of its size shows the same as one that is decoded whole.
+// JPEGShrinkTests: a JPEG decoded at a part of its size shows the same as one decoded whole.
 
 import Glibc
 import Model

@@ -77,7 +77,7 @@ import Testing
   }
 
   @Test func `a TIFF with an empty directory is undecodable, not out of memory`() throws {
-    // Given: of a TIFF with one page the directory's count as 0; its place is the header's last number
+    // Given: of a TIFF with one page the directory's count as 0, from the header's last number
     var bytes = try TestImages.encode(.scene(width: 20, height: 10), as: ".tif")
     #expect(bytes.starts(with: [0x49, 0x49, 42, 0]))
     let place = (4..<8).reversed().reduce(0) { $0 << 8 | Int(bytes[$1]) }

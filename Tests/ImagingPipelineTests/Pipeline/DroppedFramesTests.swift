@@ -26,7 +26,7 @@ import Testing
       (animatedPNG, 3),
       (try HEIFSequence().file(of: avif, size: scene.size), 5),
       (try HEIFSequence { $0.isAVIF = false }.file(of: heic, size: scene.size), 5),
-      // A number without sizes is none.
+      // A number without sizes does not count.
       (try HEIFSequence { $0.statedFrames = 1 << 31 }.file(of: avif, size: scene.size), 5),
       (try TestImages.jxl(scene, frames: 4), 4),
     ]

@@ -259,7 +259,7 @@ import Testing
     #expect(hasTraces(made.bytes).isEmpty)
     #expect(try made.pixels().values == Pixels(decoding: png).values)
     #expect(Stripping.stripped(source, as: .png)?.contains("pHYs") == true)
-    // A chunk that pixels do not need goes where its checksum is wrong: some decoders refuse the whole file for it.
+    // A chunk that pixels do not need is dropped if its checksum is wrong: decoders may refuse it.
     var damaged = source
     damaged[33 + chunks.count - 1] ^= 1
     let whole = Stripping.stripped(source, as: .png)

@@ -74,7 +74,7 @@ import Testing
     }
     let explicit = try Made(source) {
       $0.format = format
-      $0.quality = format.defaultQuality
+      $0.quality = format.traits.defaultQuality
     }
     // then
     #expect(made[0].bytes.count < made[1].bytes.count)

@@ -1,4 +1,4 @@
-// AVIFPlanesTests: AVIFs that are reduced before they are converted to RGB, compared with libheif's conversion first.
+// AVIFPlanesTests: AVIFs reduced before their conversion to RGB, beside libheif's order.
 
 import Model
 import TestSupport
@@ -20,8 +20,8 @@ import Testing
       let avif = try Self.avif(options)
       #expect(try PlanarSource.isPlanar(avif))
       let (made, reference) = try PlanarSource.both(avif) { $0.width = width }
-      // libheif repeats each colour sample, so sharp edges of colours differ a little in a large result. From a factor of 4
-      // on, boxes are averaged first, sooner than in `Resampler`.
+      // libheif repeats each colour sample, so sharp edges of colours differ a little in a large
+      // result. From a factor of 4 on, boxes are averaged first, sooner than in `Resampler`.
       let least = width <= 90 ? 36.0 : width > 200 && options.hasSuffix("on") ? 33 : 42
       #expect(made.psnr(to: reference) > least)
     }

@@ -1,4 +1,4 @@
-// ChromaSubsamplingTests: luma and colours of half the resolution, compared with sums of floating point.
+// ChromaSubsamplingTests: luma and halved colours, compared with floating-point sums.
 
 import Model
 import TestSupport

@@ -1,5 +1,5 @@
-// HEICPlanesTests: HEICs, and grids of both codecs, that are reduced before they are converted to RGB, compared with
-// libheif's conversion first.
+// HEICPlanesTests: HEICs, and grids of both codecs, that are reduced before they are converted to
+// RGB, compared with libheif's conversion first.
 
 import ImagingWire
 import Model

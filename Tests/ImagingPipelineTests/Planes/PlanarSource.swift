@@ -6,7 +6,7 @@ import TestSupport
 @testable import ImagingPipeline
 
 enum PlanarSource {
-  /// Returns the result of a source, and that of the same pixels decoded whole and stored without loss.
+  /// Returns a source's result, and that of the same pixels stored without loss.
   static func both(
     _ source: [UInt8], change: @escaping (inout Transform) -> Void
   ) throws -> (made: Pixels, reference: Pixels) {

@@ -1,4 +1,4 @@
-// PlaneReducerTests: reductions of one plane and their conversion to RGB, compared with floating-point sums.
+// PlaneReducerTests: one plane's reduction and conversion, beside floating-point sums.
 
 import Glibc
 import Model

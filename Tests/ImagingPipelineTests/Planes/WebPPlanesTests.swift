@@ -1,4 +1,4 @@
-// WebPPlanesTests: WebPs that are reduced before they are converted to RGB, compared with libwebp's conversion first.
+// WebPPlanesTests: WebPs reduced before their conversion to RGB, beside libwebp's order.
 
 import Model
 import TestSupport

@@ -19,7 +19,7 @@ import Testing
     // then
     #expect(made.bytes.count <= limit && made.size == full.size && made.scaledDownFrom == nil)
     let quality = try #require(made.quality)
-    #expect(quality < format.defaultQuality ?? 0)
+    #expect(quality < format.traits.defaultQuality ?? 0)
     let explicit = try Made(source) {
       $0.format = format
       $0.quality = quality

@@ -86,8 +86,8 @@ struct CodedGIF {
     return bytes + [0x3b]
   }
 
-  /// Returns codes of a bit more than an index in blocks. Clearing the table after every second index keeps codes from
-  /// growing.
+  /// Returns codes of a bit more than an index in blocks. Clearing the table after every second
+  /// index keeps codes from growing.
   private func data(_ indices: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = []
     var window = 0

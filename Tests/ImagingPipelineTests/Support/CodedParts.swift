@@ -14,8 +14,8 @@ struct CodedParts {
   /// The options of libvips that most images are encoded with.
   static let usual = "Q=100,subsample_mode=off"
 
-  /// Encodes an image of 4 bands. The properties are the size and what the decoder needs, without colour models. Sides of a
-  /// HEIC are even and have at least 64 pixels: libheif makes others a grid of one tile.
+  /// Encodes an image of 4 bands, with size and decoder's needs as properties and no colour models.
+  /// Sides of a HEIC are even and at least 64 pixels: libheif makes others a grid of one tile.
   init(of pixels: Pixels, isAVIF: Bool, options: String = usual) throws {
     let file = try TestImages.encode(
       pixels, as: isAVIF ? ".avif[\(options),effort=0]" : ".heic[\(options),compression=hevc]")
@@ -51,14 +51,14 @@ struct CodedParts {
 
   /// Finds video_full_range_flag in `hvcC` (ITU-T H.265, E.2.1).
   private static func rangeOfHEVC(in configuration: [UInt8]) throws -> Int {
-    // The parameters of the video, and those of the sequence: a type, a number, a length, and the bytes.
+    // The parameters of video and sequence: a type, a number, a length, and the bytes.
     let video = 8 + 23
     let sequence = video + 5 + Int(configuration[video + 4])
     try #require(configuration[sequence] & 0x3f == 33)
     let end = sequence + 5 + Int(configuration[sequence + 4])
     let last = configuration[end - 1].trailingZeroBitCount
-    // Behind the flag libheif writes 76 bits, which hold two numbers of 1 in 32 bits and therefore two bytes against start
-    // codes. In front of it are that there is a flag, and an unspecified format.
+    // Behind the flag libheif writes 76 bits: two numbers of 1 in 32 bits, hence two bytes against
+    // start codes. Before it: that there is a flag, and an unspecified format.
     let bit = 8 * end - 1 - last - 76 - 16
     var bits = BitCursor(bytes: configuration, bit: bit - 4)
     try #require(bits.read(4) == 0b1101)

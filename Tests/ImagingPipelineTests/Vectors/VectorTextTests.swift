@@ -1,4 +1,4 @@
-// VectorTextTests: SVGs that browsers draw and librsvg does not are rewritten before they are judged.
+// VectorTextTests: SVGs that browsers draw and librsvg does not are rewritten first.
 
 import CDeflate
 import Model

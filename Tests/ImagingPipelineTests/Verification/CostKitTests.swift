@@ -1,4 +1,4 @@
-// CostKitTests: small sources and requests that take long are estimated so, and refused before they start.
+// CostKitTests: small sources and requests that take long are estimated so, and refused.
 
 import FoundationEssentials
 import ImagingWire
@@ -67,7 +67,7 @@ import Testing
     Kind(suffix: ".tif", nanoseconds: 4...20),
     Kind(suffix: ".avif[effort=0]", nanoseconds: 10...56),
     Kind(suffix: ".heic[Q=50,compression=hevc,effort=0]", nanoseconds: 20...80),
-    // With the conversion of its profile. The estimate covers sources without losses, too, which take 80 flat.
+    // With its profile's conversion. The estimate covers lossless sources, too, which take 80 flat.
     Kind(suffix: ".jxl[effort=3]", nanoseconds: 28...130),
     Kind(suffix: ".jp2", nanoseconds: 64...256),
   ]

@@ -37,7 +37,7 @@ import Testing
       .scene(width: 100, height: 75, alpha: alpha), as: suffix, zoom: 10, sixteenBits: deep)
   }
 
-  /// The bytes of each pixel of a source of 750,000, beyond those of a source in strips of the same width.
+  /// The bytes a pixel of a source of 750,000, beyond those of strips of the same width.
   private func bytesOfPixel(_ source: [UInt8], deep: Bool = false) throws -> Double {
     let plain = try estimate(Self.scene(".tif", deep: deep)) { $0.width = 20 }
     return Double(try estimate(source) { $0.width = 20 } - plain) / 750_000

@@ -33,7 +33,7 @@ import Testing
   /// In a process of its own: libvips has one text of errors per process, and other tests clear it.
   @Test func `a loader that is not in use is blocked`() async {
     await #expect(processExitsWith: .success) {
-      // The module of ImageMagick, which reads almost anything, is there as well. Other tests may have disabled modules.
+      // The module of ImageMagick, which reads almost anything, is there unless tests disabled it.
       unsetenv("VIPSHOME")
       #expect(vips_init("tests") == 0)
       try VipsLibrary.start()

@@ -183,7 +183,7 @@ import Testing
 }
 
 @Suite(.onOwnThreads, .serialized, .timeLimit(.minutes(2))) struct CostlySourcePoolTests {
-  /// Returns a job that keeps librsvg busy for half a minute with what no estimate finds: gradients that cover the drawing.
+  /// Returns a job that keeps librsvg busy for half a minute: gradients that no estimate finds.
   private func job(width: Int, _ change: (inout Transform) -> Void = { _ in }) throws -> ImageJob {
     let uses = String(repeating: ##"<use href="#a"/>"##, count: 3_000)
     let svg =

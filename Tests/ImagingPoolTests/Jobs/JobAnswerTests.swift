@@ -17,26 +17,37 @@ import Testing
   /// Returns an answer with an image; `nil`: with a description.
   private func result(
     id: UInt64 = 1, count: Int, as format: ImageFormat? = .png,
-    size: PixelSize = PixelSize(width: 1, height: 1), scaledDownFrom larger: PixelSize? = nil
+    size: PixelSize = PixelSize(width: 1, height: 1), frames: Int = 1,
+    scaledDownFrom larger: PixelSize? = nil
   ) -> [UInt8] {
     AnswerMessage.result(
       ResultMessage(
         id: id,
         report: RenderReport(
           content: format.map {
-            .image(RenderedImage(format: $0, size: size, density: 1, scaledDownFrom: larger))
+            .image(
+              RenderedImage(
+                format: $0, size: size, frames: frames, density: 1, scaledDownFrom: larger))
           } ?? .sourceDescription,
           digest: String(repeating: "0", count: 32)),
         byteCount: count)
     ).encoded()
   }
 
+  /// What the server knows of the job.
+  private struct Known {
+    var sourceBytes = 0
+    var source: FileRegion?
+    var limits: ImagingLimits?
+    var most = 1_000
+  }
+
   /// Sends a message over a real connection and reads it as the answer to job 1.
-  private func answer(
+  private func read(
     _ message: [UInt8], with file: FileRegion? = nil, passing descriptor: CInt? = nil,
-    to transform: Transform = Transform(),
+    to transform: Transform = Transform(), _ known: Known = Known(),
     into storage: VariantStorage = .unlimited
-  ) throws -> Result<ProcessedImage, ImageError> {
+  ) throws -> JobAnswer {
     var pair = try WirePair()
     guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else {
       throw WireError.closed
@@ -44,18 +55,27 @@ import Testing
     let server = WireSocket(owning: serverEnd)
     let worker = WireSocket(owning: workerEnd)
     try worker.send(message, passing: descriptor)
-    let answer = try JobAnswer.read(
-      server.receive(), for: 1, transform: transform, from: results(file), atMost: 1_000,
+    return try JobAnswer.read(
+      server.receive(), for: 1, transform: transform, sourceBytes: known.sourceBytes,
+      source: known.source, limits: known.limits, from: results(file), atMost: known.most,
       into: storage)
-    guard case .ended(let result) = answer else { throw WireError.malformed("it takes long") }
+  }
+
+  private func answer(
+    _ message: [UInt8], with file: FileRegion? = nil, to transform: Transform = Transform(),
+    into storage: VariantStorage = .unlimited
+  ) throws -> Result<ProcessedImage, ImageError> {
+    guard case .ended(let result) = try read(message, with: file, to: transform, into: storage)
+    else { throw WireError.malformed("it takes long") }
     return result
   }
 
   private func refused(
-    _ message: [UInt8], with file: FileRegion? = nil, passing descriptor: CInt? = nil
+    _ message: [UInt8], with file: FileRegion? = nil, passing descriptor: CInt? = nil,
+    to transform: Transform = Transform(), _ known: Known = Known()
   ) -> Bool {
     do {
-      _ = try answer(message, with: file, passing: descriptor)
+      _ = try read(message, with: file, passing: descriptor, to: transform, known)
       return false
     } catch WireError.malformed {
       return true
@@ -79,14 +99,7 @@ import Testing
       #expect(
         refused(AnswerMessage.takesLong(id: 1, bytes: 7).encoded(), passing: file.descriptor))
     }
-    var pair = try WirePair()
-    guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else { return }
-    let server = WireSocket(owning: serverEnd)
-    let worker = WireSocket(owning: workerEnd)
-    try worker.send(AnswerMessage.takesLong(id: 1, bytes: 7).encoded())
-    let answer = try JobAnswer.read(
-      server.receive(), for: 1, transform: Transform(), from: results(nil), atMost: 1,
-      into: .unlimited)
+    let answer = try read(AnswerMessage.takesLong(id: 1, bytes: 7).encoded())
     guard case .takesLong(7) = answer else {
       Issue.record("\(answer)")
       return
@@ -215,26 +228,13 @@ import Testing
     // Given 2 MiB as an image of one pixel
     let large = bytes + [UInt8](repeating: 0, count: 2 << 20)
     let file = try PoolSupport.file(of: large)
-    func isRefused(sourceBytes: Int) throws -> Bool {
-      var pair = try WirePair()
-      guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else {
-        throw WireError.closed
-      }
-      let worker = WireSocket(owning: workerEnd)
-      try worker.send(result(count: large.count))
-      let server = WireSocket(owning: serverEnd)
-      do {
-        _ = try JobAnswer.read(
-          server.receive(), for: 1, transform: Transform(), sourceBytes: sourceBytes,
-          from: results(file), atMost: .max, into: .unlimited)
-        return false
-      } catch WireError.malformed {
-        return true
-      }
+    func isRefused(sourceBytes: Int) -> Bool {
+      refused(
+        result(count: large.count), with: file, Known(sourceBytes: sourceBytes, most: .max))
     }
     // Then: what a source's metadata may add is its length
-    #expect(try isRefused(sourceBytes: 100))
-    #expect(try !isRefused(sourceBytes: large.count))
+    #expect(isRefused(sourceBytes: 100))
+    #expect(!isRefused(sourceBytes: large.count))
   }
 
   @Test func `a result larger than its source or than a limit, or of too many frames, is refused`()
@@ -249,53 +249,28 @@ import Testing
     func isRefused(
       _ width: Int, _ height: Int, frames: Int = 1, source: FileRegion? = nil,
       _ change: (inout Transform) -> Void = { _ in }
-    ) throws -> Bool {
+    ) -> Bool {
       var transform = Transform()
       transform.width = 25
       change(&transform)
-      var pair = try WirePair()
-      guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else {
-        throw WireError.closed
-      }
-      let image = RenderedImage(
-        format: .png, size: PixelSize(width: width, height: height), frames: frames, density: 1)
-      let report = RenderReport(
-        content: .image(image), digest: String(repeating: "0", count: 32))
-      let message = AnswerMessage.result(ResultMessage(id: 1, report: report, byteCount: 9))
-      let worker = WireSocket(owning: workerEnd)
-      let server = WireSocket(owning: serverEnd)
-      try worker.send(message.encoded())
-      do {
-        _ = try JobAnswer.read(
-          server.receive(), for: 1, transform: transform, source: source,
-          limits: limits, from: results(file), atMost: 1_000, into: .unlimited)
-        return false
-      } catch WireError.malformed {
-        return true
-      }
+      let message = result(
+        count: 9, size: PixelSize(width: width, height: height), frames: frames)
+      return refused(message, with: file, to: transform, Known(source: source, limits: limits))
     }
     // Then
-    #expect(try !isRefused(25, 19, source: source))
-    #expect(try isRefused(25, 65, source: source))
-    #expect(try isRefused(25, 19, frames: 2, source: source))
-    #expect(try !isRefused(25, 65, source: source) { $0.enlarge = true })
-    #expect(try !isRefused(25, 40_000) && isRefused(25, 40_001))
-    #expect(try !isRefused(25, 19, frames: 10) && isRefused(25, 19, frames: 11))
+    #expect(!isRefused(25, 19, source: source))
+    #expect(isRefused(25, 65, source: source))
+    #expect(isRefused(25, 19, frames: 2, source: source))
+    #expect(!isRefused(25, 65, source: source) { $0.enlarge = true })
+    #expect(!isRefused(25, 40_000) && isRefused(25, 40_001))
+    #expect(!isRefused(25, 19, frames: 10) && isRefused(25, 19, frames: 11))
   }
 
-  @Test func `an estimate far beyond the memory of a worker is refused`() throws {
-    var pair = try WirePair()
-    guard let serverEnd = pair.server.take(), let workerEnd = pair.worker.take() else { return }
-    let server = WireSocket(owning: serverEnd)
-    let worker = WireSocket(owning: workerEnd)
-    try worker.send(AnswerMessage.takesLong(id: 1, bytes: 1 << 40).encoded())
+  @Test func `an estimate far beyond the memory of a worker is refused`() {
     var limits = ImagingLimits()
     limits.maximumBytes = 1 << 30
-    #expect(throws: WireError.self) {
-      _ = try JobAnswer.read(
-        server.receive(), for: 1, transform: Transform(), limits: limits, from: results(nil),
-        atMost: 1, into: .unlimited)
-    }
+    let message = AnswerMessage.takesLong(id: 1, bytes: 1 << 40).encoded()
+    #expect(refused(message, Known(limits: limits)))
   }
 
   @Test func `a result of another length than its file is refused, and an answer with a file`()

@@ -1,4 +1,4 @@
-// GreedyClientTests: clients that hold connections, places and workers of the real program, and what is left for others.
+// GreedyClientTests: clients that hold the real program's connections, places and workers.
 
 import Glibc
 import Telemetry
@@ -81,7 +81,7 @@ import Testing
   }
 
   @Test func `one client's drips on many hosts take no place of another client's misses`() throws {
-    // Given hosts that drip 40 KiB/s, so none is slow, and more downloads of one client than may run
+    // Given hosts that drip 40 KiB/s, so none is slow, and too many downloads of one client
     let hosts = try (0..<4).map { _ in try Origin() }
     let image = try TestImages.jpeg(width: 300, height: 200)
     let piece = [UInt8](repeating: 0, count: 1_024)

@@ -34,8 +34,8 @@ struct FleetMachines {
     return pictor
   }
 
-  /// Waits until a machine has read the purge stream to its end, from now on. Before, its own purges refuse all shared
-  /// entries that they cover, later ones as well.
+  /// Waits until a machine has read the purge stream to its end, from now on. Before, its own
+  /// purges refuse all shared entries that they cover, later ones as well.
   func waitUntilRead(by pictor: PictorProcess) throws {
     let start = ContinuousClock.now
     try blockUntil("the machine has read the stream") {

@@ -1,11 +1,11 @@
-// Required cases of http-tests/cache-tests that need more than two equal requests, run against the real program.
+// Required cases of http-tests/cache-tests with more than two equal requests, on the program.
 
 import Glibc
 import Model
 import TestSupport
 import Testing
 
-/// Each test names the ids of the cases that it asserts. `CacheConformanceTests` has the cases with two equal requests.
+/// Tests name the ids that they assert. `CacheConformanceTests` has cases of two equal requests.
 @Suite(.onOwnThreads) struct CacheConformanceExchangeTests {
   private typealias Fields = KeyValuePairs<String, String>
 
@@ -21,7 +21,7 @@ import Testing
     otherImage = try TestImages.jpeg(width: 24, height: 8)
   }
 
-  /// The ids of the cases in this file, and of those that `CacheConformanceTests` asserts without rows.
+  /// The ids of this file's cases, and of those that `CacheConformanceTests` has without rows.
   static let ids =
     lifetimes.map(\.id) + redirects.map { "status-\($0)-stale" } + variants.map(\.id)
     + noStore.map(\.id) + ages.map(\.id) + [
@@ -208,7 +208,7 @@ import Testing
     #expect(origin.requests(to: "/a.jpg") == 1)
   }
 
-  /// The ten cases `headers-omit-headers-listed-in-Connection` and `headers-store-…`, for hop-by-hop headers.
+  /// Ten cases for hop-by-hop headers: `headers-omit-…-listed-in-Connection`, `headers-store-…`.
   @Test func `hop-by-hop headers and those that Connection lists are not forwarded`() throws {
     // Given
     let pictor = try pictor()

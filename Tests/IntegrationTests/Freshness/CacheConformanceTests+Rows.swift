@@ -1,4 +1,4 @@
-// CacheConformanceTests+Rows: kinds of responses, and the effect of each on a second request for the same URL.
+// CacheConformanceTests+Rows: kinds of responses, and each one's effect on a second request.
 
 import Model
 
@@ -186,7 +186,7 @@ extension CacheConformanceTests {
     ]
   }
 
-  /// Responses without an image: what a cache must not reuse without revalidation, and what a negative cache may.
+  /// Responses without an image: what needs revalidation, and what a negative cache may reuse.
   static let failures: [Case] =
     [404, 410].flatMap { status in
       [
@@ -212,8 +212,8 @@ extension CacheConformanceTests {
       ]
     }
 
-  /// Statuses that have no heuristic freshness (RFC 9110, section 15.1), and every status once its `Expires` has
-  /// passed. The rows for redirects are in `CacheConformanceExchangeTests`.
+  /// Statuses that have no heuristic freshness (RFC 9110, section 15.1), and every status once its
+  /// `Expires` has passed. The rows for redirects are in `CacheConformanceExchangeTests`.
   static var statuses: [Case] {
     [201, 202, 403, 502, 503, 504, 599].map { status in
       Case(

@@ -1,4 +1,4 @@
-// The requirements of RFC 9111 that apply to an image cache, against the real program with strict settings.
+// RFC 9111's requirements of an image cache, against the real program with strict settings.
 
 import Model
 import TestSupport
@@ -20,7 +20,7 @@ import Testing
     let fields: [String]
     let reuse: Reuse
     let status: Int
-    /// The id of the case in the public suite http-tests/cache-tests that requires this; `nil` for our own rows.
+    /// The id of the case in http-tests/cache-tests that requires this; `nil` for our own rows.
     let id: String?
 
     init(_ fields: [String], is reuse: Reuse, status: Int = 200, id: String? = nil) {
@@ -43,8 +43,8 @@ import Testing
     "0",
   ]
 
-  /// A 304 updates the stored headers (RFC 9111, section 4.3.4): the first headers, those of the 304, and
-  /// whether the third request asks the origin again.
+  /// A 304 updates the stored headers (RFC 9111, section 4.3.4): the first headers, those of the
+  /// 304, and whether the third request asks the origin again.
   static var updates: [(kept: [String], sent: [String], isAsked: Bool)] {
     [
       (["Cache-Control: max-age=0"], ["Cache-Control: max-age=3600"], false),
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  // stale-close-must-revalidate, stale-close-proxy-revalidate, stale-close-no-cache, stale-close-s-maxage=2.
+  // stale-close-must-revalidate, -proxy-revalidate, -no-cache, -s-maxage=2.
   @Test(arguments: [
     ("max-age=0, must-revalidate", false), ("max-age=0, proxy-revalidate", false),
     ("no-cache", false), ("s-maxage=0", false), ("max-age=0, s-maxage=0", false),
@@ -122,7 +122,7 @@ import Testing
     let image = try TestImages.jpeg(width: 16, height: 16)
     origin.serve(
       "/a.jpg", bytes: image, headers: ["Cache-Control: max-age=5000", "Vary: Foo, Bar, Baz"])
-    // Each request sends different headers to the origin. The order of headers and unlisted headers do not matter.
+    // Each request sends other headers to the origin. Order and unlisted headers do not matter.
     let requests: [(fields: KeyValuePairs<String, String>, isNew: Bool)] = [
       ([:], true), (["Foo": "1"], true), (["Foo": "1"], false), (["Foo": "2"], true),
       (["Foo": "1", "Bar": "abc"], true), (["Bar": "abc", "Foo": "1"], false),

@@ -1,4 +1,4 @@
-// Different lifetimes for browsers and shared caches, and failures that are remembered no longer than origins permit.
+// Lifetimes of browsers and shared caches, and failures remembered as long as origins permit.
 
 import Model
 import TestSupport
@@ -23,7 +23,7 @@ import Testing
     ),
     ("Cache-Control: max-age=9999999999", "public, max-age=31536000"),
     ("Cache-Control: no-cache, s-maxage=600", "public, max-age=0, must-revalidate"),
-    // Without a stated lifetime: an hour from the response, because a purge does not reach browsers.
+    // Without a lifetime: an hour from the response, because a purge does not reach browsers.
     ("X-Nothing: 1", "public, max-age=3600, s-maxage=604800"),
     ("Cache-Control: s-maxage=600", "public, max-age=600, must-revalidate"),
     (

@@ -1,4 +1,4 @@
-// The strictest freshness of a redirect chain counts: a redirect's own headers limit what is stored under its URL.
+// The strictest freshness of a chain counts: a redirect's headers limit what is stored.
 
 import Model
 import TestSupport
@@ -128,7 +128,7 @@ import Testing
   }
 
   @Test func `a 304 is limited by the redirects of its own request`() throws {
-    // Given: a response that is stale at once, and a redirect whose headers change before the revalidation
+    // Given: a response that is stale at once, and a redirect whose headers change meanwhile
     let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(in: folder)
     let image = try TestImages.jpeg(width: 16, height: 16)

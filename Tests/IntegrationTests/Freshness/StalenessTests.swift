@@ -1,5 +1,5 @@
-// Stale responses of the program: during a revalidation, after a failure of the origin, and across a restart. The test
-// images are stale from the start, because their origin states a high age.
+// Stale responses of the program: during a revalidation, after a failure of the origin, and across
+// a restart. The test images are stale from the start, because their origin states a high age.
 
 import Glibc
 import TestSupport

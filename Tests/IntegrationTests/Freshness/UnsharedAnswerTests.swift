@@ -1,4 +1,4 @@
-// Unstorable responses serve only requests that came before them. Later ones load again, a limited number at a time.
+// Unstorable responses serve earlier requests only. Later ones load again, some at a time.
 
 import Glibc
 import Model

@@ -1,4 +1,4 @@
-// AdmissionTests: unlimited sizes of one image with the real program: what reaches the disk, and size steps.
+// AdmissionTests: an image in unlimited sizes in the real program: disk and size steps.
 
 import Glibc
 import TestSupport

@@ -1,4 +1,4 @@
-// How a request may use cached entries: refresh, cache, store, detach, and the request directives of RFC 9111.
+// How a request may use cached entries: refresh, cache, store, detach, RFC 9111's directives.
 
 import TestSupport
 import Testing
@@ -13,7 +13,7 @@ import Testing
     origin = try Origin()
   }
 
-  /// An origin that answers 304 if the validators match, with the other response headers in `headers`.
+  /// An origin that answers 304 to matching validators, with the other fields in `headers`.
   private func route(_ path: String, image: [UInt8], headers: [String]) {
     let headers = headers + ["ETag: \"1\"", "Last-Modified: \(Self.modified)"]
     origin.route(path) { request in

@@ -11,7 +11,7 @@ import Testing
   private let origin: Origin
   private let image: [UInt8]
   private let wish = "&format=jpeg&progressive=1"
-  /// What clients have of the 30,000 bytes that the origin sends first: the last byte waits for the image's end.
+  /// What clients have of the first 30,000 bytes: the last byte waits for the image's end.
   private static let sent = 29_999
 
   init() throws {

@@ -1,4 +1,4 @@
-// format=auto and presets in the real program: classes of clients and their keys, redirects, presets only.
+// format=auto and presets in the real program: clients, keys, redirects, presets only.
 
 import Model
 import TestSupport

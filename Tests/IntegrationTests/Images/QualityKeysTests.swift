@@ -1,4 +1,4 @@
-// Keys for quality and effort: a changed key changes results, and each result is served only for its own key.
+// Keys for quality and effort: a changed one changes results, each served for its own key.
 
 import TestSupport
 import Testing

@@ -38,7 +38,7 @@ import Testing
     try PictorProcess(in: folder, ["--imaging.recompress_after", "3"] + options)
   }
 
-  /// Requests an image four times, the first three hits of which make it popular. Returns the first response.
+  /// Requests an image four times: three hits make it popular. Returns the first response.
   private func ask(_ pictor: PictorProcess, _ target: String) throws -> HTTPAnswer {
     let client = try pictor.connect()
     let first = try client.get(target)

@@ -97,19 +97,4 @@ import Testing
     #expect(try pictor.stats().imaging.workersLost == 0)
     #expect(pictor.log.contains("watermark: "))
   }
-
-  @Test func `every frame of an animation gets the watermark`() throws {
-    // given
-    try folder.write("root/mark.png", bytes: try plain([255, 255, 255], width: 10, height: 10))
-    origin.serve("/moves.gif", bytes: try TestImages.gif(width: 40, height: 40, frames: 3))
-    // when
-    let answer = try start().get(
-      origin.target("/moves.gif", adding: "&watermark=local:///mark.png"))
-    // then
-    for frame in 0..<3 {
-      let image = try Pixels(decoding: answer.body, frame: frame)
-      #expect(image.rgb(x: 36, y: 36).allSatisfy { $0 > 240 })
-      #expect(image.rgb(x: 5, y: 5) != image.rgb(x: 36, y: 36))
-    }
-  }
 }

@@ -1,4 +1,4 @@
-// LifeTests: the server's life cycle: orderly stops, reloading, limits, and what survives a restart.
+// LifeTests: the server's life: orderly stops, reloading, limits, what survives a restart.
 
 import FoundationEssentials
 import Glibc

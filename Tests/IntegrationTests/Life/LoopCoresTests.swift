@@ -1,4 +1,4 @@
-// LoopCoresTests: event loops of the real program keep to the reserved cores while workers keep all others busy.
+// LoopCoresTests: event loops keep to the reserved cores while workers keep others busy.
 
 import Glibc
 import Platform

@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test func `a file above the size limit is an error, and the server continues`() throws {
-    // Given: one image above the limit and one far below it. The sanitizer maps its own file of 512 KiB.
+    // Given: an image above the limit and one far below. The sanitizer maps a file of 512 KiB.
     let limit = 1_000_000
     let large = try TestImages.jpeg(width: 60, height: 40) + [UInt8](repeating: 0, count: limit)
     origin.serve("/large.jpg", bytes: large)

@@ -58,13 +58,13 @@ private struct ManagedSocket: ~Copyable {
   /// What clients saw.
   private struct Seen {
     var answers = 0
-    /// Connections that the server closed before it sent anything of a response, after an earlier one. HTTP allows that
-    /// (RFC 9112, section 9.3.1).
+    /// Connections that the server closed before it sent anything of a response, after an earlier
+    /// one. HTTP allows that (RFC 9112, section 9.3.1).
     var closedBetween = 0
     var faults: [String] = []
   }
 
-  /// Sends requests over a connection each, or over one as long as the server keeps it, until `isOver`.
+  /// Sends requests over a connection each, or one while the server keeps it, until `isOver`.
   private func hammer(
     port: Int, number: Int, isKept: Bool, seen: Lock<Seen>,
     isOver: borrowing Atomic<Bool>

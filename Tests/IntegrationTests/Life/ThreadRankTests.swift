@@ -1,4 +1,4 @@
-// ThreadRankTests: each thread of the real program has the priority on which docs/performance.md relies.
+// ThreadRankTests: each thread of the real program has its documented priority.
 
 import Glibc
 import Model
@@ -70,12 +70,12 @@ import Testing
     }
     // A new thread of Swift's pool has the name of its creator until it works.
     #expect(found["pictor-http"]?.contains(own) == true)
-    // And workers have the niceness of `imaging.niceness`, 2 by default, as have their session groups if there are any.
+    // And workers and session groups have niceness 2.
     try waitForWorkers(of: pictor, origin, niceness: own + 2)
   }
 
   @Test func `a worker does not wait for the kernel to accept its session's niceness`() throws {
-    // Given a kernel that groups tasks by session, and whose only change in a tenth of a second is always taken
+    // Given a kernel with session groups, which always takes its only change in 0.1 seconds
     guard access("/proc/self/autogroup", W_OK) == 0 else { return }
     // The program that takes them has a session of its own, as this one may have no group.
     let taker = try ChildProcess([
@@ -114,9 +114,9 @@ import Testing
     for client in clients { #expect(try client.readAnswer().status == 200) }
   }
 
-  /// Waits until the workers have this niceness, and the groups of their sessions, if the kernel has groups, that of
-  /// `imaging.niceness`, 2 by default, below the server's. Keeps them at work, as the kernel may accept a group's
-  /// niceness only later.
+  /// Waits until the workers have this niceness, and the groups of their sessions, if the kernel
+  /// has groups, 2 below the server's. Keeps them at work,
+  /// as the kernel may accept a group's niceness only later.
   private func waitForWorkers(of pictor: PictorProcess, _ origin: Origin, niceness: CInt) throws {
     // Each thread of a server without a group counts beside the groups.
     let server = contents(of: "/proc/\(pictor.id)/autogroup").split { " \n".contains($0) }.last

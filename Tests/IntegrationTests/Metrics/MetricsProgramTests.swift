@@ -140,7 +140,7 @@ import Testing
         page: 1, responses(404): 1, key("request_errors_total", ["code": "not_found"]): 1,
       ])
 
-    // A purge: two variants in memory, two and the source on disk. The text is stored as a source, too.
+    // A purge: two variants in memory, two and the source on disk. The text is a source, too.
     try pictor.waitFor("all entries are on disk") { $0.disk.stores == 4 }
     let purge = try rise(of: pictor) { () throws in
       let answer = try pictor.operate(

@@ -1,11 +1,11 @@
-// ContainerTests: the server under what config/compose.yaml takes away: a read-only root and no capabilities.
+// ContainerTests: the server with a read-only root and no capabilities (config/compose.yaml).
 
 import Glibc
 import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) struct ContainerTests {
-  /// Makes every folder but `$0` read-only, and then starts the rest as an ordinary user without rights.
+  /// Makes every folder but `$0` read-only, then starts the rest as an ordinary user.
   private static let script = """
     mount --make-rprivate / && mount --bind "$0" "$0" && mount -o remount,ro,bind / && \
     exec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all \

@@ -1,4 +1,4 @@
-// Failed URLs (SDWebImage's blacklist): which failures are listed, for how long, and how they are removed.
+// Failed URLs (SDWebImage's blacklist): which are listed, how long, and how they are removed.
 
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-// Operations on running work, by operators and operation keys: supersede, cancel, pause, resume, watch.
+// Operators and operation keys on running work: supersede, cancel, pause, resume, watch.
 
 import Model
 import TestSupport

@@ -1,4 +1,4 @@
-// SealedWorkersTests: the server beside sealed workers: what operators see, as root and as another user.
+// SealedWorkersTests: what operators see of sealed workers, as root and as another user.
 
 import Glibc
 import Model
@@ -114,7 +114,7 @@ struct SealedWorkersTests {
     #expect(Set(names) == ["SWIFT_BACKTRACE", "MALLOC_ARENA_MAX", "G_SLICE", "OMP_NUM_THREADS"])
   }
 
-  /// Returns a worker that has sealed itself. Others may still be starting. In a container, all programs have filters.
+  /// Returns a sealed worker; others may still start. In a container, all programs have filters.
   private func sealedWorker(of pictor: PictorProcess) throws -> pid_t {
     var found: pid_t?
     try blockUntil("a worker is sealed") {

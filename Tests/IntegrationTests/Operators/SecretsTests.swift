@@ -1,5 +1,5 @@
-// SecretsTests: marked secrets are placed in every input of clients, operators and origins, and searched for in every
-// output.
+// SecretsTests: marked secrets are placed in every input of clients, operators and origins, and
+// searched for in every output.
 
 import Glibc
 import TestSupport

@@ -1,4 +1,4 @@
-// SignedURLTests: the program with signatures: modes, rotation, the sign command, the warning, the log.
+// SignedURLTests: the program with signatures: modes, rotation, sign command, warning, log.
 
 import Signing
 import TestSupport

@@ -1,4 +1,4 @@
-// Responses to misbehaving origins and invalid requests: the contract's error in time, and a server that continues.
+// Misbehaving origins and invalid requests: the right error in time, and a live server.
 
 import Glibc
 import Telemetry

@@ -16,12 +16,12 @@ import Testing
   }
 
   @Test func `unresponsive hosts do not delay others in a burst over 500 hosts`() throws {
-    // Given: hosts that are addresses of this machine; one in ten accepts connections and never reads from them
+    // Given: hosts at this machine's addresses; one in ten accepts connections and never reads
     let folder = try TemporaryFolder()
     let origin = try Origin(on: "0.0.0.0")
     let dead = try Origin(on: "0.0.0.0", answers: false)
     let image = try TestImages.jpeg(width: 8, height: 6)
-    // The sanitizer takes ten times as long. A request takes about four descriptors of this process.
+    // The sanitizer takes ten times as long. A request takes about four descriptors here.
     let wanted = !TestBuild.isThreadSanitized ? 5_000 : 2_000
     let count = min(wanted, openFilesAllow(wanted) * 2)
     var live: [String] = []

@@ -1,4 +1,4 @@
-// Damaged sources with the real program: refused, or marked and stored briefly, for every kind of request.
+// Damaged sources in the real program: refused, or marked and stored briefly.
 
 import Model
 import Telemetry
@@ -19,7 +19,7 @@ import Testing
     damaged = Array(whole.prefix(whole.count / 3) + whole.suffix(whole.count / 3))
   }
 
-  /// Returns the seconds for which a client may store a response: `max-age` counts from an `Age` of 0.
+  /// Returns the seconds for which a client may store a response: from an `Age` of 0.
   private func remainingLifetime(_ answer: HTTPAnswer) throws -> Int {
     let text = try #require(answer["cache-control"])
     let value = text.split(whereSeparator: { ", ".contains($0) }).first { $0.hasPrefix("max-age=") }

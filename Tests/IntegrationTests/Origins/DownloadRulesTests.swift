@@ -1,5 +1,5 @@
-// The downloader's rules as seen by clients and origins: queue, time-outs, retries, circuit breaker, headers,
-// redirects.
+// The downloader's rules as seen by clients and origins: queue, time-outs, retries, circuit
+// breaker, headers, redirects.
 
 import Glibc
 import Model
@@ -81,7 +81,7 @@ import Testing
       clients.append(try pictor.ask(origin.target("/p.jpg?\(name)", adding: priority)))
       try pictor.waitFor("\(name) waits") { $0.downloads.waiting == index + 1 }
     }
-    // A request of high priority joins b, which arrived before f; one of low priority joins f without effect.
+    // A high-priority request joins b, which arrived before f; a low one joins f without effect.
     for (name, priority) in [("b", "high"), ("f", "low")] {
       clients.append(
         try pictor.ask(origin.target("/p.jpg?\(name)", adding: "&w=10&priority=\(priority)")))
@@ -128,7 +128,7 @@ import Testing
   @Test func `only failures that are usually brief are retried, once`() throws {
     // Given
     let pictor = try PictorProcess(
-      in: folder, ["--download.retry_delay", "10ms", "--download.breaker_threshold", "0"])
+      in: folder, ["--download.breaker_threshold", "0"])
     let image = try TestImages.jpeg(width: 30, height: 20)
     let replies: [(path: String, reply: OriginReply, requests: Int, status: Int)] = [
       ("/503-soon", .status(503, headers: ["Retry-After: 1"]), 2, 200),

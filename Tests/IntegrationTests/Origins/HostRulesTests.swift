@@ -1,4 +1,4 @@
-// Host rules end to end: one download for two URLs, variants by client header, and credentials for their host only.
+// Host rules: one download for two URLs, variants by client header, credentials for their host.
 
 import Glibc
 import TestSupport

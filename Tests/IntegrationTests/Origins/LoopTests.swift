@@ -1,4 +1,4 @@
-// Loops: a server that is led back to itself, directly, through a load balancer or through a second server.
+// Loops: a server led back to itself directly, by a load balancer or by a second server.
 
 import Glibc
 import TestSupport
@@ -13,7 +13,7 @@ import Testing
     origin = try Origin()
   }
 
-  /// Returns a target of this length that names the server at `base` repeatedly. Each `?` takes more than one byte.
+  /// Returns a target of this length that names `base` repeatedly. Each `?` takes several bytes.
   private func nested(_ base: String, length: Int) -> String {
     var url = "\(origin.url("/a.jpg"))"
     while url.utf8.count < length { url = "\(base)/image%3Furl=\(url)" }

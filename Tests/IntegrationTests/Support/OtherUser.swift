@@ -3,13 +3,13 @@
 import Glibc
 import TestSupport
 
-/// The user `nobody`, who may read less than root: not what lies below `/root`, and no folder of another user.
+/// The user `nobody`: reads less than root, nothing below `/root` or in other users' folders.
 enum OtherUser {
   static let id: uid_t = 65_534
   /// What starts a program as this user.
   static let wrapper = ["/usr/bin/setpriv", "--reuid=\(id)", "--regid=\(id)", "--clear-groups"]
 
-  /// Copies the programs to where this user may start them: the build's folder may be closed to others.
+  /// Copies the programs to where this user may start them: the build's folder may be closed.
   ///
   /// - Returns: The folder of the copies.
   static func programs(in folder: TemporaryFolder) throws -> String {

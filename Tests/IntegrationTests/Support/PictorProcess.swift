@@ -31,10 +31,10 @@ final class PictorProcess: Sendable {
   ///   - environment: Additional environment variables.
   ///   - wrapper: A program with options that starts it, such as prlimit(1).
   ///   - programs: The folder of the programs.
-  ///   - sockets: Listening sockets that it inherits, with their names, as from systemd (sd_listen_fds(3)).
+  ///   - sockets: listening sockets that it inherits, with names, as from systemd.
   ///   - inherited: Descriptors that the wrapper has as 3, 4 and so on.
-  ///   - isServer: `false` for other commands and for servers that must fail to start. No options are added and the
-  ///     start is not awaited.
+  ///   - isServer: `false` for other commands and for servers that must fail to start. No options
+  ///     are added and the start is not awaited.
   init(
     in folder: TemporaryFolder, _ options: [String] = [], environment: [String: String] = [:],
     wrapper: [String] = [], programs: String = TestBuild.programFolder,
@@ -128,8 +128,8 @@ final class PictorProcess: Sendable {
       (threads ?? []).map { contents(of: "/proc/\(id)/task/\($0)/comm").filter { $0 != "\n" } })
   }
 
-  /// Waits until `count` workers have set themselves up, as far as the signals that they ignore, and returns their ids.
-  /// The server is ready with the first of them; another one may not even have run.
+  /// Waits until `count` workers have set up their ignored signals, and returns their ids. The
+  /// server is ready with the first; another may not even run.
   func preparedWorkers(_ count: Int) throws -> [pid_t] {
     var found: [pid_t] = []
     try blockUntil("\(count) workers are prepared") {
@@ -139,7 +139,7 @@ final class PictorProcess: Sendable {
     return found
   }
 
-  /// Whether a worker ignores SIGXFSZ, which every program starts with by default (proc_pid_status(5)).
+  /// Whether a worker ignores SIGXFSZ, which has its default at a start (proc_pid_status(5)).
   private static func isPrepared(_ worker: pid_t) -> Bool {
     let lines = contents(of: "/proc/\(worker)/status").split(separator: "\n")
     let mask = lines.first { $0.hasPrefix("SigIgn:") }?.split(separator: "\t").last
@@ -225,8 +225,8 @@ final class PictorProcess: Sendable {
   }
 }
 
-/// Returns this number of connections, or an eighth of a low limit of open files (some containers have 1,024): the
-/// server keeps most descriptors for work.
+/// Returns this number of connections, or an eighth of a low limit of open files (some containers
+/// have 1,024): the server keeps most descriptors for work.
 func openFilesAllow(_ wanted: Int) -> Int {
   var limit = rlimit()
   let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -250,13 +250,13 @@ func contents(of path: String) -> String {
 }
 
 extension Origin {
-  /// Returns the target for the image at `path` of this origin; `rest` contains further parameters, such as `&w=100`.
+  /// Returns the target for the image at `path` of this origin; `rest` is such as `&w=100`.
   func target(_ path: String, adding rest: String = "") -> String {
     "/image?url=\(encoded(url(path)))\(rest)"
   }
 }
 
-/// Returns `url` as the value of a query parameter: all but letters, digits and `-._~` is percent-encoded.
+/// Returns `url` as a query's value: all but letters, digits and `-._~` percent-encoded.
 func encoded(_ url: String) -> String {
   url.utf8.map { byte in
     switch byte {

@@ -239,4 +239,37 @@ final class ExplainingTests: StaleTests {
     let status = try #require(explanation.answer?.cacheStatus)
     #expect(try await manager.variant(for: request).cacheStatus.headerValue.hasPrefix(status))
   }
+
+  @Test func `a pending AVIF is explained as its fallback, which answers at once`() async throws {
+    openAll()
+    processor.avifGate.withLock { $0 = Gate() }
+    let request = try request().accepting([.avif, .webp])
+    _ = try await manager.variant(for: request)
+    try await eventually { [manager] in manager.figures.avifsWaiting == 1 }
+    let explanation = await manager.explain(request)
+    #expect(explanation.would.last?.step == "pending-avif")
+    let status = try #require(explanation.answer?.cacheStatus)
+    #expect(manager.deliveryAtOnce(for: request)?.cacheStatus.headerValue == status)
+  }
+
+  @Test(arguments: [false, true])
+  func `a watermark is explained as the source that it is`(hasFailed: Bool) async throws {
+    try await makeCached()
+    var transform = Transform()
+    transform.watermark = Watermark(source: try SourceURL(parsing: "http://marks/logo.png"))
+    let request = ImageRequest(
+      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    if hasFailed {
+      fail(.sourceNotFound(status: 404))
+      _ = try? await manager.variant(for: request)
+      fail(nil)
+    }
+    let explanation = await manager.explain(request)
+    #expect(explanation.would.map(\.step).contains("watermark"))
+    switch await perform(request) {
+    case .success(let status):
+      #expect(!hasFailed && status == explanation.answer?.cacheStatus)
+    case .failure(let error): #expect(hasFailed && explanation.answer?.code == error.code)
+    }
+  }
 }

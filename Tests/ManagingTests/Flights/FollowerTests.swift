@@ -126,7 +126,7 @@ import Testing
     #expect(raised.withLock { $0 } == [.high])
     #expect(clients.withLock { $0 } == [.network(.v4(9))])
     #expect(priority.waiters == 2)
-    // When both leave, then the work goes on.
+    // When both leave, then the work continues.
     leave()
     began.cancel()
     _ = await began.result

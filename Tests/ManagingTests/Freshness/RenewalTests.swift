@@ -88,4 +88,58 @@ final class RenewalTests: StaleTests {
     #expect(try await manager.variant(for: request).cacheStatus == .hit(.memory))
     #expect(processor.started.value == 2)
   }
+
+  /// Replaces the stale variant in both tiers.
+  private func replace(isDamaged: Bool = false, version: UInt64? = nil, inFile: Bool = false)
+    async throws
+  {
+    let old = try #require(memory.peek(try request().key))
+    var info = old.info
+    info.isDamaged = isDamaged
+    if let version { info.sourceVersion = version }
+    let variant = Variant(
+      key: old.key, info: info, body: inFile ? .file(emptyFile()) : old.body)
+    memory.remove(old.key)
+    if !inFile {
+      var gone: [Variant] = []
+      _ = memory.store(variant, releasing: &gone)
+    }
+    _ = disk.store(variant, for: .vouched)
+  }
+
+  @Test(arguments: ["damaged", "of another version", "in a file"])
+  func `a stale variant that cannot be renewed is rendered again`(_ variant: String) async throws {
+    try await makeStale()
+    try await replace(
+      isDamaged: variant == "damaged", version: variant == "of another version" ? 7 : nil,
+      inFile: variant == "in a file")
+    let rendered = try await manager.variant(for: try request())
+    #expect(
+      rendered.cacheStatus == .miss(.stale, stored: true, collapsed: false, originStatus: 304))
+    #expect(processor.started.value == 2)
+  }
+
+  @Test func `a variant in memory is renewed although the disk has it in a file`() async throws {
+    try await makeStale()
+    let variant = try #require(memory.peek(try request().key))
+    let file = Variant(key: variant.key, info: variant.info, body: .file(emptyFile()))
+    _ = disk.store(file, for: .vouched)
+    _ = try await manager.variant(for: try request())
+    #expect(processor.started.value == 1)
+  }
+
+  @Test(arguments: [true, false])
+  func `a stale variant answers only for the version of its stale source`(isSame: Bool)
+    async throws
+  {
+    // Given a variant that has to be asked for, with a source that may be served stale
+    try await makeStale(ifError: 600)
+    fail(.sourceError(status: 503))
+    try await replace(version: isSame ? nil : 7)
+    // When
+    let answer = try await manager.variant(for: try request())
+    // Then
+    #expect(answer.cacheStatus == .staleIfError(collapsed: false, originStatus: 503))
+    #expect(processor.started.value == (isSame ? 1 : 2))
+  }
 }

@@ -80,12 +80,12 @@ struct PrefetcherTests {
   private let pauses = Lock<[Duration]>([])
 
   private func prefetcher(
-    _ change: (inout PrefetcherConfiguration) -> Void = { _ in }
+    endedLists: Int = 64, _ change: (inout PrefetchSettings) -> Void = { _ in }
   ) -> Prefetcher {
-    var configuration = PrefetcherConfiguration()
-    change(&configuration)
+    var settings = PrefetchSettings()
+    change(&settings)
     return Prefetcher(
-      provider: provider, configuration: configuration,
+      provider: provider, settings: settings, endedLists: endedLists,
       pause: { [pauses] duration in pauses.withLock { $0.append(duration) } })
   }
 
@@ -145,7 +145,7 @@ struct PrefetcherTests {
   @Test func `only the most recently ended lists can be queried`()
     async throws
   {
-    let prefetcher = prefetcher { $0.endedLists = 2 }
+    let prefetcher = prefetcher(endedLists: 2)
     let long = try prefetcher.prefetch(prefetchLines(["http://a/1"]))
     let bad = PrefetchLine(number: 1, request: .failure(.missingParameter("url")))
     let short = try (0..<3).map { _ in try prefetcher.prefetch([bad]) }
@@ -310,10 +310,9 @@ struct PrefetcherTests {
   func `lists that start, end and fail at random leave no state`(seed: Int) async throws {
     provider.gate.open()
     var random = SeededGenerator(seed: UInt64(seed))
-    let prefetcher = prefetcher {
+    let prefetcher = prefetcher(endedLists: 1_000) {
       $0.limit = 4
       $0.limitPerHost = 2
-      $0.endedLists = 1_000
     }
     var ids: [String] = []
     for list in 0..<60 {

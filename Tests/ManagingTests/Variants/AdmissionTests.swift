@@ -131,9 +131,10 @@ final class AdmissionTests: ManagedTests {
     openAll()
     _ = try await manager.variant(for: try freeForm())
     let prefetched = try request()
-    let runner = PrefetchRunner(provider: manager, pause: { _ in })
-    let outcome = await runner.outcome(of: prefetched)
-    #expect(outcome == .skipped)
+    let prefetcher = Prefetcher(provider: manager)
+    let line = PrefetchLine(number: 1, request: .success(prefetched))
+    let status = try await end(of: try prefetcher.prefetch([line]), in: prefetcher)
+    #expect(status.skipped == 1)
     #expect(await isOnDisk(prefetched))
   }
 

@@ -1,4 +1,4 @@
-// Tests of ServerTrail: CDN-Loop (RFC 8586) and Via (RFC 9110, section 7.6.3) as they come and as they go on.
+// Tests of ServerTrail: CDN-Loop (RFC 8586), Via (RFC 9110, section 7.6.3), in and out.
 
 import Model
 import Testing

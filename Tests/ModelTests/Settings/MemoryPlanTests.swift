@@ -40,7 +40,7 @@ struct MemoryPlanTests {
     let jobs = plan.jobs(beside: parts, workers: plan.workers)
     #expect(jobs >= plan.workers * (64 << 20))
     #expect(mebibytes < 1_024 || parts + jobs == plan.budget)
-    // A budget gives the same shares as the memory of which it is the usual part.
+    // A budget gives the same shares as the memory that has it by default.
     let same = MemoryPlan(budget: plan.budget, cores: 4)
     #expect(abs(same.memoryTier - plan.memoryTier) < 10)
   }

@@ -13,7 +13,7 @@ struct TransformTests {
     { $0.limitBytes = 9 }, { $0.frame = 0 }, { $0.rotation = .half }, { $0.flip = .both },
     { $0.crop = PixelArea(x: 0, y: 0, size: PixelSize(width: 9, height: 9)) }, { $0.trim = 9 },
     { $0.format = .webp }, { $0.accepted = [.webp] }, { $0.quality = 9 },
-    { $0.qualities.jpeg = 9 }, { $0.maxBytes = 9 },
+    { $0.qualities[.jpeg] = 9 }, { $0.maxBytes = 9 },
     { $0.background = Color(red: 0, green: 0, blue: 0) }, { $0.isAnimated = false },
     { $0.stripsMetadata = false }, { $0.progressive = true }, { $0.effects.blur = 9 },
     { $0.effects.isGrayscale = true }, { $0.product = .info(nil) },

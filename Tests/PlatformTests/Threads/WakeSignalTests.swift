@@ -9,7 +9,7 @@ import Testing
 @Suite(.onOwnThreads) struct WakeSignalTests {
   private static let rounds = 20_000
 
-  /// Turns of a loop that waits for another thread, until it gives up its core: on one core, that thread needs it.
+  /// Turns of a waiting loop before it yields its core, which the other thread may need.
   private static let turnsPerYield = 1_000
 
   /// Whether poll(2) would return at once.

@@ -1,4 +1,4 @@
-// ClientShareTests: greedy clients behind a trusted proxy, against a real server: 429 for them, images for others.
+// ClientShareTests: greedy clients behind a trusted proxy: 429 for them, images for others.
 
 import Model
 import Platform

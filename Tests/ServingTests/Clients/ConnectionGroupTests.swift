@@ -1,4 +1,4 @@
-// ConnectionGroupTests: which connection has been waiting longest, against a simple model, without sockets.
+// ConnectionGroupTests: which connection has been waiting longest, beside a simple model.
 
 import TestSupport
 import Testing

@@ -1,4 +1,4 @@
-// ConnectionLimitTests: clients that hold connections, against a real server: who yields, who is refused, who is served.
+// ConnectionLimitTests: clients that hold connections: who yields, is refused, is served.
 
 import Glibc
 import Model
@@ -56,7 +56,7 @@ import Testing
         $0.idleTimeout = .seconds(3_600)
       }
     ) { server in
-      // Given a request that waits, a body that does not arrive, and two connections between requests
+      // Given a request that waits, a body that does not arrive, and two idle connections
       let waiting = try HTTPClient(port: server.port)
       try waiting.send(HTTPClient.text("GET", target: imageTarget))
       try await eventually { provider.asked.value == 1 }
@@ -98,8 +98,8 @@ import Testing
         try client.send("GET /stats HTTP/1.1\r\nHo")
         return client
       }
-      // When clients connect and stay, then the slow ones are closed. A connection with unread bytes is skipped, so a busy
-      // server may need more than four.
+      // When clients connect and stay, then the slow ones are closed. A connection with unread
+      // bytes is skipped, so a busy server may need more than four.
       var others: [HTTPClient] = []
       for client in slow {
         try await eventually("a slow one is closed") {
@@ -290,7 +290,7 @@ import Testing
         $0.idleTimeout = .seconds(3_600)
       }
     ) { server in
-      // Given a connection that has had a response. On a busy machine that may take several attempts.
+      // Given a connection that has had a response, which may take several attempts.
       var served: HTTPClient?
       try await eventually {
         served = try HTTPClient(port: server.port, timeout: 30)

@@ -21,7 +21,7 @@ import Testing
     /// Seconds after which it stops to read.
     var stopsAfter = Int.max
 
-    /// Returns what it has received after some seconds: the first step at once, as a receive buffer fills.
+    /// Returns what it has received after some seconds: the first step at once, into a buffer.
     func received(at second: Int) -> Int {
       1_000 + step * (1 + min(second, stopsAfter) * rate / step)
     }

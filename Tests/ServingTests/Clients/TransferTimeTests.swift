@@ -1,4 +1,4 @@
-// TransferTimeTests: how long a client may take to read a response, by its length and the minimum rate.
+// TransferTimeTests: how long a client may read a response, by length and minimum rate.
 
 import Glibc
 import Model

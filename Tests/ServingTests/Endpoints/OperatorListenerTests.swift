@@ -1,4 +1,4 @@
-// OperatorListenerTests: which endpoints each listener has, for which tokens, and that a flood of one leaves the other.
+// OperatorListenerTests: each listener's endpoints and tokens; a flood of one spares the other.
 
 import Glibc
 import Model
@@ -74,7 +74,7 @@ import Testing
               if let expected {
                 #expect(answer.status == expected, "\(text)")
               } else {
-                // 400 and 404 are the endpoint's own: a parameter is missing, an item does not exist.
+                // 400 and 404 are the endpoint's own: a missing parameter, an absent item.
                 #expect(![401, 403, 405, 429].contains(answer.status), "\(text)")
               }
               outcomes[expected ?? 0, default: 0] += 1

@@ -1,4 +1,4 @@
-// PageDescriptionTests: the description of the parameters says what the parser accepts, for each row of the table.
+// PageDescriptionTests: the description of parameters says what the parser accepts.
 
 import FoundationEssentials
 import Model
@@ -171,7 +171,7 @@ import Testing
         }
       }
     }
-    // Where no request needs a signature, all are open but those that only vouched requests may use.
+    // Where no request needs a signature, all are open but those for vouched requests.
     let vouched = ImageParameter.table.filter { $0.access == .vouched }.map(\.name)
     let byDefault = parameters(try configuration())
     let closedByDefault = byDefault.filter { !$0.open }.map(\.name)

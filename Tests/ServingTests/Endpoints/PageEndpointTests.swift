@@ -1,4 +1,4 @@
-// PageEndpointTests: what clients of the page at / see: its files, their fields, the listeners that have them.
+// PageEndpointTests: what clients of the page at / see: files, fields, listeners.
 
 import Model
 import TestSupport

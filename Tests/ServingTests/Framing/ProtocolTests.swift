@@ -167,7 +167,7 @@ import Testing
         now = bytesInKernel(fromPort: server.port)
         return now > 0 && now == earlier
       }
-      // Besides the limit, one segment is being filled and one is on its way: 64 KiB each on the loopback interface.
+      // Besides the limit, one segment is filled and one on its way: 64 KiB each on loopback.
       #expect(now <= Int(ListeningSocket.unsentLimit) + 2 * 65_536)
     }
   }

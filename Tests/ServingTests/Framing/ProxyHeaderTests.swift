@@ -1,4 +1,4 @@
-// ProxyHeaderTests: headers of the PROXY protocol, whole, in part and wrong, and what a server does with them.
+// ProxyHeaderTests: PROXY headers, whole, in part and wrong, and what a server does with them.
 
 import Model
 import Platform

@@ -1,4 +1,4 @@
-// InheritedSocketTests: a server that stops on a socket which another process holds, too, loses nothing.
+// InheritedSocketTests: a server that stops on a socket of another process loses nothing.
 
 import Glibc
 import Model
@@ -130,8 +130,8 @@ import Testing
   }
 }
 
-/// Returns the bytes that the server at a port has not read, and the connections that it has not accepted, from
-/// `/proc/net/tcp` (proc(5)).
+/// Returns the bytes that the server at a port has not read, and the connections that it has not
+/// accepted, from `/proc/net/tcp` (proc(5)).
 private func unreadBytes(atPort port: Int) -> Int {
   let lines = ControlGroups.text("/proc/net/tcp")?.split(separator: "\n") ?? []
   return lines.reduce(0) { sum, line in

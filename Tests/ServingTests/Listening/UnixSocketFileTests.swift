@@ -1,4 +1,4 @@
-// UnixSocketFileTests: which entries of the file system a unix socket replaces, and what remains of it.
+// UnixSocketFileTests: which file system entries a unix socket replaces, and what remains.
 
 import Glibc
 import Platform

@@ -1,4 +1,4 @@
-// RefusedAccessTests: bytes that are no valid request have a line in the access log, in each format.
+// RefusedAccessTests: bytes that are no valid request have an access log line.
 
 import FoundationEssentials
 import Glibc

@@ -87,7 +87,7 @@ import Testing
   }
 
   @Test func `a header that the proxies do not write is ignored`() throws {
-    // nginx appends to X-Forwarded-For and forwards a client's Forwarded; other proxies do the opposite.
+    // nginx appends to X-Forwarded-For and forwards Forwarded; others do the opposite.
     let real = "198.51.100.1"
     let lie = "6.6.6.6"
     #expect(

@@ -35,26 +35,6 @@ import Testing
     #expect(try parse("w=3&url=https://h/é.png&&").transform.width == 3)
   }
 
-  @Test func `each parameter sets its part of the transform`() throws {
-    #expect(try transform("scale=0.5").scale == 0.5)
-    #expect(try transform("scale=10").scale == 10)
-    #expect(try transform("w=1").width == 1)
-    #expect(try transform("h=65535").height == 65_535)
-    #expect(try transform("fit=cover").fit == .cover)
-    #expect(try transform("position=left-top").position == .leftTop)
-    #expect(try transform("enlarge=1").enlarge)
-    #expect(try !transform("enlarge=0").enlarge)
-    #expect(try transform("format=webp").format == .webp)
-    #expect(try transform("format=auto").format == nil)
-    #expect(try transform("quality=100").quality == 100)
-    #expect(try transform("background=00ff7F80").background.hexadecimal == "00ff7f80")
-    #expect(try transform("limitbytes=1").limitBytes == 1)
-    #expect(try transform("frame=0").frame == 0)
-    #expect(try transform("progressive=1").progressive)
-    #expect(try !transform("progressive=0").progressive)
-    #expect(try transform("%77=5").width == 5)
-  }
-
   @Test func `limitbytes is limited by the maximum pixels of a result`() throws {
     #expect(try transform("limitbytes=100000000").limitBytes == 100_000_000)
     #expect(throws: ImageError.self) { try self.transform("limitbytes=100000001") }
@@ -84,64 +64,6 @@ import Testing
     #expect(try !enlarges("url=https://h/a&enlarge=0", rules: rules))
     #expect(try enlarges("url=https://h/a&preset=large", rules: rules))
     #expect(try enlarges("url=https://h/a&enlarge=1", rules: rules.forOperators))
-  }
-
-  @Test func `crop takes whole numbers, and rotate, flip and position take their names`() throws {
-    let crop = PixelArea(x: 0, y: 20, size: PixelSize(width: 300, height: 10_000_000))
-    #expect(try transform("crop=0,20,300,10000000").crop == crop)
-    #expect(try transform("crop=0%2C20%2C300%2C10000000").crop == crop)
-    #expect(try transform("rotate=90").rotation == .quarter)
-    #expect(try transform("rotate=180").rotation == .half)
-    #expect(try transform("rotate=270").rotation == .threeQuarters)
-    #expect(try transform("flip=h").flip == .horizontal)
-    #expect(try transform("flip=v").flip == .vertical)
-    #expect(try transform("flip=hv").flip == .both)
-    #expect(try transform("trim=1").trim == 1)
-    #expect(try transform("trim=255").trim == 255)
-    #expect(try transform("position=0.3,1").focalPoint == FocalPoint(x: 0.3, y: 1))
-    #expect(try transform("position=0.3,1").position == .center)
-    #expect(try transform("position=top").focalPoint == nil)
-  }
-
-  @Test func `each effect is accepted at both ends of its range`() throws {
-    func effects(_ parameter: String) throws -> Effects { try transform(parameter).effects }
-    #expect(try effects("blur=0.3").blur == 0.3)
-    #expect(try effects("blur=250").blur == 250)
-    #expect(try effects("sharpen=0.1").sharpen == 0.1)
-    #expect(try effects("sharpen=10").sharpen == 10)
-    #expect(try effects("radius=1").radius == .points(1))
-    #expect(try effects("radius=65535").radius == .points(65_535))
-    #expect(try effects("radius=max").radius == .maximum)
-    #expect(try effects("tint=ff8000").tint?.hexadecimal == "ff8000ff")
-    #expect(try effects("tint=FF800040").tint?.hexadecimal == "ff800040")
-    #expect(try effects("grayscale=1").isGrayscale)
-    #expect(try !effects("grayscale=0").isGrayscale)
-    #expect(try effects("brightness=0").brightness == 0)
-    #expect(try effects("brightness=10").brightness == 10)
-    #expect(try effects("saturation=0.5").saturation == 0.5)
-  }
-
-  @Test func `maxbytes, animated and strip set their part of the transform`() throws {
-    #expect(try transform("maxbytes=1").maxBytes == 1)
-    #expect(try transform("animated=1").isAnimated)
-    #expect(try !transform("animated=0").isAnimated)
-    #expect(try transform("strip=1").stripsMetadata)
-    #expect(try !transform("strip=0").stripsMetadata)
-  }
-
-  @Test(arguments: [
-    ("brightness=1&saturation=1.0&grayscale=0&animated=1&strip=1", ""),
-    ("position=0.50,0.250", "focus=0.5,0.25"), ("tint=FF0000", "tint=ff0000ff"),
-    ("crop=01,2,03,4", "crop=1,2,3,4"), ("blur=2.50", "blur=2.5"), ("radius=008", "radius=8"),
-    (
-      "saturation=2&tint=00000080&rotate=90&w=9&crop=1,2,3,4&flip=h&trim=5&blur=1&maxbytes=7&radius=max",
-      "w=9&rotate=90&flip=h&crop=1,2,3,4&trim=5&maxbytes=7&blur=1.0&radius=max&tint=00000080&saturation=2.0"
-    ),
-  ])
-  func `equivalent queries have one canonical text without defaults`(
-    parameters: String, text: String
-  ) throws {
-    #expect(try transform(parameters).canonicalText == text)
   }
 
   @Test func `each load option changes the load and not the key`() throws {
@@ -199,30 +121,6 @@ import Testing
       return
     }
     #expect(!allowed.isEmpty)
-  }
-
-  @Test(arguments: [
-    ("width=30", "w=30"), ("height=30", "h=30"), ("q=70", "quality=70"), ("dpr=2", "scale=2"),
-    ("w%69dth=30", "w=30"), ("format=jpg", "format=jpeg"), ("scale=.5", "scale=0.5"),
-    ("blur=.5", "blur=0.5"), ("position=.25,.5", "position=0.25,0.5"),
-    ("background=f80", "background=ff8800"), ("background=F80", "background=ff8800ff"),
-    ("tint=123", "tint=112233"),
-    ("width=3&q=9&dpr=.5&format=jpg", "w=3&quality=9&scale=.5&format=jpeg"),
-  ])
-  func `an alias has the key of its parameter`(alias: String, name: String) throws {
-    #expect(try transform(alias) == transform(name))
-    #expect(try transform(alias).canonicalText == transform(name).canonicalText)
-  }
-
-  @Test(arguments: [("w=3&width=3", "w"), ("q=1&quality=1", "quality"), ("dpr=1&scale=1", "scale")])
-  func `a parameter together with its alias is refused as repeated`(query: String, name: String) {
-    guard
-      case .invalidParameter(name, _, "it may be given only once")? =
-        error("url=https://h/a&" + query)
-    else {
-      Issue.record("\(query) gave \(String(describing: error("url=https://h/a&" + query)))")
-      return
-    }
   }
 
   @Test func `invalid percent-encoding is refused`() {
@@ -296,11 +194,5 @@ import Testing
   @Test func `control characters of a client are escaped in messages`() {
     let message = error("url=https://h/a&fit=a%0Ab%7F%C2%85")?.message ?? ""
     #expect(message.contains("a\\u{a}b\\u{7f}\\u{85}"))
-  }
-
-  @Test func `equivalent requests have one key`() throws {
-    let one = try parse("url=https%3A%2F%2FH%2Fa.png&w=10&fit=inside&format=auto")
-    let two = try parse("w=010&url=https://h:443/a.png")
-    #expect(one.key == two.key)
   }
 }

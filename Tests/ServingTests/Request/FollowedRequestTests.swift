@@ -75,7 +75,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
   {
     let variant = makeVariant(try makeRequest().key)
     try await withServer(provider, configure: { $0.workers = 2 }) { server in
-      // Given clients of both event loops, whose answers take other times and have ids of other lengths
+      // Given clients of both event loops, with answers of other times and ids of other lengths
       let clients = try (0..<12).map { _ in try HTTPClient(port: server.port) }
       for (number, client) in clients.enumerated() {
         let id = String(repeating: "x", count: number % 3 + 1) + "\(number)"
@@ -166,7 +166,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
       try late.send(HTTPClient.text("GET", target: imageTarget))
       #expect(try late.readAnswer().status == 504)
       try await eventually { provider.left.withLock { $0 } == 2 && server.figures.active == 0 }
-      // When the flight lands afterwards, nobody is answered twice.
+      // When the flight lands afterwards, no client is answered twice.
       provider.land(.success(sharedDelivery(makeVariant(try makeRequest().key))))
       provider.isFlying.withLock { $0 = false }
       #expect(try late.get(imageTarget).body == [1, 2, 3])

@@ -1,4 +1,4 @@
-// RequestLoopTests: requests that already passed this server are refused, and others keep their trail.
+// RequestLoopTests: requests that passed this server are refused; others keep their trail.
 
 import Model
 import Platform

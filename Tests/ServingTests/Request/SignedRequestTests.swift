@@ -1,4 +1,4 @@
-// SignedRequestTests: tests of signed URLs over a socket: expiry, caches, operators, redirects, log.
+// SignedRequestTests: signed URLs over a socket: expiry, caches, operators, redirects, log.
 
 import Model
 import Platform
@@ -55,7 +55,7 @@ import Testing
     // Given
     if isHit { provider.keep(makeVariant(try makeRequest().key)) }
     try await withSigning { client throws in
-      // When it is asked for until it is refused. On a busy machine the first answer may come too late, so the time grows.
+      // When it is asked for until it is refused. The first answer may be late, so the time grows.
       var answered = 0
       var last = try client.get(signed(imageTarget))
       for seconds in [2, 4, 8, 16, 32] where answered == 0 {
@@ -172,7 +172,7 @@ import Testing
           let header: KeyValuePairs = ["Authorization": "Bearer " + token]
           let answer = try client.get(target, headers: header)
           #expect(answer.status == 200, "\(mode) \(target)")
-          // No cache in front may send it to others. A hit that needs no signature is as for everyone.
+          // No cache in front may send it to others. A hit without a signature is for everyone.
           if target != imageTarget || mode == .required {
             #expect(answer["Cache-Control"]?.hasPrefix("private, max-age=") == true)
           }

@@ -1,4 +1,4 @@
-// SuspendedRequestStateTests: tests of which event ends a suspended request.
+// SuspendedRequestStateTests: which event ends a suspended request.
 
 import Model
 import TestSupport

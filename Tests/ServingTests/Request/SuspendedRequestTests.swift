@@ -170,7 +170,7 @@ import Testing
       return makeDelivery(makeVariant(request.key, body: [1, 2, 3]))
     }
     try await withServer(provider) { server in
-      // Given connections whose requests were suspended, and that are closed: later rounds reuse their descriptors
+      // Given closed connections whose requests were suspended: later rounds reuse descriptors
       for round in 1...30 {
         gate.close()
         let others = try (0..<4).map { _ in try HTTPClient(port: server.port) }

@@ -207,8 +207,8 @@ import Testing
     }
   }
 
-  /// The head's text, Pictor's response, and what libmicrohttpd needs for one: the response, its one field and the
-  /// copies of that field's name and value.
+  /// The head's text, Pictor's response, and what libmicrohttpd needs for one: the response, its
+  /// one field and the copies of that field's name and value.
   private static let allocationBudget = 8
 
   @Test(.enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"))

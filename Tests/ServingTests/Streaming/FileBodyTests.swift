@@ -1,4 +1,4 @@
-// FileBodyTests: tests that a stalled disk delays the responses from its own files and nothing else.
+// FileBodyTests: a stalled disk delays the responses from its own files and nothing else.
 
 import Glibc
 import Model

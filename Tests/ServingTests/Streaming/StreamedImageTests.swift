@@ -130,7 +130,7 @@ final class ComingProvider: ImageProvider {
       provider,
       configure: {
         $0.answerTimeout = .milliseconds(100)
-        // The wait for the next bytes; it also bounds the time to the first ones, which a busy machine needs.
+        // The wait for the next bytes, also the first ones, which a busy machine needs.
         $0.requestTimeout = .seconds(20)
         $0.minimumRate = 1 << 40
         $0.rateWindow = .zero

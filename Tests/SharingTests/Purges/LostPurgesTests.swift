@@ -92,7 +92,7 @@ import Testing
       }
     }
     try restore("pictor:", "kept:")
-    // When the entry is purged, Redis loses its data, and gets the copy back after the machine has noticed
+    // When the entry is purged, Redis loses its data, and the copy is back after it is noticed
     try await first.fleet.purge(.url(url))
     #expect(!first.fleet.stream.allows(key, mark: mark))
     try server.command("DEL", "pictor:epoch", "pictor:purges")

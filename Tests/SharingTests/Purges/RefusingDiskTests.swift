@@ -1,4 +1,4 @@
-// RefusingDiskTests: machines whose disk takes neither purges nor positions follow the stream, and lose nothing.
+// RefusingDiskTests: machines whose disk takes nothing follow the stream and lose nothing.
 
 import Glibc
 import Model

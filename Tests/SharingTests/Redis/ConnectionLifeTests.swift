@@ -1,5 +1,6 @@
 // ConnectionLifeTests: the life cycle and the breaker, without sockets and clocks.
 
+import Platform
 import Testing
 
 @testable import Sharing
@@ -9,7 +10,7 @@ import Testing
 
   private func life() -> ConnectionLife {
     ConnectionLife(
-      BackOff(interval: .seconds(1)) { $0.lowerBound }, patience: .seconds(2), now: start)
+      Backoff(.seconds(1), longest: .seconds(8)), patience: .seconds(2), now: start)
   }
 
   private func ready() -> ConnectionLife {

@@ -163,7 +163,7 @@ extension S3Bucket.Entry {
 
   // MARK: Failures
 
-  /// What a store may answer, and how often it is asked for ten reads: the breaker opens with the first.
+  /// What a store may answer, and how often ten reads ask it: the first opens the breaker.
   private static let hostile: [(String, @Sendable (Origin.Request) -> OriginReply)] = [
     ("garbage", { _ in .raw(Array("no HTTP at all\r\n\r\n".utf8)) }),
     ("nothing", { _ in .closeBeforeHead }),
@@ -227,7 +227,7 @@ extension S3Bucket.Entry {
   }
 
   @Test func `a drip ends at the same time as silence`() async throws {
-    // Long enough for a busy machine to send the request: one that waits to be sent is not timed out.
+    // Long enough for a busy machine: a request that waits to be sent is not timed out.
     let store = try store(timeout: .seconds(2))
     server.behave { _ in
       OriginReply([
@@ -261,12 +261,23 @@ extension S3Bucket.Entry {
     #expect(server.requests == 1 && store.figures.failures == 1)
   }
 
-  @Test func `an answer about one write does not stop reads`() async throws {
+  @Test(arguments: [409, 412, 413, 507])
+  func `an answer about one write does not stop reads`(status: Int) async throws {
     let store = try store()
-    server.behave { $0.method == "PUT" ? S3Server.error(507, "XMinioStorageFull") : nil }
+    server.behave { $0.method == "PUT" ? S3Server.error(status, "XMinioStorageFull") : nil }
     #expect(await !write(store, "v:0123", "x"))
     #expect(await store.read("v:0123").text == "absent")
     #expect(store.figures.dropped == 1 && store.figures.failures == 0)
+  }
+
+  @Test(arguments: [200, 201, 204])
+  func `other servers confirm a write otherwise`(status: Int) async throws {
+    let store = try store()
+    server.behave { $0.method == "PUT" ? .status(status) : .status(404) }
+    #expect(await write(store, "v:0123", "x"))
+    // A missing entry may have no code.
+    #expect(await store.read("v:0123").text == "absent")
+    #expect(store.isReady && store.figures.failures == 0)
   }
 
   // MARK: Healing

@@ -16,12 +16,9 @@ import Testing
     func add(_ request: S3Request, now: ContinuousClock.Instant) -> Bool {
       queue.add(request, now: now)
     }
-    func next(mayWrite: Bool) -> S3Queue.Admitted? { queue.next(mayWrite: mayWrite) }
-    func end(
-      _ admitted: S3Queue.Admitted, _ verdict: RequestBreaker.Verdict, now: ContinuousClock.Instant
-    ) -> Bool { queue.end(admitted, verdict, now: now) }
+    func next(mayWrite: Bool) -> S3Request? { queue.next(mayWrite: mayWrite) }
     func takeExpired(now: ContinuousClock.Instant) -> [String] {
-      queue.takeExpired(now: now).map(\.request.path)
+      queue.takeExpired(now: now).map(\.path)
     }
   }
 
@@ -54,10 +51,10 @@ import Testing
     #expect(queue.add(read("a"), now: start) && queue.add(read("b"), now: start))
     #expect(!queue.add(read("c"), now: start))
     #expect(queue.queue.count == 4)
-    #expect(queue.next(mayWrite: true)?.request.path == "a")
-    #expect(queue.next(mayWrite: false)?.request.path == "b")
+    #expect(queue.next(mayWrite: true)?.path == "a")
+    #expect(queue.next(mayWrite: false)?.path == "b")
     #expect(queue.next(mayWrite: false) == nil)
-    #expect(queue.next(mayWrite: true)?.request.path == "w")
+    #expect(queue.next(mayWrite: true)?.path == "w")
   }
 
   @Test func `writes have a bound of bytes until they have ended`() throws {
@@ -66,7 +63,7 @@ import Testing
     #expect(!queue.add(write(41), now: start))
     let begun = try #require(queue.next(mayWrite: true))
     #expect(!queue.add(write(41), now: start))
-    #expect(!queue.end(begun, .alive, now: start))
+    queue.queue.end(begun, .success, now: start)
     #expect(queue.add(write(100), now: start))
   }
 
@@ -77,7 +74,7 @@ import Testing
     #expect(queue.queue.deadline == start + .seconds(1))
     #expect(queue.takeExpired(now: start).isEmpty)
     #expect(queue.takeExpired(now: start + .seconds(1)) == ["late"])
-    #expect(queue.next(mayWrite: true)?.request.path == "early")
+    #expect(queue.next(mayWrite: true)?.path == "early")
   }
 
   @Test func `all that wait are hopeless once the breaker opens`() throws {
@@ -86,7 +83,7 @@ import Testing
     _ = queue.add(read("b"), now: start)
     _ = queue.add(write(10), now: start)
     let first = try #require(queue.next(mayWrite: true))
-    #expect(queue.end(first, .failed, now: start))
+    queue.queue.end(first, .failure, now: start)
     #expect(queue.takeExpired(now: start) == ["b", "w"])
     #expect(!queue.add(read(), now: start) && !queue.queue.isReady(now: start))
   }
@@ -94,13 +91,13 @@ import Testing
   @Test func `the probe waits for its turn, and is the only one`() throws {
     let queue = try queue()
     _ = queue.add(read("a"), now: start)
-    _ = queue.end(try #require(queue.next(mayWrite: true)), .failed, now: start)
+    queue.queue.end(try #require(queue.next(mayWrite: true)), .failure, now: start)
     let later = start + .seconds(100)
     #expect(queue.add(read("probe", deadline: .seconds(101)), now: later))
     #expect(!queue.add(read("another", deadline: .seconds(101)), now: later))
     #expect(queue.takeExpired(now: later).isEmpty)
     let probe = try #require(queue.next(mayWrite: true))
-    #expect(queue.end(probe, .alive, now: later))
+    queue.queue.end(probe, .success, now: later)
     #expect(queue.add(read("another", deadline: .seconds(101)), now: later))
   }
 

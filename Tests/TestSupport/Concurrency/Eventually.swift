@@ -7,7 +7,7 @@ import Testing
 ///
 /// - Parameters:
 ///   - what: What is expected, for the failure message.
-///   - limit: The longest wait. It is generous, because a sanitized build on a busy machine is slow.
+///   - limit: the longest wait; generous, because a sanitized build is slow.
 ///   - condition: What must hold. An error that it throws ends the wait.
 public func eventually(
   _ what: @autoclosure () -> String = "the condition holds", within limit: Duration = .seconds(30),

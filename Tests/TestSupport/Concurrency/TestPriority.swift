@@ -22,7 +22,7 @@ public final class TestPriority: WorkPriority {
   ///
   /// - Parameters:
   ///   - value: The priority at first.
-  ///   - raisedWhileObserved: The priority that each new observer hears of before `observe` returns.
+  ///   - raisedWhileObserved: the priority that new observers hear of before `observe` returns.
   ///   - clients: The clients at first.
   public init(
     _ value: LoadPriority, raisedWhileObserved: LoadPriority? = nil,
@@ -63,7 +63,7 @@ public final class TestPriority: WorkPriority {
     for observer in observers { observer(client) }
   }
 
-  /// Sets the priority and notifies all observers, also of a lower one, because raises may overtake each other.
+  /// Sets the priority and notifies all observers, also of a lower one: a raise can be late.
   public func raise(to value: LoadPriority) {
     let observers = state.withLock { state in
       state.value = value

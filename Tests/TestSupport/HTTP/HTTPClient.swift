@@ -52,7 +52,7 @@ public final class HTTPClient {
   /// Connects to the server.
   ///
   /// - Parameters:
-  ///   - receiveBuffer: The size of the kernel's receive buffer in bytes, for responses that must block.
+  ///   - receiveBuffer: the kernel's receive buffer in bytes, for responses that must block.
   ///   - source: The last number of the client's own address, 127.0.0.n.
   ///   - host: The last number of the server's address, 127.0.0.n.
   public init(

@@ -16,7 +16,7 @@ public final class Nginx: Sendable {
 
   /// Starts nginx with files by name.
   ///
-  /// - Parameter target: the loopback port to which all requests are passed on; `nil`: files are served.
+  /// - Parameter target: the loopback port that gets all requests; `nil`: files are served.
   public init(files: [String: [UInt8]] = [:], passingTo target: Int? = nil) async throws {
     let folder = try TemporaryFolder()
     try ChildProcess.run(
@@ -57,7 +57,7 @@ public final class Nginx: Sendable {
     "https://\(host):\(port)\(path)"
   }
 
-  /// Returns the log of this many requests, once nginx has written it: it does so after each response.
+  /// Returns the log of this many requests, once nginx has written it, after each response.
   public func accessLog(of count: Int) async throws -> [String] {
     try await eventually("nginx logs \(count) requests") { try accessLog().count >= count }
     let lines = try accessLog()

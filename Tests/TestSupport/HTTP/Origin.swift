@@ -39,7 +39,7 @@ public final class Origin: Sendable {
   public let port: Int
   private let address: String
   private let state = OriginState()
-  /// A socket that does not listen and keeps the port, so that no other test gets it between a stop and a restart.
+  /// A socket that does not listen and keeps the port from other tests, until a restart.
   private let place: OwnedDescriptor
 
   /// Listens on a loopback address.
@@ -79,7 +79,7 @@ public final class Origin: Sendable {
 
   deinit { stop() }
 
-  /// Closes every connection, refuses further ones, and releases held replies. The port stays the origin's own.
+  /// Closes every connection, refuses further ones, releases held replies, and keeps the port.
   public func stop() { state.stop() }
 
   /// Returns `http://127.0.0.1:port/path`, with `host` in place of the address if given.

@@ -161,8 +161,8 @@ enum OriginSocket {
     let isIPv6 = address.contains(":")
     let descriptor = socket(
       isIPv6 ? AF_INET6 : AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    // Two sockets may have the port while neither listens, and while a stopped origin's last connections are in
-    // TIME_WAIT (socket(7)).
+    // Two sockets may have the port while neither listens, and while a stopped origin's last
+    // connections are in TIME_WAIT (socket(7)).
     var isReused: CInt = 1
     setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<CInt>.size))
     var name = sockaddr_storage()

@@ -1,4 +1,4 @@
-// S3Server: a bucket for tests, on real sockets, which verifies signatures and fails as a test says.
+// S3Server: a bucket on real sockets, which verifies signatures and fails on demand.
 
 import Platform
 
@@ -41,7 +41,7 @@ public final class S3Server: Sendable {
   /// Removes all objects and adds others.
   public func replace(by objects: [String: [UInt8]]) { contents.withLock { $0 = objects } }
 
-  /// Sets what it does in place of its work; `nil` as a reply, or in place of the closure, is the work itself.
+  /// Sets what it does in place of its work; `nil`, as reply or closure, is the work itself.
   public func behave(_ reply: (@Sendable (Origin.Request) -> OriginReply?)?) {
     behaviour.withLock { $0 = reply }
   }

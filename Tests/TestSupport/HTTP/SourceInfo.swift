@@ -32,7 +32,7 @@ public struct SourceInfo: Decodable {
   public let orientation: Int
   /// The number of frames; 1 for a still.
   public let frames: Int
-  /// The number of frames that are decoded, of an animation of which that is not all.
+  /// The number of decoded frames, if an animation has more.
   public let frames_kept: Int?
   /// The number of pages of a TIFF or HEIC with several.
   public let pages: Int?

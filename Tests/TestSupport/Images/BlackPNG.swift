@@ -1,7 +1,7 @@
 // BlackPNG: PNGs of many megapixels in a few kilobytes.
 
 extension TestImages {
-  /// A black PNG of 1 bit a pixel (PNG 1.2), compressed a thousand times by one repetition after the other.
+  /// A black PNG of 1 bit a pixel (PNG 1.2), compressed a thousand times by repetitions.
   public static func blackPNG(
     width: Int, height: Int, isInterlaced: Bool = false, isDeep: Bool = false
   )
@@ -21,7 +21,7 @@ extension TestImages {
       + CodedPNG.chunk("IDAT", content: zeros(count)) + CodedPNG.chunk("IEND", content: [])
   }
 
-  /// So many zeros as a zlib stream (RFC 1950 and 1951): one of them, then copies of 258, 13 bits each.
+  /// So many zeros as a zlib stream (RFC 1950, 1951): one, then copies of 258, 13 bits each.
   public static func zeros(_ count: Int) -> [UInt8] {
     var bits = BitWriter()
     // The last block, with the fixed codes; the literal 0.

@@ -118,8 +118,8 @@ extension TestImages {
     return try taken { pictor_write_jp2(pixels.values, &stated, $0) }
   }
 
-  /// Encodes an AV1 image in limited range, without a container, each layer of which is a grey of one value. Its first
-  /// operating point has all layers, each further one a layer less.
+  /// Encodes an AV1 image in limited range, without a container. Each layer is a grey of one value.
+  /// Its first operating point has all layers, each further one a layer less.
   public static func layeredAV1(_ greys: [UInt8], size: PixelSize) throws -> [UInt8] {
     try taken {
       pictor_write_av1_layers(

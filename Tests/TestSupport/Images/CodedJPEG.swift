@@ -81,8 +81,8 @@ public struct CodedJPEG: Sendable {
   /// Returns the image divided by `shrink`.
   public func reduced(by shrink: Int) -> [Double] { reduced(toEighths: 8 / shrink) }
 
-  /// Returns `eighths` of each side of the image, from the lowest frequencies of its blocks, in floating
-  /// point.
+  /// Returns `eighths` of each side of the image, from the lowest frequencies of its blocks, in
+  /// floating point.
   public func reduced(toEighths eighths: Int) -> [Double] {
     let maximum = factors.count == 1 ? (across: 1, down: 1) : maximum
     let width = (size.width * eighths + 7) / 8

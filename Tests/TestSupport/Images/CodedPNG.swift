@@ -14,7 +14,7 @@ public struct CodedPNG: Sendable {
   public var samples: [Int]
   /// Whether the rows are stored in Adam7's passes.
   public var isInterlaced = false
-  /// The filters of the rows, in turn. The samples are what is stored, so other filters than 0 change the pixels.
+  /// The rows' filters, in turn. Samples are stored as given, so filters change the pixels.
   public var filters: [UInt8] = [0]
   /// The bytes of each chunk of the data; `nil` for a single chunk.
   public var chunkBytes: Int?
@@ -99,7 +99,7 @@ public struct CodedPNG: Sendable {
     }
   }
 
-  /// Returns uncompressed deflate blocks (RFC 1951, 3.2.4), and the end of a zlib stream (RFC 1950).
+  /// Returns uncompressed deflate blocks (RFC 1951, 3.2.4), and a zlib stream's end.
   private static func stored(_ data: [UInt8]) -> [UInt8] {
     var bytes: [UInt8] = []
     for start in stride(from: 0, to: data.count, by: 65_535) {

@@ -40,8 +40,8 @@ public struct HEIFFile {
 
   private typealias Boxes = HEIFBoxes
 
-  /// Puts an item beside itself: a grid of it takes its place and what is no property of tiles, and two tiles follow all
-  /// items.
+  /// Puts an item beside itself: a grid of it takes its place and what is no property of tiles, and
+  /// two tiles follow all items.
   public mutating func tile(_ number: Int) {
     let item = items[number - 1]
     let ofTiles = item.properties.filter {

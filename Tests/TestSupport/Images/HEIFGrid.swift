@@ -51,7 +51,7 @@ public struct HEIFGrid {
   /// Creates the description of a grid of HEVC tiles.
   public init(change: (inout HEIFGrid) -> Void = { _ in }) { change(&self) }
 
-  /// Encodes an image of 3 bands. Tiles at the right and lower edge are filled with its last pixels.
+  /// Encodes an image of 3 bands. Tiles at the right and lower edge repeat its last pixels.
   public func file(of pixels: Pixels) throws -> [UInt8] {
     let columns = (pixels.size.width + tile.width - 1) / tile.width
     let rows = (pixels.size.height + tile.height - 1) / tile.height
@@ -74,7 +74,7 @@ public struct HEIFGrid {
     let grid =
       [0, 0, UInt8(rows - 1), UInt8(columns - 1)] + HEIFBoxes.number(size.width, width: 2)
       + HEIFBoxes.number(size.height, width: 2)
-    // Tiles have the model that they are coded with. That of the image differs; libheif does not use it.
+    // Tiles have the model of their coding; the image's differs, and libheif does not use it.
     let model =
       model == .image
       ? HEIFBoxes.nclx(coefficients: 1)
@@ -116,7 +116,7 @@ public struct HEIFGrid {
     return (boxes, ofTile, ofImage)
   }
 
-  /// Returns `meta` of tiles that are in the file from `start` on; the image is the item after the last tile.
+  /// Returns `meta` of tiles at `start` of the file; the image is the item after the last tile.
   private func meta(
     _ data: [[UInt8]], _ grid: [UInt8],
     _ properties: (boxes: [[UInt8]], tile: [Int], image: [Int]), from start: Int

@@ -5,8 +5,8 @@ import Model
 extension JPEGMarkers {
   /// Returns the number of pixels of the largest frame that a file states; 0 if it states none.
   ///
-  /// The check for damage keeps a number for each block of a progressive file. The pipeline checks sizes before it, and
-  /// a test that calls it alone asks here: a damaged header may state any size.
+  /// The check for damage keeps a number for each block of a progressive file. A test that calls it
+  /// alone asks here, since a damaged header may state any size; the pipeline checks sizes.
   public static func maximumFramePixels(in bytes: UnsafeRawBufferPointer) -> Int {
     var markers = JPEGMarkers(bytes)
     var maximum = 0

@@ -24,9 +24,9 @@ public enum TestImages {
     init(text: String) { description = text }
   }
 
-  /// Starts libvips once, as a worker does, with the modules for HEIC, AVIF and JPEG XL. All functions here call it.
+  /// Starts libvips once, as a worker does, with the modules for HEIC, AVIF and JPEG XL.
   ///
-  /// The pipeline starts it, because a process starts libvips once, and the first start decides whether modules load.
+  /// The pipeline starts it: a process starts libvips once, and the first decides about modules.
   public static func start() { started }
 
   private static let started: Void = {
@@ -266,8 +266,8 @@ public enum TestImages {
   ///   - suffix: The libvips name of the encoder with its options, such as `.jpg[Q=90]`.
   ///   - zoom: The side of the square that each pixel is enlarged to.
   ///   - orientation: The EXIF orientation to be recorded; the pixels are stored unchanged.
-  ///   - sixteenBits: Whether values are stretched to 16 bits first. The option `bitdepth=16` is refused: with it,
-  ///     libvips 8.14 reads past the end of an image of 8 bits.
+  ///   - sixteenBits: Whether values are stretched to 16 bits first. The option `bitdepth=16` is
+  ///     refused: with it, libvips 8.14 reads past the end of an image of 8 bits.
   ///   - interpretation: The colour space of the bands; `nil` for grey with 1 or 2 bands, otherwise
   ///     sRGB.
   ///   - prepare: Changes the image's metadata.

@@ -4,7 +4,7 @@ import Glibc
 import Platform
 import Synchronization
 
-/// A server on a unix socket that answers `PING` correctly if it has to, and everything else as the test says.
+/// A server on a unix socket that answers `PING` if it has to, and all else as told.
 public final class HostileRedis: Sendable {
   /// What it does with a command after the greeting.
   public enum Reply: Sendable {
@@ -18,7 +18,7 @@ public final class HostileRedis: Sendable {
     case silence
   }
 
-  /// A listening socket, which its thread keeps open: another test must not get the number while the thread accepts.
+  /// A listening socket that its thread keeps open: no other test may get its number meanwhile.
   private final class Listener: Sendable {
     let descriptor: OwnedDescriptor
     init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }

@@ -4,7 +4,7 @@ import Glibc
 import Platform
 import Testing
 
-/// A `redis-server` on a unix socket, with its data in a folder of its own. It is killed with its last reference.
+/// A `redis-server` on a unix socket with its own data. Its last reference kills it.
 public final class RedisServer: Sendable {
   /// The path of its unix socket.
   public let socketPath: String
@@ -66,7 +66,7 @@ public final class RedisServer: Sendable {
   /// Ends `freeze`.
   public func thaw() { process.withLock { _ = $0.map { Glibc.kill($0.id, SIGCONT) } } }
 
-  /// Sends a command over a connection of its own and returns the reply as it is, up to 1 MiB. Errors are replies.
+  /// Sends a command over its own connection and returns the reply, up to 1 MiB, errors too.
   @discardableResult public func command(_ parts: String...) throws -> String { try command(parts) }
 
   /// As above.

@@ -5,16 +5,16 @@ import Platform
 
 /// Decides whether a variant may be stored on disk.
 ///
-/// Clients may ask for unlimited variants of one image, each once. On disk they would push out what is
-/// asked for often. See docs/decisions/020-admission-to-disk.md.
+/// Clients may ask for unlimited variants of one image, each once. On disk they would push out what
+/// is asked for often. See docs/decisions/020-admission-to-disk.md.
 final class DiskAdmission: Sendable {
   private let mode: DiskSettings.Admission
   private let ghosts = Lock(GhostList())
 
   init(_ mode: DiskSettings.Admission) { self.mode = mode }
 
-  /// Returns whether a variant is stored now. Otherwise its key is remembered, and the next request for
-  /// it is the second one.
+  /// Returns whether a variant is stored now. Otherwise its key is remembered, and the next request
+  /// for it is the second one.
   ///
   /// - Parameters:
   ///   - demand: who asks for the variant.

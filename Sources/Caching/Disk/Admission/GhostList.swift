@@ -2,10 +2,10 @@
 
 /// The hashes of keys that were asked for once and are not on disk.
 ///
-/// The table is set-associative like a processor's cache: a hash selects a set of four marks of 32 bits,
-/// of which a new one replaces the oldest. So it takes 1 MiB, allocated with the first mark, and
-/// remembers about the last 260,000 keys. Two keys are confused with a probability of one in a billion,
-/// and harmlessly: a variant is then stored at its first request. Hashes differ with each start, so
+/// The table is set-associative like a processor's cache: a hash selects a set of four 32-bit
+/// marks, and a new mark replaces the oldest. It takes 1 MiB, allocated with the first mark, and
+/// remembers about the last 260,000 keys. Two keys are confused with a probability of one in a
+/// billion; a variant is then stored at its first request. Hashes differ with each start, so
 /// clients cannot choose keys of one set.
 struct GhostList {
   /// Marks in a set.

@@ -4,9 +4,9 @@ import Platform
 
 /// The free-form variants on disk, by source, each source's in the order in which they were stored.
 ///
-/// Bounded: of the 4,096 sources that stored a variant last, at most `limit` names of four bytes each.
-/// With the default limit this is 2.5 MB, because arrays grow by doubling. A source that is not listed any more, as after a start, begins
-/// with none.
+/// Bounded: of the 4,096 sources that stored a variant last, at most `limit` names of four bytes
+/// each. With the default limit this is 2.5 MB, because arrays grow by doubling. A source that is
+/// not listed any more, as after a start, begins with none.
 struct VariantQuota {
   /// Maximum number of sources.
   static let maximumSources = 4_096

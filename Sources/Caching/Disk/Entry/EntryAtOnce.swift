@@ -9,8 +9,8 @@ extension EntryFile {
   /// A variant that was read without blocking.
   struct FoundAtOnce {
     let variant: Variant
-    /// The `FileStamp.fingerprint` of its file, taken before the bytes were read. Its body is intact in
-    /// this state.
+    /// The `FileStamp.fingerprint` of its file, taken before the bytes were read. Its body is
+    /// intact in this state.
     let fingerprint: UInt32
     /// The whole file, still open.
     let file: FileRegion
@@ -27,8 +27,8 @@ extension EntryFile {
     case unavailable
   }
 
-  /// Reads the body of a file that was kept open, if the kernel has all of it cached and the file has not
-  /// changed since its verification.
+  /// Reads the body of a file that was kept open, if the kernel has all of it cached and the file
+  /// has not changed since its verification.
   static func readAtOnce(
     _ open: OpenEntry, memory: ByteBudget, where isWanted: (VariantInfo) -> Bool
   ) -> OpenRead {
@@ -40,7 +40,7 @@ extension EntryFile {
         open.file.descriptor, buffer.baseAddress, buffer.count, open.body.lowerBound)
       return count == buffer.count ? 0..<count : nil
     }
-    // Follows the bytes: a write sets the times before it changes bytes, and an unlink the change time.
+    // Follows the bytes: a write sets the times before the bytes, and an unlink the change time.
     guard FileStamp(of: open.file.descriptor)?.fingerprint == open.fingerprint else {
       return .changed
     }
@@ -55,7 +55,7 @@ extension EntryFile {
   /// - Parameters:
   ///   - path: The path, relative to `root`.
   ///   - root: An open folder.
-  ///   - verified: The fingerprint of the state in which this process verified the file; 0 for none.
+  ///   - verified: the fingerprint of the file's verified state; 0 for none.
   ///   - memory: What the file's bytes count against. Without room for them, the result is `nil`.
   ///   - isWanted: Called before the body is checked.
   /// - Returns: `nil` if the file is not cached or is damaged, or if the system does not support
@@ -66,7 +66,7 @@ extension EntryFile {
   ) -> FoundAtOnce? {
     let descriptor = pictor_linux_open_cached(root, path)
     guard descriptor >= 0 else { return nil }
-    // Taken before the bytes are read: a change during the read leaves another stamp for the next read.
+    // Taken before the bytes are read: a change during the read leaves another stamp for later.
     let state = FileStamp(of: descriptor)
     // Closes the descriptor.
     let whole = FileRegion(owning: descriptor, count: state?.size ?? 0)
@@ -78,7 +78,7 @@ extension EntryFile {
       let count = pictor_linux_read_cached(descriptor, buffer.baseAddress, buffer.count, 0)
       guard count == stamp.size else { return nil }
       let file = UnsafeRawBufferPointer(buffer)
-      // Taken again: a write sets the times before it changes bytes, so these are of the known state.
+      // Taken again: a write sets the times first, so these bytes are of the known state.
       let isKnown =
         verified == stamp.fingerprint && FileStamp(of: descriptor)?.fingerprint == verified
       // Rejects files that are longer or shorter than their header says.

@@ -22,8 +22,8 @@ enum EntryKind: UInt8, CaseIterable, Sendable {
 ///   the same folder and the same shard of the index.
 /// - The upper half of `low` holds 32 bits of the source's digest. All entries of one source of the
 ///   URL share these bits (see `CacheKey.varied`).
-/// - The lower half of `low` holds 31 bits of the digest, for a variant that of the whole key, and one
-///   that marks a source.
+/// - The lower half of `low` holds 31 bits of the digest, for a variant that of the whole key, and
+///   one that marks a source.
 ///
 /// Clients choose keys, so they can search for collisions, but the damage is small:
 ///
@@ -129,8 +129,8 @@ struct EntryDigest: Hashable, Sendable {
     }
   }
 
-  /// The number of the folder, 0–4,095, named by the first three digits.
-  var folder: Int { Int(high >> 52) }
+  /// The number of the folder, 0–255, named by the first two digits.
+  var folder: Int { Int(high >> 56) }
 
   // The digest is uniformly distributed, so the half that differs within a folder is enough.
   func hash(into hasher: inout Hasher) { hasher.combine(low) }

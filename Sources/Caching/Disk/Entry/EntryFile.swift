@@ -23,11 +23,9 @@ enum EntryFile {
 
   /// The options of a read.
   struct ReadOptions {
-    /// The `FileStamp.fingerprint` of the state in which this process verified the file, or wrote it; 0
-    /// for none.
+    /// The `FileStamp.fingerprint` of the state in which this process verified the file, or wrote
+    /// it; 0 for none.
     var verified: UInt32 = 0
-    /// Which bodies are verified again in an unchanged file.
-    var verify = DiskSettings.Verify.once
     /// Maximum size in bytes of a variant that is read into memory.
     var promotionThreshold: Int
     /// What variants in memory count against.
@@ -38,7 +36,7 @@ enum EntryFile {
     var purges: Purges?
   }
 
-  /// Number of bytes read or written at a time. The first read covers most small entries completely.
+  /// Bytes read or written at a time. The first read covers most small entries completely.
   private static let chunk = 64 << 10
 
   /// Reads the entry of `key`.
@@ -47,8 +45,8 @@ enum EntryFile {
       guard let (file, inode) = try open(path) else { return .absent }
       let length = file.count
       if let access = options.access { EntryTimes.touch(file.descriptor, access: access) }
-      // After the access time, which changes it, and before the bytes: a change during the read leaves
-      // another one for the next read.
+      // After the access time, which changes it, and before the bytes: a change during the read
+      // leaves another one for the next read.
       let fingerprint = FileStamp(of: file.descriptor)?.fingerprint ?? 0
       return try withUnsafeTemporaryAllocation(byteCount: chunk, alignment: 16) { buffer in
         let first = try fill(buffer, from: file, at: 0, count: min(length, chunk))
@@ -66,9 +64,7 @@ enum EntryFile {
         let isUnchanged =
           fingerprint != 0 && fingerprint == options.verified
           && FileStamp(of: file.descriptor)?.fingerprint == fingerprint
-        // Only a body that is sent from its file would have to be read for its checksum alone.
-        let isKnown = isUnchanged && (options.verify == .once || entry.isSentFromFile)
-        if !isKnown, try checksum(of: entry, in: file, using: buffer) != header.bodyChecksum {
+        if !isUnchanged, try checksum(of: entry, in: file, using: buffer) != header.bodyChecksum {
           return .damaged(inode: inode)
         }
         return .found(entry, verified: fingerprint)

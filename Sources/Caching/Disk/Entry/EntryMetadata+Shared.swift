@@ -6,8 +6,8 @@ extension EntryMetadata {
   /// The longest entity tag of another machine's entry, in bytes. Each hit sends it.
   static let longestSharedTag = 256
 
-  /// Returns the metadata within this machine's bounds: what others write into the shared tier is untrusted. `nil` if
-  /// the entity tag of a variant is too long; that of a source only saves a transfer, and is left out.
+  /// Returns the metadata within this machine's bounds: the shared tier is untrusted input. `nil`
+  /// if a variant's entity tag is too long; a source's only saves a transfer, so it is dropped.
   ///
   /// - Parameter longest: the longest lifetime that this machine would give an entry, in seconds.
   func bounded(to longest: Int, at now: UnixTime) -> EntryMetadata? {
@@ -27,8 +27,8 @@ extension EntryMetadata {
 }
 
 extension Freshness {
-  /// The freshness with no time of the future, and no lifetime beyond `longest` seconds. Stale times come from origins,
-  /// too, so only the bound of the settings holds for them.
+  /// The freshness with no time of the future, and no lifetime beyond `longest` seconds. Stale
+  /// times come from origins, too, so only the bound of the settings holds for them.
   fileprivate func bounded(to longest: Int, at now: UnixTime) -> Freshness {
     let longestStale = FreshnessSettings.allowed.upperBound.flooredSeconds
     return Freshness(

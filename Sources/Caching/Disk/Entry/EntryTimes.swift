@@ -75,7 +75,7 @@ struct EntryTimes: Equatable {
     guard withFileTimes({ futimens(descriptor, $0) }) == 0 else { throw SystemError() }
   }
 
-  /// Corrects the times of a file by path. A failure is ignored: the next start corrects them again.
+  /// Corrects the times of a file by path. After a failure the next start corrects them again.
   func correct(_ path: String) { _ = withFileTimes { utimensat(AT_FDCWD, path, $0, 0) } }
 
   private func withFileTimes(_ body: (UnsafePointer<timespec>?) -> CInt) -> CInt {
@@ -85,8 +85,8 @@ struct EntryTimes: Equatable {
       modification: timespec(tv_sec: stored.seconds, tv_nsec: age), body)
   }
 
-  /// Sets only the access time of an open file, so that the order of use survives a restart. A failure is
-  /// ignored: the entry then counts as used earlier.
+  /// Sets only the access time of an open file, so that the order of use survives a restart. A
+  /// failure is ignored: the entry then counts as used earlier.
   static func touch(_ descriptor: CInt, access: UnixTime) {
     withAccess(access) { futimens(descriptor, $0) }
   }

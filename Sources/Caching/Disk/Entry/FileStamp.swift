@@ -8,17 +8,17 @@ import Model
 ///
 /// A write through the file system changes the stamp, also within the tick of the kernel's clock in
 /// which the file was written: the modification time of an entry's file holds its age in place of
-/// nanoseconds (`EntryTimes`). Only a second write within one tick leaves the stamp as it is. A program
-/// that sets the old modification time again changes the change time.
-/// Bytes that change on the medium below the file system leave the stamp as it is.
+/// nanoseconds (`EntryTimes`). Only a second write within one tick leaves the stamp as it is. A
+/// program that sets the old modification time again changes the change time. Bytes that change on
+/// the medium below the file system leave the stamp as it is.
 struct FileStamp {
   /// The size of the file in bytes.
   let size: Int
   /// A digest of all fields under a secret of this process, never 0.
   let fingerprint: UInt32
 
-  /// Reads the stamp of an open file. Asks neither a disk nor a server (`AT_STATX_DONT_SYNC`). Returns
-  /// `nil` if the system does not support this.
+  /// Reads the stamp of an open file. Asks neither a disk nor a server (`AT_STATX_DONT_SYNC`).
+  /// Returns `nil` if the system does not support this.
   init?(of descriptor: CInt) {
     var status = pictor_linux_stamp()
     guard pictor_linux_stamp_of(descriptor, &status) == 0 else { return nil }

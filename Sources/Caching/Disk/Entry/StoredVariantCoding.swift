@@ -3,8 +3,8 @@
 import Model
 import Platform
 
-/// The coding of variants for the shared tier: four bytes with the length of the metadata, little-endian, the metadata
-/// as in a file, the body.
+/// The coding of variants for the shared tier: four bytes with the length of the metadata,
+/// little-endian, the metadata as in a file, the body.
 public struct StoredVariantCoding: VariantCoding {
   private let memory: ByteBudget
   private let longestLifetime: Int

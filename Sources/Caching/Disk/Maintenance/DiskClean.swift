@@ -1,4 +1,4 @@
-// DiskClean: expires entries by age, then evicts from full shares, like SDWebImage's two-phase clean.
+// DiskClean: expires entries by age, then evicts from full shares, as SDWebImage does.
 
 import Model
 
@@ -62,9 +62,9 @@ extension EntryRecord {
 }
 
 extension DiskStore {
-  /// Cleans in two phases. The first removes expired entries of both kinds. The second evicts the least recently used entries
-  /// of each nearly full share of a kind, until the share is at its target. No lock is held longer than one file or one shard
-  /// of the index needs.
+  /// Cleans in two phases. The first removes expired entries of both kinds. The second evicts the
+  /// least recently used entries of each nearly full share of a kind, until the share is at its
+  /// target. No lock is held longer than one file or one shard of the index needs.
   func clean(_ configuration: DiskTierConfiguration, until isStopped: () -> Bool) -> CleanReport {
     var report = CleanReport()
     report.expired = removeOld(configuration, until: isStopped)
@@ -137,7 +137,7 @@ extension DiskStore {
     return evict(kind, freeing: share.use - share.limit * fraction, until: isStopped)
   }
 
-  /// Evicts the least recently used entry of a share of so few files that it is not cleaned before it is full.
+  /// Evicts the least recently used entry of a share with too few files to be cleaned early.
   ///
   /// - Returns: whether there is room for a file now.
   func makeRoomForOne(_ kind: EntryKind) -> Bool {

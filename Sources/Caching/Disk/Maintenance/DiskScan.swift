@@ -13,31 +13,18 @@ extension DiskStore {
     for (number, shard) in index.shards.enumerated() {
       let first = number * DiskIndex.foldersPerShard
       for kind in EntryKind.allCases {
-        accountForUpperFolder(kind, number: first)
-        let folders = read {
-          () throws(SystemError) in
-          try folder.folders(kind, in: first..<first + DiskIndex.foldersPerShard)
-        }
-        for folderNumber in folders ?? [] {
+        for folderNumber in first..<first + DiskIndex.foldersPerShard {
           if isStopped() { return }
-          // An unreadable folder does not stop the scan.
-          read { () throws(SystemError) in try scanFolder(kind, number: folderNumber, into: shard) }
+          do {
+            try scanFolder(kind, number: folderNumber, into: shard)
+          } catch {
+            // Its files are missing from the accounting, so a later clean scans again.
+            isScanDue.store(true, ordering: .relaxed)
+            fail(reading, with: error)
+          }
         }
       }
       shard.table.withLock { $0.isComplete = true }
-    }
-  }
-
-  /// Returns the result of `body`. After a failure, a later clean scans again, because unseen files
-  /// are missing from the accounting.
-  @discardableResult
-  private func read<Value>(_ body: () throws(SystemError) -> Value) -> Value? {
-    do {
-      return try body()
-    } catch {
-      isScanDue.store(true, ordering: .relaxed)
-      fail(reading, with: error)
-      return nil
     }
   }
 
@@ -101,7 +88,6 @@ extension DiskStore {
         removeFile(digest, kind: kind) { _ in access(path, F_OK) != 0 }
       }
       let first = number * DiskIndex.foldersPerShard
-      for kind in EntryKind.allCases { accountForUpperFolder(kind, number: first) }
       shard.folders.withLock { folders in
         for folderNumber in first..<first + DiskIndex.foldersPerShard {
           for kind in EntryKind.allCases {

@@ -1,4 +1,4 @@
-// DiskEngine+Removal: removes all entries of a URL, or all variants of a source, without opening files.
+// DiskEngine+Removal: removes a URL's entries, or a source's variants, without opening files.
 
 import Model
 import Platform
@@ -32,7 +32,7 @@ extension DiskEngine {
     if removals.isEmpty, let known, known.hidden.isEmpty, known.hiddenBefore.isEmpty {
       return done(Removal(isComplete: !store.isScanDue.load(ordering: .relaxed)))
     }
-    let isQueued = threads.remove { [self] in
+    let isQueued = threads.add(isBounded: false) { [self] in
       for removal in removals {
         if let ticket = store.pending.claim(removal.key, onlyRemoval: true) { store.write(ticket) }
       }
@@ -103,7 +103,9 @@ extension DiskEngine {
       let later = rest
       // A tier that is shutting down refuses new jobs. No look-up waits then, so the rest goes now;
       // otherwise the next run would find it.
-      if !later.isEmpty, threads.remove({ [self] in remove(later, where: isWanted, then: done) }) {
+      if !later.isEmpty,
+        threads.add(isBounded: false, { [self] in remove(later, where: isWanted, then: done) })
+      {
         return
       }
     }

@@ -8,14 +8,14 @@ import Synchronization
 
 /// The folder of the disk tier:
 ///
-/// - `v/a/bc/<digest>`: variants. All variants of a source are in one folder.
-/// - `s/a/bc/<digest>`: sources.
+/// - `v/ab/<digest>`: variants. All variants of a source are in one folder.
+/// - `s/ab/<digest>`: sources.
 /// - `tmp`: files being written.
 /// - `lock`: the lock file.
 /// - `purges`: the purge journal, if purges are unfinished.
 /// - `CACHEDIR.TAG`: tells backups to leave the folder out (https://bford.info/cachedir).
 ///
-/// There are 4,096 folders of each kind, so a million entries are about 250 in each. Empty folders
+/// There are 256 folders of each kind, so a million entries are about 4,000 in each. Empty folders
 /// are removed. Files are addressed by path, not by folder descriptor, so a recreated folder is
 /// found again.
 final class DiskFolder: Sendable {
@@ -43,9 +43,9 @@ final class DiskFolder: Sendable {
     deinit { if descriptor >= 0 { close(descriptor) } }
   }
 
-  /// The folder for paths relative to it, which need no look-up of the folder's own path. A folder that
-  /// was deleted and created again is another one: nothing is found in the old one until `heal` opens
-  /// the new one. `nil` if it cannot be opened.
+  /// The folder for paths relative to it, which need no look-up of the folder's own path. A folder
+  /// that was deleted and created again is another one: nothing is found in the old one until
+  /// `heal` opens the new one. `nil` if it cannot be opened.
   var place: Place? { opened.withLock { $0 } }
 
   /// Creates missing folders and takes the lock.
@@ -148,7 +148,7 @@ final class DiskFolder: Sendable {
   /// Returns the path of an entry's file relative to the cache folder, in one allocation.
   static func relativePath(_ kind: EntryKind, of digest: EntryDigest) -> String {
     let name = digest.hexadecimal.utf8
-    return String(unsafeUninitializedCapacity: name.count + 7) { buffer in
+    return String(unsafeUninitializedCapacity: name.count + 5) { buffer in
       var count = 0
       func add(_ byte: UInt8) {
         buffer[count] = byte
@@ -156,26 +156,17 @@ final class DiskFolder: Sendable {
       }
       for byte in kind.folderName.utf8 { add(byte) }
       add(UInt8(ascii: "/"))
-      // The first three digits of the name are the number of the folder.
-      for (position, byte) in name.prefix(3).enumerated() {
-        if position == 1 { add(UInt8(ascii: "/")) }
-        add(byte)
-      }
+      // The first two digits of the name are the number of the folder.
+      for byte in name.prefix(2) { add(byte) }
       add(UInt8(ascii: "/"))
       for byte in name { add(byte) }
       return count
     }
   }
 
-  /// Returns the path of the folder with a number, 0–4,095.
+  /// Returns the path of the folder with a number, 0–255.
   func folder(_ kind: EntryKind, number: Int) -> String {
-    let low = number & 0xff
-    return upperFolder(kind, number: number) + (low < 16 ? "/0" : "/") + String(low, radix: 16)
-  }
-
-  /// Returns the path of the parent of the folder with a number, 0–4,095.
-  func upperFolder(_ kind: EntryKind, number: Int) -> String {
-    "\(path)/\(kind.folderName)/" + String(number >> 8, radix: 16)
+    "\(path)/\(kind.folderName)" + (number < 16 ? "/0" : "/") + String(number, radix: 16)
   }
 
   /// The folder of unfinished files.
@@ -189,17 +180,6 @@ final class DiskFolder: Sendable {
   /// Removes unfinished files of a killed process. No write may be in progress.
   func removeLeftovers() {
     for name in Self.names(in: temporaryFolder) { unlink("\(temporaryFolder)/\(name)") }
-  }
-
-  /// Returns the numbers of the existing folders of a kind in `range`, which lies in one upper
-  /// folder.
-  func folders(_ kind: EntryKind, in range: Range<Int>) throws(SystemError) -> [Int] {
-    let upper = range.lowerBound & ~0xff
-    return try Self.contents(of: upperFolder(kind, number: range.lowerBound)).compactMap { name in
-      guard name.utf8.count == 2, let low = UInt8(name, radix: 16) else { return nil }
-      let number = upper + Int(low)
-      return range.contains(number) ? number : nil
-    }
   }
 
   /// Returns the names in a folder, except those that start with a dot. An unreadable folder yields
@@ -250,16 +230,14 @@ final class DiskFolder: Sendable {
     guard fsync(descriptor) == 0 else { throw SystemError() }
   }
 
-  /// Syncs the folder with a number, 0–4,095. If it was removed, syncs its closest existing parent.
+  /// Syncs the folder with a number, 0–255. If it was removed, syncs its parent.
   func sync(_ kind: EntryKind, number: Int) throws(SystemError) {
-    for path in [folder(kind, number: number), upperFolder(kind, number: number)] {
-      do {
-        return try Self.sync(path)
-      } catch  where error.code != ENOENT {
-        throw error
-      } catch {}
+    do {
+      try Self.sync(folder(kind, number: number))
+    } catch {
+      guard error.code == ENOENT else { throw error }
+      try Self.sync("\(path)/\(kind.folderName)")
     }
-    try Self.sync("\(path)/\(kind.folderName)")
   }
 
   static let fixedFolders = ["v", "s", "tmp"]

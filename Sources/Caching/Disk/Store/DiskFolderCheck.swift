@@ -6,9 +6,9 @@ import Platform
 extension DiskTier {
   /// Checks whether a tier could start in a folder. Changes nothing; a running tier keeps its lock.
   ///
-  /// - Throws: the errors of `init`: `unusable` if the folder cannot be created or written, `lockIsNotAFile`,
-  ///   `untrusted` if another user may change the folder, and `inUse` if
-  ///   another process has the folder.
+  /// - Throws: the errors of `init`: `unusable` if the folder cannot be created or written,
+  ///   `lockIsNotAFile`, `untrusted` if another user may change the folder, and `inUse` if another
+  ///   process has the folder.
   public static func check(path: String) throws(DiskTierError) {
     if let found = DiskFolder.kindInPlaceOfLock(path) {
       throw .lockIsNotAFile(path: path, found: found)
@@ -74,7 +74,7 @@ extension DiskFolder {
     }
   }
 
-  /// Checks that a folder can be created in `parent`, by creating and removing one with an unused name.
+  /// Checks that a folder can be created in `parent`: creates and removes one.
   private static func requireRoom(in parent: String) throws(SystemError) {
     let path = "\(parent)/.pictor-check-\(getpid())"
     guard mkdir(path, 0o700) == 0 else { throw SystemError() }

@@ -3,8 +3,8 @@
 import Glibc
 
 extension DiskFolder {
-  /// Checks that the folder and those inside it belong to this process's user, that only this user may
-  /// write to them, and that those inside it are no symbolic links. A folder that is absent passes.
+  /// Checks that the folder and those in it belong to this process's user, that only this user may
+  /// write to them, and that those in it are no symbolic links. An absent folder passes.
   ///
   /// Otherwise another user could put images into the cache, or lead writes to other places. The
   /// folder itself may be reached through a link, which the operator chose.

@@ -15,8 +15,8 @@ struct EntryRecord: Equatable {
   private var createdSeconds: UInt32
   private var storedSeconds: UInt32
   private var accessSeconds: UInt32
-  /// The `FileStamp.fingerprint` of the state in which this process verified the file, or wrote it; 0 for
-  /// none.
+  /// The `FileStamp.fingerprint` of the state in which this process verified the file, or wrote it;
+  /// 0 for none.
   var verified: UInt32
 
   init(
@@ -112,7 +112,7 @@ final class IndexShard: Sendable {
 /// large table has been copied.
 final class DiskIndex: Sendable {
   static let shardCount = 64
-  static let foldersPerShard = 4_096 / shardCount
+  static let foldersPerShard = 256 / shardCount
 
   /// The result of a look-up.
   enum Answer {
@@ -183,7 +183,7 @@ final class DiskIndex: Sendable {
     return count
   }
 
-  /// Turns files that a scan finds later into tombstones if they were stored up to `time`; `nil`: none.
+  /// Turns files that a scan finds later into tombstones if stored up to `time`; `nil`: none.
   func hideFound(until time: UnixTime?) {
     for shard in shards { shard.table.withLock { $0.cleared = time } }
   }

@@ -17,10 +17,10 @@ extension DiskStore {
 
   /// Writes an entry to a temporary file and renames it into place.
   func place(_ entry: DiskEntry, ticket: PendingWrites.Ticket) throws(SystemError) -> Placement {
-    // Up to three folders may be created or grow by a block.
+    // A folder may be created or grow by a block, and its parent may grow.
     let draft = EntryFile.Draft(entry)
     let blocks = (draft.length + folder.blockSize - 1) / folder.blockSize
-    let reserved = blocks * folder.blockSize + 3 * folder.folderCost
+    let reserved = blocks * folder.blockSize + 2 * folder.folderCost
     let kind = EntryKind(of: ticket.key)
     let digest = ticket.digest
     let share = space[kind]
@@ -35,8 +35,8 @@ extension DiskStore {
       if share.isNearlyFull { onShortage.withLock { $0 }?() }
     }
     // After ENOSPC, check free space (one statvfs) before each write instead of writing partial
-    // bodies. A file may need two new folders.
-    if isDiskFull.load(ordering: .relaxed), !folder.hasRoom(bytes: reserved, inodes: 3) {
+    // bodies. A file may need a new folder.
+    if isDiskFull.load(ordering: .relaxed), !folder.hasRoom(bytes: reserved, inodes: 2) {
       throw SystemError(ENOSPC)
     }
     let (temporary, descriptor) = try createTemporary()
@@ -61,8 +61,7 @@ extension DiskStore {
       if let old, !old.isTombstone { times.created = min(old.times.created, times.stored) }
       try times.write(to: descriptor)
       let position = IndexShard.position(kind, folder: digest.folder)
-      var bytes = try move(
-        temporary, kind: kind, digest: digest, isFolderKnown: folders[position].entries > 0)
+      try move(temporary, kind: kind, digest: digest, isFolderKnown: folders[position].entries > 0)
       isMoved = true
       // The replaced file keeps its room while it is open.
       openEntries.drop(digest)
@@ -71,7 +70,7 @@ extension DiskStore {
         // After the rename, which sets the change time.
         verified: FileStamp(of: descriptor)?.fingerprint ?? 0)
       shard.table.withLock { $0.records[digest] = record }
-      bytes += record.bytes - (old?.bytes ?? 0)
+      var bytes = record.bytes - (old?.bytes ?? 0)
       if old == nil { folders[position].entries += 1 }
       let size = DiskFolder.blocks(of: folder.folder(kind, number: digest.folder)) * 512
       bytes += size - folders[position].bytes
@@ -166,52 +165,27 @@ extension DiskStore {
     onHeal.withLock { $0 }?()
   }
 
-  /// Renames a file into place and creates missing folders.
+  /// Renames a file into place and creates a missing folder.
   ///
   /// - Parameter isFolderKnown: whether the index has entries in that folder. If the folder is
   ///   missing then, another process deleted it.
-  /// - Returns: the size in bytes of a new upper folder.
   private func move(
     _ temporary: String, kind: EntryKind, digest: EntryDigest, isFolderKnown: Bool
-  ) throws(SystemError) -> Int {
+  ) throws(SystemError) {
     let target = folder.file(kind, of: digest)
-    if rename(temporary, target) == 0 { return 0 }
+    if rename(temporary, target) == 0 { return }
     guard errno == ENOENT else { throw SystemError() }
     if isFolderKnown { onHeal.withLock { $0 }?() }
-    let taken = try makeUpperFolder(kind, number: digest.folder)
     let path = folder.folder(kind, number: digest.folder)
-    let isNew = mkdir(path, 0o700) == 0
+    var isNew = mkdir(path, 0o700) == 0
+    if !isNew, errno == ENOENT {
+      try healFolder()
+      isNew = mkdir(path, 0o700) == 0
+    }
     guard isNew || errno == EEXIST, rename(temporary, target) == 0 else {
       let error = SystemError()
       if isNew { rmdir(path) }
-      space[kind].add(bytes: taken)
       throw error
     }
-    return taken
-  }
-
-  /// Creates an upper folder if needed. Returns its size in bytes that is not accounted for yet.
-  private func makeUpperFolder(_ kind: EntryKind, number: Int) throws(SystemError) -> Int {
-    try upperFolders.withLock { counted throws(SystemError) in
-      let path = folder.upperFolder(kind, number: number)
-      if mkdir(path, 0o700) != 0, errno == ENOENT {
-        try healFolder()
-        mkdir(path, 0o700)
-      }
-      guard access(path, F_OK) == 0 else { throw SystemError() }
-      return recount(kind, number: number, into: &counted)
-    }
-  }
-
-  /// Updates the accounting of an upper folder, whether it exists or not.
-  func accountForUpperFolder(_ kind: EntryKind, number: Int) {
-    upperFolders.withLock { space[kind].add(bytes: recount(kind, number: number, into: &$0)) }
-  }
-
-  private func recount(_ kind: EntryKind, number: Int, into counted: inout [Int]) -> Int {
-    let position = Int(kind.rawValue) * 16 + number >> 8
-    let size = DiskFolder.blocks(of: folder.upperFolder(kind, number: number)) * 512
-    defer { counted[position] = size }
-    return size - counted[position]
   }
 }

@@ -58,7 +58,7 @@ final class DiskShare: Sendable {
     return use.bytes > limit.bytes - limit.bytes / 16 || use.files > limit.files - limit.files / 16
   }
 
-  /// Whether a sixteenth of its files is less than one file. Such a space is full before it is nearly full.
+  /// Whether a sixteenth of its files is less than one. Such a space fills without a warning.
   var isOfFewFiles: Bool { limit.files < 16 }
 
   /// Whether at most this fraction of the limit is used, in bytes and in files.
@@ -116,7 +116,7 @@ final class DiskSpace: Sendable {
     let count = configuration.countLimit
     let all = DiskUse(bytes: max(limit - base, 0), files: count > 0 ? count : .max)
     var ofSources = all * share
-    // Each kind has a file where there are two. A single one is for a variant, which needs no source to be sent.
+    // Each kind has a file where there are two. A single one is for a variant, which can be sent.
     if count > 0 { ofSources.files = min(max(ofSources.files, 1), count - 1) }
     sources = DiskShare(limit: ofSources)
     variants = DiskShare(

@@ -21,8 +21,6 @@ final class DiskStore: Sendable {
   let clock: @Sendable () -> UnixTime
   let log: Log
   let promotionThreshold: Int
-  /// Which bodies are verified again in an unchanged file.
-  let verify: DiskSettings.Verify
   /// The files of popular small variants.
   let openEntries: OpenEntries
   /// What variants in memory count against.
@@ -30,8 +28,8 @@ final class DiskStore: Sendable {
   let admission: DiskAdmission
   /// The free-form variants of each source; `nil` without a limit.
   let quota: Lock<VariantQuota>?
-  /// The fraction of a share that a clean leaves. At most 0.9, below the high-water mark: otherwise the
-  /// next write would request the next clean.
+  /// The fraction of a share that a clean leaves. At most 0.9, below the high-water mark: otherwise
+  /// the next write would request the next clean.
   let fractionLeft: Double
   /// Called when a write found no room, or when little is left. Set once, before the first write.
   let onShortage = Lock<(@Sendable () -> Void)?>(nil)
@@ -41,8 +39,6 @@ final class DiskStore: Sendable {
   let writing: FailureEpisode
   let removing: FailureEpisode
   let queueing: FailureEpisode
-  /// The accounted size of each upper folder; by kind, then first digit.
-  let upperFolders = Lock([Int](repeating: 0, count: 32))
   let journal = Lock(PurgeJournalFile())
   let clockEpisode: ClockEpisode
   /// Whether a write failed for lack of disk space and there has been little space since.
@@ -65,9 +61,7 @@ final class DiskStore: Sendable {
     space = DiskSpace(configuration, base: folder.baseCost)
     pending = PendingWrites(limit: configuration.writeQueueLimit)
     promotionThreshold = configuration.promotionThreshold
-    verify = configuration.verify
-    // A file that is verified at each read is not worth keeping.
-    openEntries = OpenEntries(limit: configuration.verify == .once ? configuration.openFiles : 0)
+    openEntries = OpenEntries(limit: configuration.openFiles)
     admission = DiskAdmission(configuration.admission)
     let perSource = configuration.variantsPerSource
     quota = perSource > 0 ? Lock(VariantQuota(limit: perSource)) : nil
@@ -83,7 +77,7 @@ final class DiskStore: Sendable {
   func read(_ key: CacheKey, digest: EntryDigest) -> DiskEntry? {
     let kind = EntryKind(of: key)
     var options = EntryFile.ReadOptions(
-      verify: verify, promotionThreshold: promotionThreshold, memory: memory, access: nil,
+      promotionThreshold: promotionThreshold, memory: memory, access: nil,
       purges: purges)
     let now = clock()
     if case .present(let record) = index.lookUp(digest) {

@@ -28,13 +28,13 @@ final class OpenEntry: Sendable {
 
 /// A bounded table of open files, by name.
 ///
-/// Set-associative: a name selects a set of four places. A hit moves its entry one place forward, and
-/// a new entry replaces the last one. A file is kept at its second read within a while, so files that
-/// are read once push out none. A full set takes only one of several: where more files are read than
-/// have a place, each would close one that is read as often.
+/// Set-associative: a name selects a set of four places. A hit moves its entry one place forward,
+/// and a new entry replaces the last one. A file is kept at its second read within a while, so
+/// files that are read once push out none. A full set takes one of several newcomers
+/// (probabilistic admission): otherwise each would close a file that is read as often.
 ///
-/// An open file keeps its room on disk after it is unlinked. So code that unlinks or replaces a file
-/// calls `drop` before its room counts as free. A read in progress may hold the file a little longer.
+/// An open file keeps its room on disk after it is unlinked. So code that unlinks or replaces a
+/// file calls `drop` before its room counts as free. A read may hold the file a little longer.
 final class OpenEntries: Sendable {
   /// Tells a look-up from one before a later `drop`.
   struct Visit {
@@ -55,7 +55,7 @@ final class OpenEntries: Sendable {
   private static let partCount = 16
   /// Marks for each place.
   private static let marks = 4
-  /// Of so many files that are read again while their set is full, one replaces another.
+  /// One of this many newcomers to a full set replaces an entry (probabilistic admission).
   static let newcomersPerReplacement = 8
   private let parts: [Lock<Part>]
   private let setsPerPart: Int
@@ -93,8 +93,8 @@ final class OpenEntries: Sendable {
     }
   }
 
-  /// Keeps a file open if its name was read before, and no file of its part was dropped since `visit`:
-  /// it could be this one.
+  /// Keeps a file open if its name was read before, and no file of its part was dropped since
+  /// `visit`: it could be this one.
   func keep(_ name: EntryDigest, since visit: Visit, _ entry: () -> OpenEntry) {
     let first = firstPlace(of: name)
     // The replaced file is closed outside the lock.

@@ -2,9 +2,9 @@
 
 /// The name of an object in S3, parsed from `s3://bucket/key`.
 ///
-/// A key is any text of up to 1024 bytes, so it is decoded once and encoded once: two spellings of a key are one URL.
-/// Keys with a segment `.` or `..` are refused. A server or proxy that resolves them would reach another bucket with
-/// the operator's credentials.
+/// A key is any text of up to 1024 bytes, so it is decoded once and encoded once: two spellings of
+/// a key are one URL. Keys with a segment `.` or `..` are refused. A server or proxy that resolves
+/// them would reach another bucket with the operator's credentials.
 struct ObjectName: Hashable {
   /// Why a URL names no object; completes "the URL cannot be used: …".
   struct Problem: Error {
@@ -21,7 +21,7 @@ struct ObjectName: Hashable {
   /// `/` and the key, percent-encoded as signatures need it (`PercentEncoding.encodePath`).
   let path: String
 
-  /// Parses a URL. Returns `nil` if it does not begin with `s3://`, is too long, or contains a control character.
+  /// Parses a URL. Returns `nil` for another scheme, too long a text or control characters.
   ///
   /// - Throws: `ImageError.invalidURL` if it names no object.
   static func parse(_ text: String) throws(ImageError) -> ObjectName? {
@@ -64,7 +64,7 @@ struct ObjectName: Hashable {
     path = "/" + PercentEncoding.encodePath(key)
   }
 
-  /// Whether a text can be the name of a bucket ("General purpose bucket naming rules"). Cloud Storage also allows `_`.
+  /// Whether a text can name a bucket ("General purpose bucket naming rules", and Google's `_`).
   static func isBucket(_ text: String) -> Bool {
     func isAlphanumeric(_ byte: UInt8) -> Bool {
       (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte)

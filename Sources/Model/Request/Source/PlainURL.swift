@@ -3,8 +3,8 @@
 /// The parts of an `http` or `https` URL that needs no normalizing, decoding or encoding.
 ///
 /// Such a URL has a lower-case scheme and host, a path, no user, no default port, no fragment and
-/// no percent sign, and no dot segments. It contains only characters that RFC 3986, section 2, allows at their place.
-/// All other URLs take the slower path through Foundation.
+/// no percent sign, and no dot segments. It contains only characters that RFC 3986, section 2,
+/// allows at their place. All other URLs take the slower path through Foundation.
 struct PlainURL {
   let scheme: SourceURL.Scheme
   let host: String

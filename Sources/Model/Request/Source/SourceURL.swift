@@ -3,10 +3,10 @@
 import FoundationEssentials
 import Platform
 
-/// The absolute URL of a source image: `http`, `https`, `s3://bucket/key`, or `local:///path` below the local root.
+/// The absolute URL of a source: `http`, `https`, `s3://bucket/key`, or `local:///path`.
 ///
-/// Equivalent spellings (letter case of scheme and host, a default port, a fragment, an empty path, dot
-/// segments; RFC 3986, section 6.2) have the same `text`. So they share one download and one cache entry.
+/// Equivalent spellings (letter case of scheme and host, default port, fragment, empty path, dot
+/// segments; RFC 3986, section 6.2) have the same `text`, so one download and cache entry.
 public struct SourceURL: Hashable, Sendable {
   /// The scheme of a source URL.
   public enum Scheme: String, Sendable {

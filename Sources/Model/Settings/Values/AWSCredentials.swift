@@ -9,9 +9,9 @@ public struct AWSCredentials: Hashable, Sendable, CustomStringConvertible, Custo
   /// The token of temporary credentials, sent with each request; `nil` for permanent ones.
   public let sessionToken: String?
 
-  /// Creates credentials. Returns `nil` if the access key or the token contains a character that a request cannot
-  /// carry: anything but visible ASCII, and in the access key also `/`, `,` and `=`, which separate the parts of an
-  /// `Authorization`. Neither these nor the secret may be empty.
+  /// Creates credentials. Returns `nil` if the access key or the token contains a character that a
+  /// request cannot carry: anything but visible ASCII, and in the access key also `/`, `,` and `=`,
+  /// which separate the parts of an `Authorization`. Neither these nor the secret may be empty.
   public init?(accessKey: String, secretKey: String, sessionToken: String? = nil) {
     func isVisible(_ text: String) -> Bool {
       !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }

@@ -72,8 +72,8 @@ public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
     if case .network(let host, _) = self { IPAddress(host)?.unmapped } else { nil }
   }
 
-  /// Whether a listener of clients and one of operators cannot have both addresses: the port is the same, and
-  /// the addresses are the same or one covers the other. A socket on `::` also covers IPv4.
+  /// Whether clients and operators cannot have both addresses: the ports are the same, and the
+  /// addresses too, or one covers the other. A socket on `::` also covers IPv4.
   public func overlaps(_ other: ListenAddress) -> Bool {
     guard case .network(let host, let port) = self,
       case .network(let otherHost, let otherPort) = other
@@ -87,13 +87,13 @@ public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// Whether one listener cannot have both addresses. Beside an IPv4 address, its socket on `::` takes IPv6 only.
+  /// Whether one listener cannot have both. Beside IPv4, its socket on `::` takes IPv6 only.
   public func excludes(_ other: ListenAddress) -> Bool {
     overlaps(other) && !isIPv6Only(beside: [other]) && !other.isIPv6Only(beside: [self])
   }
 
-  /// Whether a socket on this address has to leave IPv4 to another address of the same listener: this one is `::`,
-  /// and another one has IPv4 on the same port.
+  /// Whether a socket on this address has to leave IPv4 to another address of the same listener:
+  /// this one is `::`, and another one has IPv4 on the same port.
   public func isIPv6Only(beside others: [ListenAddress]) -> Bool {
     guard let port, port != 0, case .v6(0, 0)? = ip else { return false }
     return others.contains { other in
@@ -102,7 +102,7 @@ public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The address at which a process of this machine reaches the listener: loopback for all interfaces.
+  /// The address at which this machine reaches the listener: loopback for all interfaces.
   public var reachable: ListenAddress {
     switch (self, ip) {
     case (.network(_, let port), .v4(0)?): .network(host: Self.loopback, port: port)

@@ -1,4 +1,4 @@
-// ObjectStore: where the objects of a bucket are, and who asks for them: `s3` of a host rule, and `fleet.s3`.
+// ObjectStore: where a bucket's objects are, and who asks: a host rule's `s3`, `fleet.s3`.
 
 import Platform
 
@@ -16,8 +16,8 @@ public struct ObjectStore: Hashable, Sendable {
   public var endpoint: SourceURL?
   /// The region that signatures name.
   public var region = "us-east-1"
-  /// Where requests name the bucket; `nil`: in the host at AWS, unless the bucket has a dot, which certificates do not
-  /// cover; else in the path.
+  /// Where requests name the bucket; `nil`: in the host at AWS, unless the bucket has a dot, which
+  /// certificates do not cover; else in the path.
   public var addressing: Addressing?
   /// The access key, as written.
   public var accessKey: SecretText?
@@ -29,8 +29,8 @@ public struct ObjectStore: Hashable, Sendable {
   /// Creates a store at AWS in `us-east-1`, asked without credentials.
   public init() {}
 
-  /// Parses an endpoint: `http` or `https` with a host and optionally a port, in lower-case ASCII. Returns `nil` for
-  /// any other text.
+  /// Parses an endpoint: `http` or `https` with a host and optionally a port, in lower-case ASCII.
+  /// Returns `nil` for any other text.
   public static func endpoint(_ text: String) -> SourceURL? {
     guard let url = try? SourceURL(parsing: text), url.scheme.isHTTP, url.path == "/",
       !text.utf8.contains(where: "?#".utf8.contains),
@@ -87,8 +87,8 @@ extension SourceURL.Scheme {
 }
 
 extension HostRule {
-  /// Whether the rule's host can match the source. A rule with `s3` is for its bucket alone, so that its credentials
-  /// never go to a web server of the same name, and rules for hosts are not for buckets.
+  /// Whether the rule's host can match the source. A rule with `s3` is for its bucket alone, so its
+  /// credentials never reach a web server of that name, and rules for hosts skip buckets.
   public func covers(_ url: SourceURL) -> Bool {
     (store != nil) == (url.scheme == .s3) && host.matches(url.host)
   }

@@ -12,8 +12,8 @@ public enum OperatorScope: String, CaseIterable, Hashable, Sendable {
 
 /// A token as configured. Written as a text, it has all scopes and no name.
 public struct OperatorToken: Hashable, Sendable, ExpressibleByStringLiteral {
-  /// The name in the log: 1–64 letters, digits, `-`, `_` and `.`; `nil` for `token` with its place in
-  /// the list.
+  /// The name in the log: 1–64 letters, digits, `-`, `_` and `.`; `nil` for `token` with its place
+  /// in the list.
   public var name: String?
   /// The secret of 16 characters or more, or a reference to it.
   public var secret: SecretText

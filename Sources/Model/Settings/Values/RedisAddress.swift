@@ -22,8 +22,8 @@ public struct RedisAddress: Hashable, Sendable {
   /// What an address looks like, for error messages.
   public static let allowed = "redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE] or unix:/path"
 
-  /// Parses an address. `%` escapes a byte of user and password. A user alone is a password, as in redis-cli:
-  /// Redis has no user without one. Returns `nil` for anything else.
+  /// Parses an address. `%` escapes a byte of user and password. A user alone is a password, as in
+  /// redis-cli: Redis has no user without one. Returns `nil` for anything else.
   public init?(_ text: String) {
     guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else { return nil }
     if text.hasPrefix("unix:/") {

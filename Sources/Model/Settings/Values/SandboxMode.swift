@@ -1,6 +1,6 @@
 // SandboxMode: how an imaging worker is sealed off, and what seals it.
 
-/// Whether workers have to be sealed off from the machine before they read untrusted input (docs/security.md).
+/// Whether workers are sealed off before they read untrusted input (docs/security.md).
 public enum SandboxMode: String, CaseIterable, Sendable {
   /// Every layer, or the server does not start.
   case required

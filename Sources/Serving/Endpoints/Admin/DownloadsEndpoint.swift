@@ -2,7 +2,7 @@
 
 import Model
 
-/// `/admin/downloads`: the current downloads, or their progress as events until the client disconnects.
+/// `/admin/downloads`: the downloads now, or their progress as events until the client leaves.
 struct DownloadsEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/downloads")
   let methods: [Method] = [.get, .head]

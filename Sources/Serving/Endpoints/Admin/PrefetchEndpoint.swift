@@ -2,7 +2,7 @@
 
 import Model
 
-/// `/admin/prefetch/{id}`: GET reports the progress of a prefetch, as JSON or as events until it ends; DELETE cancels it.
+/// `/admin/prefetch/{id}`: GET reports a prefetch, as JSON or as events; DELETE cancels it.
 struct PrefetchEndpoint: Endpoint {
   let path = EndpointPath.item(under: "/admin/prefetch/")
   let methods: [Method] = [.get, .head, .delete]

@@ -4,7 +4,7 @@ import Model
 
 /// `/admin/prefetch`: GET lists the prefetches, POST starts one for the images that the body lists.
 struct PrefetchesEndpoint: Endpoint {
-  /// Maximum length of a list, in bytes. The rest of a longer one is discarded, so that the client gets a response.
+  /// Maximum length of a list, in bytes. The rest of a longer one is read, so that 413 arrives.
   static let maximumListLength = 16 << 20
 
   let path = EndpointPath.exact("/admin/prefetch")

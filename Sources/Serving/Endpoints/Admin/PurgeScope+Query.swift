@@ -6,7 +6,7 @@ extension PurgeScope {
   /// The parameter names.
   private static let names = ["url", "prefix", "host", "tag"]
 
-  /// Parses the query of a purge: exactly one of `url`, `prefix`, `host` and `tag`, or none with `tier`.
+  /// Parses a purge's query: exactly one of `url`, `prefix`, `host`, `tag`, or none with `tier`.
   ///
   /// - Throws: as `init`, and `invalidParameter` for a tier that does not exist.
   static func parse(

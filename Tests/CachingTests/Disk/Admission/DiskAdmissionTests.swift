@@ -1,4 +1,4 @@
-// DiskAdmissionTests: which variants of free-form requests reach the disk, and how many of one source.
+// DiskAdmissionTests: which free-form variants reach the disk, and how many of one source.
 
 import Model
 import Telemetry
@@ -48,7 +48,7 @@ import Testing
   func `by default variants are written at once until the share is as full as a clean leaves it`()
     async throws
   {
-    // Given a share of 40 files, of which a clean leaves 20
+    // Given a share of 40 files; a clean leaves 20
     let tier = try open {
       $0.countLimit = 80
       $0.variantsPerSource = 0

@@ -134,7 +134,7 @@ import Testing
     let digest = EntryDigest(of: CacheKey(text: "abc"))
     #expect(digest.hexadecimal == "ba7816bf8f01cfea414140de5dae2223")
     #expect(EntryDigest(hexadecimal: digest.hexadecimal) == digest)
-    #expect(digest.folder == 0xba7)
+    #expect(digest.folder == 0xba)
     // A variant's digest: the URL's first word, half of the source's second word, and half of the
     // second word of "abc w=1".
     let variant = EntryDigest(of: CacheKey(text: "abc w=1"))

@@ -52,7 +52,7 @@ import Testing
     #expect(store.read(key, digest: digest) != nil)
   }
 
-  /// Replaces the descriptors of files below a folder by ones that only name a file. Setting times through one fails.
+  /// Makes descriptors below a folder name a file only. Setting times through one fails.
   private static func disable(_ folder: String) {
     // `O_PATH` of <fcntl.h>, which Swift does not import.
     let nameOnly: CInt = 0o10_000_000

@@ -1,4 +1,4 @@
-// OpenEntryTests: tests that files of popular variants stay open within a bound, and never outlive their entries.
+// OpenEntryTests: popular variants' files stay open within a bound, no longer than entries.
 
 import Glibc
 import Model

@@ -1,4 +1,4 @@
-// VerifiedEntryTests: tests that the checksum of an unchanged file is verified once, and that of a changed one again.
+// VerifiedEntryTests: an unchanged file is verified once, and a changed one again.
 
 import Glibc
 import Model
@@ -21,13 +21,8 @@ import Testing
     var testDescription: String { "\(self)" }
   }
 
-  private func openTier(_ reading: Reading, verify: DiskSettings.Verify = .once) async throws
-    -> DiskTier
-  {
-    let tier = try open {
-      $0.verify = verify
-      if reading == .fromFile { $0.promotionThreshold = 100 }
-    }
+  private func openTier(_ reading: Reading) async throws -> DiskTier {
+    let tier = try open { if reading == .fromFile { $0.promotionThreshold = 100 } }
     #expect(await tier.ready())
     return tier
   }
@@ -48,8 +43,8 @@ import Testing
     return record.verified
   }
 
-  /// Makes the tier believe that it has verified the file in its present state. Only a read that trusts
-  /// this finds damaged bytes.
+  /// Makes the tier believe that it has verified the file in its present state. Only a read that
+  /// trusts this finds damaged bytes.
   private func trust(_ key: CacheKey, in tier: DiskTier) {
     let descriptor = Glibc.open(tier.path(of: key), O_RDONLY)
     defer { close(descriptor) }
@@ -62,8 +57,8 @@ import Testing
     }
   }
 
-  /// Flips a bit of the body in place. `keepsTime`: sets the old modification time again, as a program
-  /// does that hides its change.
+  /// Flips a bit of the body in place. `keepsTime`: sets the old modification time again, as a
+  /// program does that hides its change.
   private func damage(_ key: CacheKey, in tier: DiskTier, keepsTime: Bool = false) {
     Self.damage(tier.path(of: key), keepsTime: keepsTime)
   }
@@ -129,18 +124,6 @@ import Testing
     #expect(await read(variant.key, in: tier, reading) == nil)
     #expect(await tier.variant(for: variant.key) == nil)
     #expect(tier.figures.damaged == 1)
-    await tier.shutDown(within: .seconds(10))
-  }
-
-  @Test(.enabled(if: systemReadsAtOnce), arguments: [Reading.atOnce, .intoMemory])
-  func `with disk.verify always, each read into memory verifies`(_ reading: Reading) async throws {
-    let tier = try await openTier(reading, verify: .always)
-    tier.store(variant)
-    #expect(await tier.quiet())
-    #expect(await read(variant.key, in: tier, reading) != nil)
-    damage(variant.key, in: tier)
-    trust(variant.key, in: tier)
-    #expect(await read(variant.key, in: tier, reading) == nil)
     await tier.shutDown(within: .seconds(10))
   }
 

@@ -1,4 +1,4 @@
-// AdminParameterTests: the parameters of all admin endpoints, as a matrix of endpoints, methods and names.
+// AdminParameterTests: admin parameters, as a matrix of endpoints, methods and names.
 
 import Model
 import TestSupport

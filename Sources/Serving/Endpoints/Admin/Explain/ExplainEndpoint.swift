@@ -2,10 +2,10 @@
 
 import Model
 
-/// `/admin/explain`: the query of `/image`, and optionally `accept`, the value of an `Accept` field in place
-/// of the request's own.
+/// `/admin/explain`: the query of `/image`, and optionally `accept`, the value of an `Accept` field
+/// in place of the request's own.
 ///
-/// The request's `Cache-Control`, client hints and forwarded fields count, as they would for `/image`.
+/// The request's `Cache-Control`, client hints and forwarded fields count, as for `/image`.
 struct ExplainEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/explain")
   let methods: [Method] = [.get, .head]
@@ -53,8 +53,8 @@ struct ExplainEndpoint: Endpoint {
     )
   }
 
-  /// Returns the rules that a client's request would have, or those of operators and the error with which
-  /// a client would be refused.
+  /// Returns the rules that a client's request would have, or those of operators and the error with
+  /// which a client would be refused.
   private static func rules(
     for query: [UInt8], of context: RequestContext
   ) -> (rules: RequestRules, refusal: ImageError?) {

@@ -1,0 +1,188 @@
+// Recompressor: makes popular variants smaller in the background.
+
+import Model
+import Platform
+import Telemetry
+
+/// Recompresses popular variants while imaging workers are idle, one at a time, and replaces them in
+/// both tiers. See docs/decisions/026-encoder-defaults.md.
+final class Recompressor: Sendable {
+  /// How many variants may wait.
+  static let limit = 256
+
+  /// A variant to recompress. Its bytes are looked up when its turn comes, so the queue holds none.
+  private struct Item: Sendable {
+    let key: CacheKey
+    /// The entity tag, which tells whether memory still has the same bytes.
+    let etag: EntityTag
+  }
+
+  private let parts: ManagerParts
+  private let worker: BackgroundWorker<Item>
+  private let counters = RecompressionCounters()
+
+  init(_ parts: ManagerParts) {
+    self.parts = parts
+    worker = BackgroundWorker(atOnce: 1, limit: Self.limit, now: parts.now)
+  }
+
+  /// Queues a variant that has become popular. Never blocks.
+  func add(_ variant: Variant) {
+    let item = Item(key: variant.key, etag: variant.info.etag)
+    let isKept = worker.add(item, for: item.key) { [self] item in
+      let end = await perform(item)
+      if case .done = end { parts.requests.forget(item.key) }
+      return end
+    }
+    // Without a place, the variant has to become popular again.
+    if !isKept { parts.recompression.count(variant) }
+  }
+
+  /// Recompressed variants since the start.
+  var figures: Figures {
+    var figures = counters.figures
+    figures.add(
+      "waiting", worker.count, "pictor_recompressions_waiting",
+      "Variants queued or recompressed now.")
+    return figures
+  }
+
+  /// Recompresses a variant, or notes in both tiers that it stays as it is.
+  private func perform(_ item: Item) async -> BackgroundQueue<Item>.End {
+    // A variant that is not on disk would lose its mark with a restart: passed-through sources, and what
+    // requests keep from the disk.
+    guard let variant = current(item), await isOnDisk(item) else { return .done }
+    let image: ProcessedImage
+    do throws(ImageError) {
+      guard let job = try await job(for: variant) else { return .done }
+      image = try await parts.processor.process(job)
+      counters.note(image.processorTime)
+      guard try await isCurrent(job, of: variant) else { return .done }
+    } catch {
+      switch error.cause {
+      case .cancelled, .overloaded, .sourceTimeout:
+        return .delayed(orElse: { [policy = parts.recompression, variant = current(item)] in
+          if let variant { policy.count(variant) }
+        })
+      case .draining, .revoked: return .done
+      default:
+        counters.failed.add()
+        _ = parts.cache.exchange(variant) { $0.recompressed(as: nil) }
+        return .done
+      }
+    }
+    let isSmaller = variant.isSame(as: image) && image.body.count < variant.body.count
+    // The exchange fails if the variant was purged, replaced or evicted meanwhile.
+    guard parts.cache.exchange(variant, { $0.recompressed(as: isSmaller ? image : nil) }) else {
+      return .done
+    }
+    if isSmaller {
+      counters.note(before: variant.body.count, after: image.body.count)
+    } else {
+      counters.unchanged.add()
+    }
+    return .done
+  }
+
+  /// The variant in memory, if it still has the same bytes.
+  private func current(_ item: Item) -> Variant? {
+    parts.cache.inMemory(item.key).flatMap { $0.info.etag == item.etag ? $0 : nil }
+  }
+
+  private func isOnDisk(_ item: Item) async -> Bool {
+    guard case .variant(let info) = await parts.cache.lookUp(item.key).disk?.stored else {
+      return false
+    }
+    return info.etag == item.etag
+  }
+
+  // MARK: Jobs
+
+  /// Returns the job for a variant; `nil` if there is no room for its bytes, or if its source is not at
+  /// hand any more. Downloads nothing.
+  ///
+  /// - Throws: `overloaded` or `sourceTimeout` if a disk does not answer at present, `cancelled`.
+  private func job(for variant: Variant) async throws(ImageError) -> ImageJob? {
+    guard let format = variant.info.image?.format else { return nil }
+    guard ImageFormat.recompressible.contains(format) else { return try await rendering(variant) }
+    guard let file = variant.file(parts.storage) else { return nil }
+    var transform = Transform()
+    // The format that the answer must have.
+    transform.output.format = format
+    return ImageJob(
+      file: file, transform: transform, density: 1, client: variant.key.variation,
+      isRecompression: true, isBackground: true)
+  }
+
+  /// Returns whether the result of a job shows the variant's source. A local file may have been overwritten while the
+  /// job waited or ran.
+  private func isCurrent(_ job: ImageJob, of variant: Variant) async throws(ImageError) -> Bool {
+    guard job.hasMoreEffort else { return true }
+    // Without its request, which may be forgotten meanwhile, the source is unknown.
+    guard let url = parts.requests.request(of: variant.key)?.source else { return false }
+    guard url.scheme == .local else { return true }
+    return try await localFile(at: url, of: variant) != nil
+  }
+
+  /// Returns the job that renders a lossy image again with more effort. A source in the same format may
+  /// have lent it its own pixels, which an encoder would only lose.
+  private func rendering(_ variant: Variant) async throws(ImageError) -> ImageJob? {
+    guard let request = parts.requests.request(of: variant.key),
+      let file = try await source(of: variant, at: request.source),
+      let beginning = await parts.files.beginning(of: file, upTo: FormatSigns.limit),
+      let format = beginning.withUnsafeBytes({ FormatSigns.format(ofSource: $0) }),
+      let own = variant.info.image?.format, format != own,
+      let transform = parts.recompression.transform(request.transform, for: own)
+    else { return nil }
+    return ImageJob(
+      file: file, transform: transform, density: request.source.density,
+      source: SourceIdentity(key: variant.key.source, version: variant.info.sourceVersion),
+      client: variant.key.variation, hasMoreEffort: true, isBackground: true)
+  }
+
+  /// Returns the source that a variant was rendered from, if it is at hand: in the disk tier, or a local file that has
+  /// not changed.
+  private func source(of variant: Variant, at url: SourceURL) async throws(ImageError)
+    -> FileRegion?
+  {
+    guard url.scheme != .local else { return try await localFile(at: url, of: variant) }
+    let stored = await parts.store.source(for: variant.key.source)
+    return stored.flatMap { variant.isRendered(from: $0) ? $0.file : nil }
+  }
+
+  /// Returns the local file that a variant was rendered from; `nil` if it is gone or has changed.
+  private func localFile(at url: SourceURL, of variant: Variant) async throws(ImageError)
+    -> FileRegion?
+  {
+    do throws(ImageError) {
+      guard case .fetched(let download) = try await parts.loader.load(LoadRequest(url: url)) else {
+        return nil
+      }
+      return variant.isRendered(fromVersion: download.version) ? download.file : nil
+    } catch {
+      switch error.cause {
+      case .overloaded, .sourceTimeout, .cancelled: throw error
+      default: return nil
+      }
+    }
+  }
+}
+
+extension Variant {
+  /// Whether a worker's result is an image of the same kind.
+  fileprivate func isSame(as image: ProcessedImage) -> Bool {
+    guard let own = info.image, let other = image.rendered else { return false }
+    return own.format == other.format && own.size == other.size && own.frames == other.frames
+      && !image.report.isDamaged
+  }
+
+  /// Returns the variant with the mark of a recompression.
+  ///
+  /// - Parameter image: the image with fewer bytes; `nil` if the bytes stay.
+  fileprivate func recompressed(as image: ProcessedImage?) -> Variant {
+    var info = info
+    info.isRecompressed = true
+    if let image { info.etag = image.report.etag }
+    return Variant(key: key, info: info, body: image?.body ?? body)
+  }
+}

@@ -1,0 +1,76 @@
+// ManagerParts: what the parts of the manager work with, created and connected once.
+
+import Model
+import Platform
+import Telemetry
+
+/// The collaborators of a manager. Its services share them.
+struct ManagerParts: Sendable {
+  let memory: any MemoryCache
+  let disk: any DiskCache
+  let loader: any ImageLoader
+  let processor: any ImageProcessor
+  let purges: any PurgeList
+  let fleet: (any SharedCache)?
+  let storage: VariantStorage
+  let files: FileReader
+  let passing: PassingPolicy
+  let avif: AVIFPolicy
+  let recompression: RecompressionPolicy
+  /// Whether small variants may be derived from larger ones.
+  let derives: Lock<Bool>
+  let now: @Sendable () -> UnixTime
+
+  let validity: EntryValidity
+  let sweep: MemorySweep
+  let cache: VariantCache
+  let store: SourceStore
+  let failures: NegativeCache
+  let freshness: FreshnessEvaluator
+  let staleness: Staleness
+  let revalidator: Revalidator
+  let sources: SourceService
+  let requests: RenderRequests
+  let candidates = Lock(DerivationCandidates())
+  let substitutions = SubstitutionCounters()
+
+  /// Connects the parts. See `ImageManager.init`.
+  init(
+    memory: any MemoryCache, disk: any DiskCache, loader: any ImageLoader,
+    processor: any ImageProcessor, freshnessPolicy: any FreshnessPolicy, purges: any PurgeList,
+    failurePolicy: FailurePolicy, stalePolicy: StalePolicy, passing: PassingPolicy,
+    avif: AVIFPolicy, derives: Bool, recompression: RecompressionPolicy, storage: VariantStorage,
+    fleet: (any SharedCache)?, files: BlockingThreads, log: Log,
+    now: @escaping @Sendable () -> UnixTime
+  ) {
+    self.memory = memory
+    self.disk = disk
+    self.loader = loader
+    self.processor = processor
+    self.purges = purges
+    self.fleet = fleet
+    self.storage = storage
+    self.files = FileReader(threads: files, storage: storage, log: log)
+    self.passing = passing
+    self.avif = avif
+    self.recompression = recompression
+    self.derives = Lock(derives)
+    self.now = now
+    validity = EntryValidity(purges: purges)
+    sweep = MemorySweep(memory: memory, purges: purges, validity: validity)
+    cache = VariantCache(
+      memory: memory, sweep: sweep, disk: disk, validity: validity, recompression: recompression,
+      fleet: fleet)
+    store = SourceStore(disk: disk, variants: cache, validity: validity)
+    failures = NegativeCache(policy: failurePolicy, purges: purges, now: now)
+    freshness = FreshnessEvaluator(policy: freshnessPolicy, now: now)
+    staleness = Staleness(policy: stalePolicy, now: now)
+    requests = RenderRequests(policy: recompression)
+    let counters = FreshnessCounters()
+    revalidator = Revalidator(staleness: staleness, failures: failures, counters: counters)
+    sources = SourceService(
+      store: store, loader: loader, freshness: freshness,
+      failures: failures, staleness: staleness, revalidator: revalidator, validity: validity,
+      clock: ClockMonitor(counters: counters, log: log, now: now))
+  }
+}

@@ -1,0 +1,165 @@
+// ParameterKind: the kinds of values that parameters have, and their one text.
+
+/// The text of a value, and who wrote it.
+public struct ParameterText: Sendable {
+  /// The text, decoded.
+  public let text: String
+  /// Whether Pictor wrote it. Clients write decimals without exponents, and in other ways than the
+  /// shortest.
+  let isCanonical: Bool
+
+  /// A text that a client wrote.
+  public init(_ text: String) { self.init(text, isCanonical: false) }
+
+  init(_ text: String, isCanonical: Bool) {
+    self.text = text
+    self.isCanonical = isCanonical
+  }
+
+  /// Reads digits only: no sign, blank or exponent.
+  public func whole(in range: ClosedRange<Int>) -> Int? {
+    guard !text.isEmpty, text.utf8.allSatisfy(Self.isDigit), let value = Int(text),
+      range.contains(value)
+    else { return nil }
+    return value
+  }
+
+  /// Reads digits with an optional fraction; the digits before the point may be missing. A client
+  /// has 20 characters, which exceeds the precision of a `Double`.
+  func decimal(in range: ClosedRange<Double>) -> Double? {
+    if !isCanonical {
+      let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+      guard text.utf8.count <= 20, (1...2).contains(parts.count), parts.last?.isEmpty == false,
+        parts.allSatisfy({ $0.allSatisfy(Self.isDigit) })
+      else { return nil }
+    }
+    return Double(text).flatMap { range.contains($0) ? $0 : nil }
+  }
+
+  /// Returns the parts between commas, if there are `count`.
+  func parts(_ count: Int) -> [ParameterText]? {
+    let parts = text.split(separator: ",", omittingEmptySubsequences: false)
+    guard parts.count == count else { return nil }
+    return parts.map { ParameterText(String($0), isCanonical: isCanonical) }
+  }
+
+  /// The shortest text that is read back as the same number.
+  static func of(_ number: Double) -> String {
+    let text = "\(number)"
+    return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+  }
+}
+
+/// How the values of a parameter are read and written.
+struct ParameterKind<Value: Hashable & Sendable>: Sendable {
+  /// The values, for messages.
+  let allowed: AllowedValues
+  /// Reads a value; `nil` if it is not allowed.
+  let read: @Sendable (ParameterText) -> Value?
+  /// Returns the one text of a value; `nil` for one that only the absence of the parameter has.
+  let text: @Sendable (Value) -> String?
+}
+
+extension ParameterKind where Value == Bool {
+  /// `0` or `1`.
+  static var flag: ParameterKind {
+    ParameterKind(
+      allowed: .flag, read: { ["0": false, "1": true][$0.text] }, text: { $0 ? "1" : "0" })
+  }
+}
+
+extension ParameterKind where Value == Int {
+  /// A whole number.
+  static func whole(
+    _ range: ClosedRange<Int>, unit: String? = nil, saying text: String? = nil
+  ) -> ParameterKind {
+    ParameterKind(
+      allowed: .whole(range, unit: unit, saying: text), read: { $0.whole(in: range) },
+      text: { "\($0)" })
+  }
+}
+
+extension ParameterKind where Value == Double {
+  /// A decimal number.
+  static func decimal(_ range: ClosedRange<Double>, unit: String? = nil) -> ParameterKind {
+    ParameterKind(
+      allowed: .decimal(range, unit: unit), read: { $0.decimal(in: range) },
+      text: ParameterText.of)
+  }
+
+  /// A decimal number above the lowest one of the range.
+  static func decimal(above range: ClosedRange<Double>, saying text: String) -> ParameterKind {
+    ParameterKind(
+      allowed: AllowedValues(text: text, numbers: .decimalAbove(range)),
+      read: { $0.decimal(in: range).flatMap { $0 > range.lowerBound ? $0 : nil } },
+      text: ParameterText.of)
+  }
+}
+
+extension ParameterKind where Value: RawRepresentable<String> {
+  /// One of these names.
+  static func names(_ values: [Value]) -> ParameterKind {
+    ParameterKind(
+      allowed: .names(values.map(\.rawValue)),
+      read: { given in values.first { $0.rawValue == given.text } },
+      text: { values.contains($0) ? $0.rawValue : nil })
+  }
+}
+
+extension ParameterKind where Value == Rotation {
+  /// The degrees of a rotation.
+  static var degrees: ParameterKind {
+    let turns = Rotation.allCases.filter { $0 != .none }
+    return ParameterKind(
+      allowed: .names(turns.map { "\($0.rawValue)" }),
+      read: { $0.whole(in: 90...270).flatMap(Rotation.init(rawValue:)) },
+      text: { $0 == .none ? nil : "\($0.rawValue)" })
+  }
+}
+
+extension ParameterKind where Value == Color {
+  /// A colour.
+  static var color: ParameterKind {
+    ParameterKind(
+      allowed: .color, read: { Color(hexadecimal: $0.text) },
+      text: { $0.alpha == 255 ? String($0.hexadecimal.dropLast(2)) : $0.hexadecimal })
+  }
+}
+
+extension ParameterKind where Value == CornerRadius {
+  /// A radius in points, or `max`.
+  static var radius: ParameterKind {
+    let range = CornerRadius.pointRange
+    return ParameterKind(
+      allowed: AllowedValues(
+        text: AllowedValues.text(range) + ", or max", names: ["max"], numbers: .whole(range),
+        unit: "points"),
+      read: { $0.text == "max" ? .maximum : $0.whole(in: range).map(CornerRadius.points) },
+      text: {
+        switch $0 {
+        case .points(let points): "\(points)"
+        case .maximum: "max"
+        }
+      })
+  }
+}
+
+extension ParameterKind where Value == PixelArea {
+  /// An area in pixels of the source.
+  static var area: ParameterKind {
+    ParameterKind(
+      allowed: AllowedValues(
+        text: "x,y,w,h in whole source pixels, w and h at least 1", unit: "pixels", form: .area),
+      read: { given in
+        let numbers = given.parts(4)?.compactMap { $0.whole(in: Selection.cropRange) } ?? []
+        guard numbers.count == 4, numbers[2] > 0, numbers[3] > 0 else { return nil }
+        return PixelArea(
+          x: numbers[0], y: numbers[1], size: PixelSize(width: numbers[2], height: numbers[3]))
+      },
+      text: \.description)
+  }
+}

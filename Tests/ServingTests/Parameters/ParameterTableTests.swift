@@ -1,0 +1,258 @@
+// ParameterTableTests: each parameter from the query to the transform, the key, the worker and back.
+
+import Model
+import TestSupport
+import Testing
+
+@testable import Serving
+
+struct ParameterTableTests {
+  /// Parameters of a query, their text in keys and for workers, and what they change.
+  struct Row: CustomTestStringConvertible, Sendable {
+    let query: String
+    let text: String
+    let change: @Sendable (inout Transform) -> Void
+
+    init(_ query: String, _ text: String, change: @escaping @Sendable (inout Transform) -> Void) {
+      self.query = query
+      self.text = text
+      self.change = change
+    }
+
+    var testDescription: String { query }
+  }
+
+  static let rows = [
+    Row("", "") { _ in },
+    Row("scale=.50", "scale=0.5") { $0.scale = 0.5 },
+    Row("dpr=10", "scale=10") { $0.scale = 10 },
+    Row("scale=0.0000000000000012", "scale=1.2e-15") { $0.scale = 1.2e-15 },
+    Row("scale=.1234567890123456789", "scale=0.12345678901234568") {
+      $0.scale = 0.12345678901234568
+    },
+    Row("%77=01", "w=1") { $0.width = 1 },
+    Row("width=2", "w=2") { $0.width = 2 },
+    Row("h=65535", "h=65535") { $0.height = 65_535 },
+    Row("height=2", "h=2") { $0.height = 2 },
+    Row("fit=cover", "fit=cover") { $0.fit = .cover },
+    Row("position=left-top", "position=left-top") { $0.position = .leftTop },
+    Row("position=.3,1", "position=0.3,1") { $0.focalPoint = FocalPoint(x: 0.3, y: 1) },
+    Row("enlarge=1", "enlarge=1") { $0.enlarge = true },
+    Row("limitbytes=1", "limitbytes=1") { $0.limitBytes = 1 },
+    Row("frame=0", "frame=0") { $0.frame = 0 },
+    Row("rotate=90", "rotate=90") { $0.rotation = .quarter },
+    Row("rotate=180", "rotate=180") { $0.rotation = .half },
+    Row("rotate=270", "rotate=270") { $0.rotation = .threeQuarters },
+    Row("flip=h", "flip=h") { $0.flip = .horizontal },
+    Row("flip=v", "flip=v") { $0.flip = .vertical },
+    Row("flip=hv", "flip=hv") { $0.flip = .both },
+    Row("crop=0%2C020,300,10000000", "crop=0,20,300,10000000") {
+      $0.crop = PixelArea(x: 0, y: 20, size: PixelSize(width: 300, height: 10_000_000))
+    },
+    Row("trim=1", "trim=1") { $0.trim = 1 },
+    Row("trim=255", "trim=255") { $0.trim = 255 },
+    Row("blur=0.3", "blur=0.3") { $0.effects.blur = 0.3 },
+    Row("blur=250", "blur=250") { $0.effects.blur = 250 },
+    Row("sharpen=0.10", "sharpen=0.1") { $0.effects.sharpen = 0.1 },
+    Row("radius=008", "radius=8") { $0.effects.radius = .points(8) },
+    Row("radius=max", "radius=max") { $0.effects.radius = .maximum },
+    Row("tint=f80", "tint=ff8800") { $0.effects.tint = Color(red: 255, green: 136, blue: 0) },
+    Row("tint=FF880040", "tint=ff880040") {
+      $0.effects.tint = Color(red: 255, green: 136, blue: 0, alpha: 64)
+    },
+    Row("grayscale=1", "grayscale=1") { $0.effects.isGrayscale = true },
+    Row("brightness=0", "brightness=0") { $0.effects.brightness = 0 },
+    Row("saturation=0.50", "saturation=0.5") { $0.effects.saturation = 0.5 },
+    Row("background=00ff7F80", "background=00ff7f80") {
+      $0.background = Color(red: 0, green: 255, blue: 127, alpha: 128)
+    },
+    Row("format=png", "format=png") { $0.format = .png },
+    Row("format=jpg&quality=79", "format=jpeg&quality=79") {
+      $0.format = .jpeg
+      $0.quality = 79
+    },
+    Row("q=80", "quality=80") { $0.quality = 80 },
+    Row("maxbytes=9223372036854775807", "maxbytes=9223372036854775807") { $0.maxBytes = .max },
+    Row("strip=0", "strip=0") { $0.stripsMetadata = false },
+    Row("progressive=1", "progressive=1") { $0.progressive = true },
+    Row("animated=0", "animated=0") { $0.isAnimated = false },
+    Row("format=placeholder", "format=placeholder&placeholder=lqip") {
+      $0.product = .placeholder(.lqip)
+    },
+    Row("placeholder=color&format=placeholder", "format=placeholder&placeholder=color") {
+      $0.product = .placeholder(.color)
+    },
+    Row(
+      "saturation=2&tint=00000080&rotate=90&w=9&crop=1,2,3,4&flip=h&trim=5&blur=1&maxbytes=7",
+      "w=9&rotate=90&flip=h&crop=1,2,3,4&trim=5&blur=1&tint=00000080&saturation=2&maxbytes=7"
+    ) {
+      $0.effects.saturation = 2
+      $0.effects.tint = Color(red: 0, green: 0, blue: 0, alpha: 128)
+      $0.rotation = .quarter
+      $0.width = 9
+      $0.crop = PixelArea(x: 1, y: 2, size: PixelSize(width: 3, height: 4))
+      $0.flip = .horizontal
+      $0.trim = 5
+      $0.effects.blur = 1
+      $0.maxBytes = 7
+    },
+  ]
+
+  /// The rules of a server with watermarks.
+  private func rules(
+    _ change: (inout ServerConfiguration) -> Void = { _ in }
+  ) throws -> RequestRules {
+    var configuration = ServerConfiguration()
+    configuration.watermarks = ["logo": try SourceURL(parsing: "http://marks/logo.png?v=1")]
+    configuration.allowsLocalWatermarks = true
+    change(&configuration)
+    return RequestRules(configuration)
+  }
+
+  private func parse(
+    _ parameters: String, by rules: RequestRules? = nil, kind: ImageQuery.Kind = .image
+  ) throws -> Transform {
+    try ImageParameter.parse(
+      Array("url=https://h/a.png&\(parameters)".utf8), rules: rules ?? self.rules(), kind: kind
+    ).transform
+  }
+
+  private func parameter(refusedIn parameters: String, by rules: RequestRules? = nil) -> String? {
+    do {
+      _ = try parse(parameters, by: rules)
+      return nil
+    } catch {
+      let error = error as? ImageError
+      return error?.code == "invalid_parameter" ? error?.parameter : error?.code
+    }
+  }
+
+  @Test(arguments: rows)
+  func `a parameter changes its part, and key and worker have its one text`(row: Row) throws {
+    let transform = try parse(row.query)
+    var expected = Transform()
+    row.change(&expected)
+    #expect(transform == expected)
+    #expect(transform.canonicalText == row.text)
+    #expect(TransformDraft(text: row.text)?.transform == expected)
+    // A client has no exponents.
+    #expect((try? parse(row.text)) == expected || row.text.contains("e-"))
+  }
+
+  @Test func `each parameter has a row here, and each row a key of its own`() throws {
+    let names = Set(
+      Self.rows.flatMap { $0.text.split(separator: "&").map { String($0.prefix { $0 != "=" }) } })
+    for parameter in TransformParameter.table where parameter.group != nil {
+      let isKnown =
+        names.contains(parameter.name)
+        || parameter.group == .watermark && parameter.name.hasPrefix("watermark_")
+      #expect(isKnown, "\(parameter.name)")
+    }
+    #expect(Set(Self.rows.map(\.text)).count == Self.rows.count)
+  }
+
+  @Test(arguments: [
+    "brightness=1&saturation=1.0&grayscale=0&animated=1&strip=1&progressive=0&enlarge=0",
+    "fit=inside&position=center&format=auto&background=ffffff&limitbytes=62914560",
+  ])
+  func `a parameter at its default has no text`(query: String) throws {
+    #expect(try parse(query) == Transform())
+    #expect(try parse(query).canonicalText.isEmpty)
+  }
+
+  @Test func `what the server adds has a text, and the quality of the contract has none`() throws {
+    let plain = try rules()
+    #expect(try parse("format=jpeg&quality=80", by: plain).canonicalText == "format=jpeg")
+    #expect(try parse("placeholder=color", kind: .info).canonicalText == "placeholder=color&info=1")
+    let other = try rules { $0.qualities[.jpeg] = 70 }
+    var open = try parse("w=9", by: other)
+    open.accepted = [.avif, .webp]
+    #expect(open.canonicalText == "w=9&qualities=jpeg:70&auto=avif,webp")
+    #expect(TransformDraft(text: open.canonicalText)?.transform == open)
+  }
+
+  @Test(arguments: [
+    "w", "w=", "w=0", "w=010", "w=+1", "w=1&", "&w=1", "h=1&w=1", "w=1&w=1", "W=1", "url=a",
+    "width=1", "fit=inside", "fit=Cover", "scale=nan", "scale=inf", "scale=0", "scale=1e1",
+    "scale=1e-400", "scale=0x1p-1", "blur=0.2", "blur=-1", "blur=2.0", "sharpen=10.1",
+    "position=0.5", "position=0.50,1", "position=-0.1,0", "position=nan,0", "position=1,1.1",
+    "crop=-1,0,1,1", "crop=0,0,0,1", "crop=0,0,1,10000001", "trim=256", "radius=0",
+    "radius=65536", "tint=FF0000", "tint=ff0000ff", "brightness=1", "saturation=10.1",
+    "frame=2147483648", "limitbytes=0", "maxbytes=0", "quality=101", "format=auto",
+    "format=jpg", "format=svg", "placeholder=color", "format=placeholder", "info=0",
+    "auto=", "auto=png", "auto=webp,webp", "format=png&auto=webp", "qualities=", "qualities=png:5",
+    "qualities=jpeg:80", "qualities=jpeg:0", "qualities=jpeg:101", "qualities=webp:5",
+    "watermark_position=entropy", "watermark_scale=0", "watermark_opacity=1.01",
+    "watermark_repeat=0", "watermark_position=top&watermark_repeat=1", "watermark_url=http://a/",
+  ])
+  func `a worker refuses every text that no server writes`(text: String) {
+    #expect(TransformDraft(text: text) == nil)
+  }
+
+  @Test func `a watermark is a configured name or a local file, placed by its parameters`() throws {
+    let plain = try parse("watermark=logo")
+    #expect(plain.watermark?.source.text == "http://marks/logo.png?v=1")
+    #expect(plain.watermark?.placement == WatermarkPlacement())
+    #expect(
+      try parse("watermark=local:///a%2520b.png").canonicalText
+        == "watermark_url=local:///a%20b.png")
+    var placement = WatermarkPlacement()
+    placement.position = .leftTop
+    placement.scale = 0.25
+    placement.opacity = 0.5
+    let placed = try parse(
+      "watermark_scale=.25&watermark=logo&watermark_opacity=0.5&watermark_position=left-top&w=3")
+    #expect(placed.watermark?.placement == placement)
+    let text = "watermark_position=left-top&watermark_scale=0.25&watermark_opacity=0.5"
+    #expect(placed.canonicalText == "w=3&\(text)&watermark_url=http://marks/logo.png?v=1")
+    #expect(TransformDraft(text: text)?.placement == placement)
+    // The URL of the key is the filtered one.
+    let filter = CacheKeyFilter(rules: [
+      HostRule(
+        host: try #require(HostPattern("marks")),
+        parameters: .drop([try #require(ParameterPattern("v"))]))
+    ])
+    #expect(
+      try parse("watermark=logo", by: rules { $0.keyFilter = filter }).canonicalText
+        == "watermark_url=http://marks/logo.png")
+  }
+
+  @Test func `a repeated watermark has no position, and nine positions are allowed else`() throws {
+    var texts = Set<String>()
+    for position in WatermarkPlacement.positions {
+      let query = "watermark=logo&watermark_position=\(position.rawValue)"
+      #expect(try parse(query).watermark?.placement.position == position)
+      texts.insert(try parse(query + "&watermark_repeat=1").canonicalText)
+    }
+    #expect(WatermarkPlacement.positions.count == 9 && texts.count == 1)
+  }
+
+  @Test(arguments: [
+    "watermark=logos", "watermark=", "watermark=Logo", "watermark=http://marks/logo.png?v=1",
+    "watermark=https://h/a.png", "watermark=local://host/a.png", "watermark=local:///",
+    "watermark=file:///etc/passwd", "watermark_position=entropy", "watermark_position=0.5,0.5",
+    "watermark_scale=0", "watermark_scale=1.01", "watermark_scale=-1", "watermark_opacity=0",
+    "watermark_opacity=2", "watermark_opacity=", "watermark_repeat=2",
+  ])
+  func `a wrong watermark is refused by name`(parameter: String) {
+    let other = parameter.hasPrefix("watermark=") ? "" : "watermark=logo&"
+    #expect(
+      self.parameter(refusedIn: other + parameter) == String(parameter.prefix { $0 != "=" }))
+  }
+
+  @Test(arguments: ["position=top", "scale=1", "opacity=1", "repeat=0"])
+  func `a placement without a watermark, or a local one without a root, is refused`(
+    parameter: String
+  ) throws {
+    #expect(throws: ImageError.missingParameter("watermark")) {
+      try parse("watermark_" + parameter)
+    }
+    let rootless = try rules { $0.allowsLocalWatermarks = false }
+    #expect(self.parameter(refusedIn: "watermark=local:///a.png", by: rootless) == "watermark")
+  }
+
+  @Test(arguments: [("w=3&width=3", "w"), ("q=1&quality=1", "quality"), ("dpr=1&scale=1", "scale")])
+  func `a parameter together with its alias is refused as repeated`(query: String, name: String) {
+    #expect(parameter(refusedIn: query) == name)
+  }
+}
