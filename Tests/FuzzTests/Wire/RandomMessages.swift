@@ -51,16 +51,19 @@ extension SeededGenerator {
   /// Returns what a query of any parameters asks for, in the form that a worker gets.
   private mutating func draft() -> TransformDraft {
     var draft = TransformDraft()
-    for row in TransformParameter.table where isOne(of: 3) {
+    for row in TransformParameter.table where row.group != nil && isOne(of: 3) {
       _ = row.read(ParameterText(value(of: row)), &draft)
     }
-    draft.isDescription = isOne(of: 8)
+    // A description of a source has no format.
+    if draft.product == nil || draft.product == .image { draft.isDescription = isOne(of: 8) }
     draft.transform.output.accepted = ImageFormat.negotiable.filter { _ in isOne(of: 3) }
     for format in ImageFormat.lossy where isOne(of: 3) {
       draft.transform.output.qualities[format] = edge(OutputOptions.qualityRange)
     }
-    if draft.product == nil { draft.placeholder = nil }
-    return TransformDraft(text: draft.text) ?? draft
+    draft.transform.product = draft.product ?? .image
+    var whole = TransformDraft(draft.transform)
+    whole.placement = draft.placement
+    return TransformDraft(text: whole.text) ?? whole
   }
 
   /// Returns a value of a parameter, often one of its ends.

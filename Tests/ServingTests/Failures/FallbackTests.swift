@@ -138,7 +138,7 @@ import Testing
           + "&watermark=logo&w=30&h=20&fit=cover&radius=max",
         headers: ["Accept": "image/webp"])
       #expect(
-        answer.text == Self.fallbackURL + " w=30&h=20&fit=cover&auto=webp&radius=max")
+        answer.text == Self.fallbackURL + " w=30&h=20&fit=cover&radius=max&auto=webp")
     }
   }
 
