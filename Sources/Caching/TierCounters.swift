@@ -2,7 +2,8 @@
 
 import Telemetry
 
-/// Counters of a tier. Only the disk tier's entries expire, get another date, are damaged or cannot be stored.
+/// Counters of a tier. Only the disk tier's entries expire, get another date, are damaged or cannot
+/// be stored.
 final class TierCounters: Sendable {
   let hits = Counter()
   let misses = Counter()

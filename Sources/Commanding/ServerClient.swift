@@ -79,7 +79,8 @@ struct ServerClient {
     }
   }
 
-  /// Sends a request and waits for its answer. Of several addresses, the first that accepts is used.
+  /// Sends a request and waits for its answer. Of several addresses, the first that accepts is
+  /// used.
   ///
   /// - Parameters:
   ///   - seconds: the deadline for everything, from the connection to the answer's last byte.

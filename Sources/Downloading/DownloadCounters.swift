@@ -56,10 +56,12 @@ final class DownloadCounters: Sendable {
   }
 
   /// Stores the current state of the queue, the circuit breaker and the memory.
-  func publish(_ queue: DownloadQueue, breaker: CircuitBreaker, waitingForMemory: Int) {
+  func publish(
+    _ queue: DownloadQueue, waiting count: Int, breaker: CircuitBreaker, waitingForMemory: Int
+  ) {
     self.waitingForMemory.set(waitingForMemory)
     running.set(queue.runningCount)
-    waiting.set(queue.waitingCount)
+    waiting.set(count)
     silent.set(queue.silentCount)
     slow.set(queue.slowCount)
     aboveShare.set(queue.surplusCount)

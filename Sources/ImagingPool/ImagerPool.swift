@@ -33,8 +33,8 @@ public final class ImagerPool: ImageProcessor {
     self.log = log
   }
 
-  /// Lets workers leave cores to the event loops while these are busy, and the loops keep to them, if
-  /// `imaging.reserve_cores` is set. Call before `start`.
+  /// Lets workers leave cores to the event loops while these are busy, and the loops keep to them.
+  /// Call before `start`.
   ///
   /// - Parameters:
   ///   - loopTime: returns the processor time of all event loops together.
@@ -43,7 +43,6 @@ public final class ImagerPool: ImageProcessor {
     loopTime: @escaping @Sendable () -> Duration,
     confineLoops: @escaping @Sendable (Cores) throws(SystemError) -> Void
   ) {
-    guard configuration.reservesCores else { return }
     loops.withLock { $0 = EventLoops(time: loopTime, confine: confineLoops) }
   }
 

@@ -63,7 +63,7 @@ public struct ImagerPoolConfiguration: Sendable {
     self.executable = executable
     workers = settings.workers > 0 ? settings.workers : plan.workers
     maximumWorkerMemory = settings.workerMemory ?? plan.workerMemory
-    retireAboveResidentBytes = settings.retireAbove ?? plan.retireAbove
+    retireAboveResidentBytes = plan.retireAbove
     limits = ImagingLimits(settings)
     maximumResultBytes = min(512 << 20, Self.resultBytes(ofMemory: maximumWorkerMemory ?? .max))
     limits.maximumBytes = maximumWorkerMemory ?? .max

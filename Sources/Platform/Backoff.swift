@@ -1,6 +1,7 @@
 // Backoff: the pauses between attempts that fail.
 
-/// Pauses that double with each failure, with jitter: those that failed together do not come back together.
+/// Pauses that double with each failure, with jitter: those that failed together do not come back
+/// together.
 public struct Backoff: Sendable {
   private let first: Duration
   private let longest: Duration

@@ -4,7 +4,8 @@
 ///
 /// - *Closed*: all requests are admitted. Several failures in a row open it.
 /// - *Open*: no request is admitted for a while.
-/// - *Half-open*: one request is admitted as the probe. Its success closes the breaker, its failure opens it for longer.
+/// - *Half-open*: one request is admitted as the probe. Its success closes the breaker, its failure
+///   opens it for longer.
 ///
 /// Requests that began before it opened change nothing.
 public struct Breaker: Sendable {
@@ -36,8 +37,8 @@ public struct Breaker: Sendable {
     return now < openUntil || probe != nil && probe != id
   }
 
-  /// Admits a request, as the probe if the breaker is half-open. Returns `false` if it is refused; otherwise `end` has to
-  /// follow.
+  /// Admits a request, as the probe if the breaker is half-open. Returns `false` if it is refused;
+  /// otherwise `end` has to follow.
   public mutating func admit(_ id: Int, now: ContinuousClock.Instant) -> Bool {
     guard !refuses(id, now: now) else { return false }
     if openUntil != nil { probe = id }

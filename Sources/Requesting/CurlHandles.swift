@@ -94,7 +94,8 @@ package struct EasyHandle: ~Copyable {
     return pictor_curl_get_long(pointer, info, &value) == CURLE_OK ? value : 0
   }
 
-  /// Does the same for the numbers that curl keeps as `curl_off_t`; their names end in `_T`, or are of `Retry-After`.
+  /// Does the same for the numbers that curl keeps as `curl_off_t`; their names end in `_T`, or are
+  /// of `Retry-After`.
   package func offset(_ info: CURLINFO) -> Int {
     var value: curl_off_t = 0
     return pictor_curl_get_offset(pointer, info, &value) == CURLE_OK ? Int(value) : 0
@@ -122,7 +123,8 @@ package struct EasyHandle: ~Copyable {
     return timings
   }
 
-  /// Whether the response shares its connection with others: HTTP/2 or later. Valid when its head has begun.
+  /// Whether the response shares its connection with others: HTTP/2 or later. Valid when its head
+  /// has begun.
   package var isMultiplexed: Bool { number(CURLINFO_HTTP_VERSION) >= CURL_HTTP_VERSION_2_0 }
 
   /// The number of cookies in the handle's jar.
@@ -170,8 +172,8 @@ package final class HeaderList: @unchecked Sendable {
 
 /// All transfers of one thread, with their shared connections and resolved names.
 package final class MultiHandle: @unchecked Sendable {
-  // Sound as Sendable: other threads than the one that owns it only call `wakeUp`, which curl allows
-  // (curl_multi_wakeup(3)). The handle itself never changes.
+  // Sound as Sendable: other threads than the one that owns it only call `wakeUp`, which curl
+  // allows (curl_multi_wakeup(3)). The handle itself never changes.
 
   private let handle: UnsafeMutableRawPointer
 
@@ -219,7 +221,8 @@ package final class MultiHandle: @unchecked Sendable {
 
   /// Waits for sockets, curl's timers or `wakeUp`, up to `timeout`.
   ///
-  /// - Parameter descriptor: a descriptor that ends the wait when it is readable; negative for none.
+  /// - Parameter descriptor: a descriptor that ends the wait when it is readable; negative for
+  ///   none.
   package func wait(atMost timeout: Duration, or descriptor: CInt = -1) throws(ImageError) {
     let milliseconds = (timeout / .milliseconds(1)).rounded(.up)
     var watched = curl_waitfd(fd: descriptor, events: Int16(CURL_WAIT_POLLIN), revents: 0)

@@ -5,7 +5,8 @@ import Glibc
 import Model
 import Platform
 
-/// A request by libcurl, without redirects, cookies and proxy. Clients cannot choose its URL, so no address is refused.
+/// A request by libcurl, without redirects, cookies and proxy. Clients cannot choose its URL, so no
+/// address is refused.
 package struct ServerRequest: Sendable {
   /// What is done with the body.
   package enum Method: String, Sendable {
@@ -24,7 +25,8 @@ package struct ServerRequest: Sendable {
   package var socketPath: String?
   /// A file with the certificate authorities; empty: the system's.
   package var caFile = ""
-  /// The most bytes of the response's body. The rest is not read, and the status counts all the same.
+  /// The most bytes of the response's body. The rest is not read, and the status counts all the
+  /// same.
   package var limit = 64 << 10
   /// Whether the server may choose HTTP/2 over TLS.
   package var allowsHTTP2 = false
@@ -35,8 +37,8 @@ package struct ServerRequest: Sendable {
   }
 }
 
-/// A request on its way, with its response. Belongs to the thread that runs it; curl has a pointer to it until its
-/// handle is removed.
+/// A request on its way, with its response. Belongs to the thread that runs it; curl has a pointer
+/// to it until its handle is removed.
 package final class ServerExchange {
   /// The most bytes of header fields, those of interim responses included.
   private static let headLimit = 64 << 10
@@ -183,7 +185,8 @@ extension MultiHandle {
   /// Runs one exchange to its end. Blocks.
   ///
   /// - Parameters:
-  ///   - descriptor: returns a descriptor that ends the wait when it is readable; negative for none.
+  ///   - descriptor: returns a descriptor that ends the wait when it is readable; negative for
+  ///     none.
   ///   - deadline: returns when the wait ends; asked again after `wakeUp`.
   /// - Returns: curl's code; `nil` if the wait ended before.
   package func run(

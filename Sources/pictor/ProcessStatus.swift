@@ -8,8 +8,8 @@ extension Figures {
 
   /// The figures now, from /proc (proc_pid_statm(5), proc_pid_task(5)) and getrusage(2).
   ///
-  /// An event loop asks for them. /proc is the kernel's memory, so no disk is waited for, and none of these calls takes
-  /// longer with more connections.
+  /// An event loop asks for them. /proc is the kernel's memory, so no disk is waited for, and none
+  /// of these calls takes longer with more connections.
   static var process: Figures {
     var figures = Figures()
     let words = contents(of: "/proc/self/statm").split(separator: " ")

@@ -177,19 +177,4 @@ import Testing
     }
     await pool.shutDown(within: .zero)
   }
-
-  @Test func `without the setting, workers have all cores`() async throws {
-    var configuration = PoolSupport.configuration()
-    configuration.reservesCores = false
-    let pool = ImagerPool(configuration: configuration, log: .silent)
-    pool.reserveCores(
-      loopTime: {
-        Issue.record("it is measured")
-        return .zero
-      }, confineLoops: { _ in Issue.record("they are moved") })
-    try pool.start()
-    _ = try await pool.process(PoolSupport.job())
-    #expect(pool.figures.reservedCores == 0)
-    await pool.shutDown(within: .zero)
-  }
 }

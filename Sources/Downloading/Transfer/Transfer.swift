@@ -105,7 +105,6 @@ final class Transfer {
   private var pointers: (headers: HeaderList?, names: HeaderList?, share: RuleShare?) = (
     nil, nil, nil
   )
-  /// The spans of recorded hops.
   var spans = HopSpans()
 
   /// Bodies of redirects and errors are read to this many bytes, so that the connection can be used again.
@@ -208,18 +207,19 @@ final class Transfer {
     min(deadline, hop.began + rules.configuration.connectTimeout)
   }
 
-  /// Sets what the hop's name resolves to and the time that is left. Call it before curl gets the
-  /// handle.
+  /// Sets what the hop's name resolves to and the time left, before curl gets the handle.
   ///
-  /// - Parameter addresses: the addresses of the hop's name. With them curl asks no resolver: it would
-  ///   start a thread for each transfer, without a limit.
-  func launch(
-    _ addresses: [IPAddress], now: ContinuousClock.Instant
-  ) throws(ImageError) {
+  /// - Parameters:
+  ///   - addresses: those of its name; for a look-up of its own, curl would start a thread.
+  ///   - time: how long the name took ahead of the queue.
+  func launch(_ addresses: [IPAddress], lookedUpIn time: Duration, now: ContinuousClock.Instant)
+    throws(ImageError)
+  {
     guard deadline > now else {
       throw .sourceTimeout(detail: "no time left for another request", key: "download.timeout")
     }
-    hop.lookUpTime = now - hop.began
+    hop.lookUpTime = now - hop.began + time
+    timings.queue = timings.queue.map { $0 - time }
     // curl reads the list at the start of a hop.
     let names = try HeaderList(hop.name?.lines(addresses) ?? [])
     try easy.set(CURLOPT_RESOLVE, pointer: names.pointer)

@@ -34,11 +34,13 @@ final class TransferLoop {
   var names: NameTable
   /// Answers of names that are not passed to their loads yet.
   var nameAnswers: [(id: DownloadQueue.ID, answer: NameAnswer)] = []
+  /// Names that are looked up ahead of the queue, by their loads.
+  var ahead: [DownloadQueue.ID: NameAhead] = [:]
   /// Questions for outlooks that wait for a name.
   var inspections: [DownloadQueue.ID: Inspection] = [:]
   let alarm = TransferAlarm()
   /// Loads without a result, waiting or running.
-  private var loads: [DownloadQueue.ID: PendingDownload] = [:]
+  private(set) var loads: [DownloadQueue.ID: PendingDownload] = [:]
   var running: [DownloadQueue.ID: Running] = [:]
   private var idsByHandle: [UnsafeMutableRawPointer: DownloadQueue.ID] = [:]
   /// Bodies of running loads whose digests are being verified.
@@ -134,6 +136,11 @@ final class TransferLoop {
     guard !breaker.refuses(load.id, to: load.target.circuit, now: clock.now) else {
       return end(load.id, with: .failure(Self.circuitOpen))
     }
+    if !lookUpAhead(load) { enqueue(load) }
+  }
+
+  /// Passes a load to the queue. Its priority and clients may have changed since it came.
+  func enqueue(_ load: PendingDownload) {
     apply(
       queue.add(
         load.id, host: load.target.hostAndPort, clients: Array(load.priority.clients),
@@ -288,6 +295,7 @@ final class TransferLoop {
     let ended = running.removeValue(forKey: id)
     silent.remove(id)
     names.leave(id)
+    ahead[id] = nil
     unverified[id] = nil
     if let ended {
       // First of all: curl may call the transfer until its handle is removed.
@@ -310,101 +318,29 @@ final class TransferLoop {
         "outcome": .string(result.error?.code ?? "ok"), "bytes": .int(bytes),
         "duration_ms": .milliseconds(duration ?? .zero),
       ])
-    if let ended { judge(ended.transfer, id: id, result: result) }
+    if let transfer = ended?.transfer {
+      judge(
+        id, at: transfer.circuit, host: transfer.host,
+        Breaker.Outcome(of: result, wasConnected: transfer.hop.sentAt != nil))
+    }
   }
 
-  /// Reports a transfer's outcome to the host's circuit breaker. If the circuit opens, all loads
-  /// waiting for the host fail.
-  private func judge(
-    _ transfer: Transfer, id: DownloadQueue.ID, result: Result<LoadResult, ImageError>
-  ) {
-    let circuit = transfer.circuit
-    let outcome = Breaker.Outcome(of: result, wasConnected: transfer.hop.sentAt != nil)
+  /// Reports how a load ended to a host's circuit breaker. If the circuit opens, all loads that wait
+  /// for the host fail.
+  func judge(_ id: DownloadQueue.ID, at circuit: String, host: String, _ outcome: Breaker.Outcome) {
     guard breaker.end(id, at: circuit, outcome: outcome, now: clock.now) else { return }
-    log.warning("circuit opened", fields: ["host": .string(transfer.host)])
+    log.warning("circuit opened", fields: ["host": .string(host)])
     let waiting = loads.values.filter { $0.target.circuit == circuit && running[$0.id] == nil }
     for id in waiting.map(\.id).sorted() { finish(id, with: .failure(Self.circuitOpen)) }
   }
 
   private func giveAnswers() {
-    counters.publish(queue, breaker: breaker, waitingForMemory: room.waitingCount)
+    counters.publish(
+      queue, waiting: loads.count - running.count, breaker: breaker,
+      waitingForMemory: room.waitingCount)
     publishNames()
     for (load, result) in answers { load.answer(result) }
     answers = []
-  }
-
-  // MARK: Names
-
-  /// Passes a hop to curl, at once or when its name is resolved.
-  func send(_ id: DownloadQueue.ID, _ now: ContinuousClock.Instant) throws(ImageError) {
-    guard let transfer = running[id]?.transfer else { return }
-    guard let name = transfer.hop.name else {
-      transfer.beginSpan(now: now)
-      return try send(transfer, to: [], now)
-    }
-    guard name.isValid else {
-      nameAnswers.append((id, .failure(.unknown("not a name"))))
-      return
-    }
-    transfer.beginSpan(now: now)
-    let deadline = transfer.connectDeadline
-    apply(names.lookUp(name.name, for: id, until: deadline, now: now))
-    alarm.set(deadline)
-  }
-
-  private func send(
-    _ transfer: Transfer, to addresses: [IPAddress], _ now: ContinuousClock.Instant
-  ) throws(ImageError) {
-    try transfer.launch(addresses, now: now)
-    try multi.add(transfer.handle)
-  }
-
-  func apply(_ actions: [NameTable.Action]) {
-    for action in actions {
-      switch action {
-      case .resolve(let name): resolver.resolve(name)
-      case .answer(let id, let answer): nameAnswers.append((id, answer))
-      }
-    }
-  }
-
-  /// Passes the answers of names to the loads that wait for them. Not at once: a failure starts a
-  /// waiting load, whose name may be known, too.
-  func passNameAnswers() {
-    let answers = nameAnswers
-    nameAnswers = []
-    for (id, answer) in answers { pass(answer, to: id) }
-  }
-
-  private func pass(_ answer: NameAnswer, to id: DownloadQueue.ID) {
-    if let inspection = inspections.removeValue(forKey: id) {
-      return inspection.reply.give(outlook(for: inspection.target, resolved: answer))
-    }
-    guard let transfer = running[id]?.transfer, let name = transfer.hop.name?.name else { return }
-    switch answer {
-    case .success(let addresses):
-      do throws(ImageError) {
-        try send(transfer, to: addresses, clock.now)
-      } catch {
-        finish(id, with: .failure(error))
-      }
-    case .failure(let failure) where failure != .full:
-      let code = failure == .late ? CURLE_OPERATION_TIMEDOUT : CURLE_COULDNT_RESOLVE_HOST
-      hopEnded(id, with: code, unresolved: failure.text(of: name))
-    case .failure:
-      counters.names.refused.add()
-      transfer.discardSpan()
-      finish(id, with: .failure(.overloaded(queue: "names", retryAfter: 1)))
-    }
-  }
-
-  /// Stores the current state of look-ups.
-  private func publishNames() {
-    counters.names.running.set(names.runningCount)
-    counters.names.stuck.set(names.stuckCount(now: clock.now))
-    counters.names.waiting.set(names.waitingCount)
-    counters.names.limit.set(rules.configuration.nameLimit)
-    counters.names.remembered.set(names.rememberedCount)
   }
 
   // MARK: Paces

@@ -1,4 +1,5 @@
-// AllowedValues: the values of a parameter, as error messages and the controls of the page say them.
+// AllowedValues: the values of a parameter, as error messages and the controls of the page say
+// them.
 
 import Platform
 

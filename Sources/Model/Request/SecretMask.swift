@@ -1,13 +1,16 @@
-// SecretMask: masks user information and secret parameters of URLs in texts for logs, messages and lists.
+// SecretMask: masks user information and secret parameters of URLs in texts for logs, messages and
+// lists.
 
 /// Masks secrets of URLs, anywhere in a text.
 ///
-/// - User information (RFC 3986, section 3.2.1), with and without a scheme in front, even if characters of the password
-///   should have been encoded.
-/// - Values of query parameters with names of secrets: `sig`, `token`, `X-Amz-Signature`, `password`, …
+/// - User information (RFC 3986, section 3.2.1), with and without a scheme in front, even if
+///   characters of the password should have been encoded.
+/// - Values of query parameters with names of secrets: `sig`, `token`, `X-Amz-Signature`,
+///   `password`, …
 ///
-/// Both are also found in text that is percent-encoded any number of times: a URL is a parameter of `/image`, and may
-/// contain another URL as a parameter. In doubt the text is masked. Takes time in proportion to the text's length.
+/// Both are also found in text that is percent-encoded any number of times: a URL is a parameter of
+/// `/image`, and may contain another URL as a parameter. In doubt the text is masked. Takes time in
+/// proportion to the text's length.
 public enum SecretMask {
   /// The replacement of a secret.
   public static let mark = "***"
@@ -15,7 +18,8 @@ public enum SecretMask {
   /// Returns the text with its secrets masked. Masking twice changes nothing.
   public static func masked(_ text: String) -> String { mask(text, withParameters: true) }
 
-  /// Does the same for a text whose end is missing: a possible start of user information at its end counts as such.
+  /// Does the same for a text whose end is missing: a possible start of user information at its end
+  /// counts as such.
   public static func maskedBeginning(_ text: String) -> String {
     // The highest encoding level, so that it ends only the innermost text.
     let sign = "%252540"
@@ -23,8 +27,8 @@ public enum SecretMask {
     return masked.hasSuffix(sign) ? String(masked.dropLast(sign.count)) : masked
   }
 
-  /// Returns the text with its user information masked and its parameters unchanged, for operators who need the full
-  /// URL.
+  /// Returns the text with its user information masked and its parameters unchanged, for operators
+  /// who need the full URL.
   public static func withoutUsers(_ text: String) -> String { mask(text, withParameters: false) }
 
   private static func mask(_ text: String, withParameters: Bool) -> String {
@@ -53,7 +57,8 @@ public enum SecretMask {
   /// Returns the secrets of a text; they may overlap.
   private static func secrets(in units: [Unit], withParameters: Bool) -> [Range<Int>] {
     var found: [Range<Int>] = []
-    // Where `user:password` before a sign of each depth would begin: behind the last character that cannot be in it.
+    // Where `user:password` before a sign of each depth would begin: behind the last character that
+    // cannot be in it.
     var starts = [Int](repeating: 0, count: Int(Unit.maximumDepth) + 1)
     var lastColon = -1
     var masked = 0
@@ -119,14 +124,16 @@ public enum SecretMask {
 
   private static let longestName = 64
 
-  /// Complete names, in lower case without `-`, `_` and `.`. `hdnts`, `hdnea` and `hdntl` are Akamai's.
+  /// Complete names, in lower case without `-`, `_` and `.`. `hdnts`, `hdnea` and `hdntl` are
+  /// Akamai's.
   static let names: Set<String> = [
     "sig", "hmac", "key", "auth", "authorization", "pwd", "pass", "passphrase", "sid", "session",
     "jwt", "bearer", "hdnts", "hdnea", "hdntl", "awsaccesskeyid", "ossaccesskeyid",
     "googleaccessid",
   ]
 
-  /// Endings of names: `access_token`, `X-Amz-Signature`, `X-Amz-Security-Token`, `client_secret`, …
+  /// Endings of names: `access_token`, `X-Amz-Signature`, `X-Amz-Security-Token`, `client_secret`,
+  /// …
   static let nameEnds = [
     "signature", "token", "secret", "password", "passwd", "apikey", "accesskey", "secretkey",
     "privatekey", "subscriptionkey", "sessionid", "sessid", "credential", "credentials",
@@ -149,8 +156,9 @@ public enum SecretMask {
 
   // MARK: A quick look
 
-  /// Whether a text may contain a secret. `false` is certain: the text has no `@` in any encoding and, if parameters
-  /// count, no `=` in any encoding behind two characters that can end the name of a secret.
+  /// Whether a text may contain a secret. `false` is certain: the text has no `@` in any encoding
+  /// and, if parameters count, no `=` in any encoding behind two characters that can end the name
+  /// of a secret.
   static func mayHoldSecret(_ text: UnsafeBufferPointer<UInt8>, withParameters: Bool) -> Bool {
     for (index, byte) in text.enumerated() {
       if byte == at { return true }

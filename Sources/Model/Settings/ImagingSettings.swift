@@ -18,17 +18,12 @@ public struct ImagingSettings: Hashable, Sendable {
   /// Maximum private memory of a worker in bytes, at least 64 MiB. `nil` depends on the available
   /// memory (`MemoryPlan.workerMemory`).
   public var workerMemory: Int?
-  /// Resident memory in bytes, at least 32 MiB, above which a worker is replaced after a job. `nil`
-  /// depends on the available memory (`MemoryPlan.retireAbove`).
-  public var retireAbove: Int?
   /// Whether workers have to be sealed. By default a kernel without a layer costs the layer and not
   /// the service; the log and `/stats` tell.
   public var sandbox = SandboxMode.ifPossible
   /// Added to the workers' niceness, 0–19. It divides the cores between hits and misses when both
   /// keep all of them busy (docs/performance.md).
   public var niceness = 2
-  /// Whether workers leave cores to the event loops while these are busy.
-  public var reservesCores = true
   /// Formats that may be decoded. Other formats fail with `unsupported_format`.
   public var formats = ImageFormat.inputs
   /// Formats of `ImageFormat.negotiable` for requests without a format, in order of preference, if

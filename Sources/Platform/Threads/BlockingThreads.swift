@@ -91,9 +91,11 @@ public final class BlockingThreads: Sendable {
     while mustGrow(isNeeded: { _ in true }) { try startThread() }
   }
 
-  /// Queues a call. Returns `false` if it will not run: too many wait, the threads are stuck or ending, or there is none.
+  /// Queues a call. Returns `false` if it will not run: too many wait, the threads are stuck or
+  /// ending, or there is none.
   ///
-  /// - Parameter isBounded: whether the limit of waiting calls applies. Without it, the caller bounds their number.
+  /// - Parameter isBounded: whether the limit of waiting calls applies. Without it, the caller
+  ///   bounds their number.
   public func add(
     _ lane: Lane = .urgent, isBounded: Bool = true, _ call: @escaping Call
   ) -> Bool {
@@ -117,7 +119,8 @@ public final class BlockingThreads: Sendable {
   /// Lets background calls begin.
   public func release() { wakeAll { $0.isHeld = false } }
 
-  /// Refuses new calls, runs those that wait within `limit`, and ends the threads. Returns whether all have ended.
+  /// Refuses new calls, runs those that wait within `limit`, and ends the threads. Returns whether
+  /// all have ended.
   public func finish(within limit: Duration) -> Bool {
     wakeAll { $0.isDraining = true }
     let isDone = shared.threads.wait(for: limit) { $0 == 0 ? true : nil } ?? false

@@ -50,7 +50,7 @@ import Testing
     let loads = (0..<3).map { _ in
       Task { [url = url("images.example")] in try await downloader.load(url) }
     }
-    try await eventually("all wait") { downloader.figures.running == 3 }
+    try await eventually("all wait") { downloader.figures.waiting == 3 }
     resolver.release()
     for load in loads { #expect(try await load.value.file.bytes == bytes) }
     let again = try await downloader.load(url("images.example"))
@@ -88,6 +88,24 @@ import Testing
     #expect(downloader.figures.names.running == 4)
     resolver.release()
     try await eventually("no thread is left") { downloader.figures.names.running == 0 }
+  }
+
+  @Test func `names without an answer hold no slot`() async throws {
+    // Given two slots, and many names without an answer
+    let downloader = try downloader { $0.limit = 2 }
+    _ = try await downloader.load(url("images.example"))
+    resolver.hold()
+    defer { resolver.release() }
+    let held = (0..<40).map { number in
+      Task { [url = url("a.dead\(number).d\(number)")] in try await downloader.load(url) }
+    }
+    try await eventually("they are looked up") { downloader.figures.names.running == 40 }
+    // Then another name is loaded
+    #expect(try await downloader.load(url("images.example")).file.bytes == bytes)
+    #expect(downloader.figures.running == 0 && downloader.figures.waiting == 40)
+    for task in held { task.cancel() }
+    for task in held { _ = await task.result }
+    #expect(downloader.figures.waiting == 0)
   }
 
   @Test func `a name without an answer in time fails with 504, and then at once`() async throws {

@@ -105,7 +105,7 @@ import Testing
     let waiting = (1...3).map { _ in
       Task { try await downloader.load("http://unknown.example/a") }
     }
-    try await eventually("three wait") { downloader.figures.waiting == 3 }
+    try await eventually("all wait for the name") { downloader.figures.waiting == 4 }
     // When
     resolver.release()
     // Then

@@ -1,4 +1,5 @@
-// JobSchedulerTests: decisions of the scheduler beyond those that `JobBoardModelTests` compares with a model.
+// JobSchedulerTests: decisions of the scheduler beyond those that `JobBoardModelTests` compares
+// with a model.
 
 import Model
 import TestSupport

@@ -1,4 +1,5 @@
-// ParameterTableTests: each parameter from the query to the transform, the key, the worker and back.
+// ParameterTableTests: each parameter from the query to the transform, the key, the worker and
+// back.
 
 import Model
 import TestSupport

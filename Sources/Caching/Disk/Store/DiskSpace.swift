@@ -36,7 +36,8 @@ final class DiskShare: Sendable {
     DiskUse(bytes: bytes.load(ordering: .relaxed), files: files.load(ordering: .relaxed))
   }
 
-  /// Returns the figures of the share of a kind of entry. Room reserved by writes in progress counts as used.
+  /// Returns the figures of the share of a kind of entry. Room reserved by writes in progress
+  /// counts as used.
   func figures(of kind: String) -> Figures {
     var figures = Figures()
     let use = use

@@ -1,0 +1,142 @@
+// TransferLoop+Names: looks names up, of loads before they enter the queue, and of further hops.
+
+import CCurl
+import Model
+import Platform
+import Telemetry
+
+/// The look-up of a load's name ahead of the queue: a name that does not answer holds no slot, so
+/// many of them delay no other load.
+struct NameAhead {
+  let name: String
+  private let began: ContinuousClock.Instant
+  /// The answer, and how long it took; `nil` while the name is looked up.
+  private(set) var answer: NameAnswer?
+  private(set) var time = Duration.zero
+
+  fileprivate init(_ name: String, at now: ContinuousClock.Instant) {
+    self.name = name
+    began = now
+  }
+
+  /// Whether the name is being looked up.
+  var isOpen: Bool { answer == nil }
+
+  fileprivate mutating func close(_ answer: NameAnswer, at now: ContinuousClock.Instant) {
+    self.answer = answer
+    time = now - began
+  }
+}
+
+extension TransferLoop {
+  /// Looks the name of a new load up. Returns `false` if there is none to look up: the load has an
+  /// address or a proxy.
+  func lookUpAhead(_ load: PendingDownload) -> Bool {
+    guard rules.proxy(rules.hosts[load.target]?.rule) == nil, let name = HopName(load.target),
+      name.isValid
+    else { return false }
+    let now = clock.now
+    ahead[load.id] = NameAhead(name.name, at: now)
+    let deadline = now + rules.configuration.connectTimeout
+    apply(names.lookUp(name.name, for: load.id, until: deadline, now: now))
+    alarm.set(deadline)
+    return true
+  }
+
+  /// Passes a load to the queue when its name has an answer; it hears of a failure in its turn. If the
+  /// name did not answer in time, the load ends.
+  func pass(_ answer: NameAnswer, ahead load: PendingDownload) {
+    guard case .failure(.late) = answer, let name = ahead[load.id]?.name else {
+      ahead[load.id]?.close(answer, at: clock.now)
+      return enqueue(load)
+    }
+    finish(load.id, with: .failure(NameFailure.late.error(of: name)))
+    // As a connection that failed.
+    let circuit = load.target.circuit
+    guard breaker.admit(load.id, to: circuit, now: clock.now) else { return }
+    judge(load.id, at: circuit, host: load.target.hostAndPort, .failure)
+  }
+
+  /// Passes a hop to curl, at once or when its name is resolved.
+  func send(_ id: DownloadQueue.ID, _ now: ContinuousClock.Instant) throws(ImageError) {
+    guard let transfer = running[id]?.transfer else { return }
+    guard let name = transfer.hop.name else {
+      transfer.beginSpan(now: now)
+      return try send(transfer, to: [], now)
+    }
+    guard name.isValid else {
+      nameAnswers.append((id, .failure(.unknown("not a name"))))
+      return
+    }
+    transfer.beginSpan(now: now)
+    if let found = ahead.removeValue(forKey: id), found.name == name.name,
+      let answer = found.answer, answer != .failure(.full)
+    {
+      if case .success(let addresses) = answer {
+        return try send(transfer, to: addresses, now, lookedUpIn: found.time)
+      }
+      nameAnswers.append((id, answer))
+      return
+    }
+    let deadline = transfer.connectDeadline
+    apply(names.lookUp(name.name, for: id, until: deadline, now: now))
+    alarm.set(deadline)
+  }
+
+  private func send(
+    _ transfer: Transfer, to addresses: [IPAddress], _ now: ContinuousClock.Instant,
+    lookedUpIn time: Duration = .zero
+  ) throws(ImageError) {
+    try transfer.launch(addresses, lookedUpIn: time, now: now)
+    try multi.add(transfer.handle)
+  }
+
+  func apply(_ actions: [NameTable.Action]) {
+    for action in actions {
+      switch action {
+      case .resolve(let name): resolver.resolve(name)
+      case .answer(let id, let answer): nameAnswers.append((id, answer))
+      }
+    }
+  }
+
+  /// Passes the answers of names to the loads that wait for them. Not at once: a failure starts a
+  /// waiting load, whose name may be known, too.
+  func passNameAnswers() {
+    let answers = nameAnswers
+    nameAnswers = []
+    for (id, answer) in answers { pass(answer, to: id) }
+  }
+
+  private func pass(_ answer: NameAnswer, to id: DownloadQueue.ID) {
+    if let inspection = inspections.removeValue(forKey: id) {
+      return inspection.reply.give(outlook(for: inspection.target, resolved: answer))
+    }
+    if let load = loads[id], ahead[id]?.isOpen == true { return pass(answer, ahead: load) }
+    guard let transfer = running[id]?.transfer, let name = transfer.hop.name?.name else { return }
+    switch answer {
+    case .success(let addresses):
+      do throws(ImageError) {
+        try send(transfer, to: addresses, clock.now)
+      } catch {
+        finish(id, with: .failure(error))
+      }
+    case .failure(let failure) where failure != .full:
+      let code = failure == .late ? CURLE_OPERATION_TIMEDOUT : CURLE_COULDNT_RESOLVE_HOST
+      hopEnded(id, with: code, unresolved: failure.text(of: name))
+    case .failure:
+      counters.names.refused.add()
+      transfer.discardSpan()
+      finish(id, with: .failure(.overloaded(queue: "names", retryAfter: 1)))
+    }
+  }
+
+  /// Stores the current state of look-ups.
+  func publishNames() {
+    counters.names.running.set(names.runningCount)
+    counters.names.stuck.set(names.stuckCount(now: clock.now))
+    counters.names.waiting.set(names.waitingCount)
+    counters.names.limit.set(rules.configuration.nameLimit)
+    counters.names.remembered.set(names.rememberedCount)
+  }
+}
