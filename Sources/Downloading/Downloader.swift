@@ -186,5 +186,5 @@ public final class Downloader: ImageLoader, DownloadOperations {
   }
 
   /// The download figures of `/stats`.
-  public var figures: DownloadFigures { counters.figures(configuration) }
+  public var figures: Figures { counters.figures(configuration) }
 }

@@ -20,7 +20,7 @@ public struct DownloaderConfiguration: Sendable {
   /// `silentLimit` of them).
   ///
   /// Not configurable by operators, because these transfers are nearly idle and their time-outs
-  /// still apply. `DownloadFigures.silent` counts them.
+  /// still apply. `silent` in `/stats` counts them.
   public var silentAfter: Duration = .seconds(1)
   /// How long a response shows that its host is alive. A transfer that is silent meanwhile says something about its URL
   /// only.

@@ -38,7 +38,7 @@ public final class SpanExporter: SpanSink {
   }
 
   /// The figures now.
-  public var figures: TracingFigures { state.withLock { $0.queue.figures } }
+  public var figures: Figures { state.withLock { $0.queue.figures } }
 
   /// Sends what waits, each batch once more, then ends the thread. Waits up to `limit`; what the collector has not taken
   /// by then is lost. Blocks; not for tasks.
@@ -77,9 +77,9 @@ public final class SpanExporter: SpanSink {
       let step = policy.step(after: reply, attempt: attempt, chance: .random(in: 0...1))
       state.withLock {
         if case .done = step {
-          $0.queue.counted.exportsSucceeded += 1
+          $0.queue.exportsSucceeded += 1
         } else {
-          $0.queue.counted.exportsFailed += 1
+          $0.queue.exportsFailed += 1
         }
       }
       // During a stop nothing is waited for: one more attempt, if the last one began before it.

@@ -30,8 +30,10 @@ struct SpanQueue {
   private var sending = 0
   /// When the last request has to be over; `nil`: the queue is open.
   private(set) var end: ContinuousClock.Instant?
-  /// The figures, without those of the queue itself.
-  var counted = TracingFigures()
+  /// Spans, by what became of them.
+  private var exported = 0, dropped = 0, rejected = 0, lost = 0
+  /// Requests to the collector.
+  var exportsSucceeded = 0, exportsFailed = 0
 
   init(_ configuration: SpanExporterConfiguration) {
     limit = max(configuration.queueLimit, 1)
@@ -42,7 +44,7 @@ struct SpanQueue {
   /// Adds a span, or drops it. Returns whether the thread has to be woken.
   mutating func add(_ span: Span, now: ContinuousClock.Instant) -> Bool {
     guard end == nil, queued + sending < limit else {
-      counted.dropped += 1
+      dropped += 1
       return false
     }
     if filling.isEmpty { since = now }
@@ -67,7 +69,7 @@ struct SpanQueue {
     if let end {
       if queued == 0 { return .end }
       guard now < end else {
-        counted.lost += queued
+        lost += queued
         full.removeAll()
         filling = []
         return .end
@@ -86,10 +88,10 @@ struct SpanQueue {
     switch step {
     case .done(let rejected):
       let refused = min(rejected, sending)
-      counted.exported += sending - refused
-      counted.rejected += refused
-    case .refused: counted.rejected += sending
-    case .lost, .retry: counted.lost += sending
+      exported += sending - refused
+      self.rejected += refused
+    case .refused: rejected += sending
+    case .lost, .retry: lost += sending
     }
     sending = 0
   }
@@ -98,10 +100,25 @@ struct SpanQueue {
   mutating func close(until end: ContinuousClock.Instant) { self.end = min(self.end ?? end, end) }
 
   /// The figures now.
-  var figures: TracingFigures {
-    var figures = counted
-    figures.waiting = queued + sending
-    figures.limit = limit
+  var figures: Figures {
+    var figures = Figures()
+    let spans = "pictor_trace_spans_total"
+    let help = "Recorded spans, by what became of them."
+    figures.add("exported", exported, spans, help, ["result": "exported"])
+    figures.add("dropped", dropped, spans, help, ["result": "dropped"])
+    figures.add("rejected", rejected, spans, help, ["result": "rejected"])
+    figures.add("lost", lost, spans, help, ["result": "lost"])
+    figures.add(
+      "exports_succeeded", exportsSucceeded, "pictor_trace_exports_total",
+      "Requests to the collector of spans.", ["result": "succeeded"])
+    figures.add(
+      "exports_failed", exportsFailed, "pictor_trace_exports_total",
+      "Requests to the collector that failed.", ["result": "failed"])
+    figures.add(
+      "waiting", queued + sending, "pictor_trace_queue_spans",
+      "Spans that are queued or being sent.")
+    figures.add(
+      "limit", limit, "pictor_trace_queue_limit", "The most spans that may be queued.")
     return figures
   }
 }

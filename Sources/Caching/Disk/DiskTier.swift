@@ -228,19 +228,31 @@ public final class DiskTier: DiskCache {
   public var isIndexed: Bool { parts?.store.index.isComplete ?? true }
 
   /// The tier's figures, as `/stats` shows them.
-  public var figures: TierFigures {
-    guard let parts else { return TierFigures() }
-    var figures = parts.store.counts.figures
-    let space = parts.store.space
-    let variants = ShareFigures(space[.variant])
-    let sources = ShareFigures(space[.source])
-    figures.entries = variants.entries + sources.entries
-    figures.bytes = space.bytes
-    figures.limit = space.limit
-    figures.openFiles = parts.store.openEntries.count
-    figures.variants = variants
-    figures.sources = sources
-    figures.purgesPending = purges.unfinishedCount + (parts.sweeper.isClearing ? 1 : 0)
+  public var figures: Figures {
+    let store = parts?.store
+    let counts = store?.counts ?? TierCounters()
+    let entries = store.map { $0.space[.variant].use.files + $0.space[.source].use.files }
+    let clearing = parts?.sweeper.isClearing == true ? 1 : 0
+    var figures = counts.figures(
+      of: "disk", entries: entries ?? 0,
+      bytes: store?.space.bytes ?? 0, limit: store?.space.limit ?? 0,
+      purgesPending: store == nil ? 0 : purges.unfinishedCount + clearing)
+    figures.add(
+      "deferred", counts.deferred.value, "pictor_disk_deferred_variants_total",
+      "Variants not stored at their first request.")
+    figures.add(
+      "displaced", counts.displaced.value, "pictor_disk_displaced_variants_total",
+      "Variants removed because their source has too many.")
+    figures.add(
+      "open_files", store?.openEntries.count ?? 0, "pictor_disk_open_files",
+      "Files of entries that are kept open.")
+    if let store {
+      figures.add(
+        "latency", counts.latency.figures, "pictor_disk_lookup_duration_seconds",
+        "Time of look-ups on disk that found an entry.")
+      figures.add("variants", store.space[.variant].figures(of: "variant"))
+      figures.add("sources", store.space[.source].figures(of: "source"))
+    }
     return figures
   }
 

@@ -72,9 +72,7 @@ public final class MemoryTier: MemoryCache {
   private let shards: [MemoryShard]
   /// If both locks are needed, this one is taken before a shard's lock.
   private let state: Lock<State>
-  private let stores = Counter()
-  private let evictions = Counter()
-  private let purged = Counter()
+  private let counters = TierCounters()
 
   /// Creates an empty tier.
   public init(_ configuration: MemoryTierConfiguration = MemoryTierConfiguration()) {
@@ -138,12 +136,12 @@ public final class MemoryTier: MemoryCache {
       // An entry whose key has the same hash gives way.
       if let other = shard(of: variant.key).put(entry) {
         _ = state.queue.remove(other.slot)
-        evictions.add()
+        counters.evictions.add()
         gone.append(other.variant)
       }
       return true
     }
-    if isKept { stores.add() }
+    if isKept { counters.stores.add() }
     return isKept
   }
 
@@ -160,7 +158,7 @@ public final class MemoryTier: MemoryCache {
   /// See `MemoryCache`. Counts the removed variants as purged.
   public func removeAll(where isSelected: (Variant) -> Bool) -> Int {
     let count = takeOut(where: isSelected)
-    purged.add(count)
+    counters.purged.add(count)
     return count
   }
 
@@ -207,20 +205,15 @@ public final class MemoryTier: MemoryCache {
   }
 
   /// The tier's figures, as `/stats` shows them.
-  public var figures: TierFigures {
-    var figures = TierFigures()
-    for shard in shards {
-      let lookups = shard.lookups
-      figures.hits += lookups.hits
-      figures.misses += lookups.misses
+  public var figures: Figures {
+    let lookups = shards.map(\.lookups).reduce((hits: 0, misses: 0)) {
+      ($0.hits + $1.hits, $0.misses + $1.misses)
     }
-    let all = figures.hits + figures.misses
-    figures.hitRatio = all == 0 ? 0 : Double(figures.hits) / Double(all)
-    (figures.entries, figures.bytes) = state.withLock { ($0.queue.count, $0.queue.cost) }
-    figures.limit = configuredLimit
-    figures.stores = stores.value
-    figures.evictions = evictions.value
-    figures.purged = purged.value
+    let (entries, bytes) = state.withLock { ($0.queue.count, $0.queue.cost) }
+    var figures = counters.figures(
+      of: "memory", lookups: lookups, entries: entries, bytes: bytes, limit: configuredLimit,
+      purgesPending: 0)
+    for key in ["deferred", "displaced", "open_files"] { figures.add(key, 0) }
     return figures
   }
 
@@ -252,7 +245,7 @@ public final class MemoryTier: MemoryCache {
   private func evict(from state: inout State) -> MemoryEntry? {
     guard let victim = state.queue.evict() else { return nil }
     _ = shard(of: victim.variant.key).take(victim.variant.key)
-    evictions.add()
+    counters.evictions.add()
     return victim
   }
 }

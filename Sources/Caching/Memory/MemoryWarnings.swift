@@ -50,7 +50,7 @@ public final class MemoryWarnings: Sendable {
   public func stop() { isStopped.change { $0 = true } }
 
   /// The figures, as `/stats` shows them; `nil` without a watch.
-  public var figures: PressureFigures? { watch?.figures }
+  public var figures: Figures? { watch?.figures }
 }
 
 /// Turns samples into limits of the memory tier.
@@ -98,11 +98,27 @@ final class PressureWatch: Sendable {
     }
   }
 
-  var figures: PressureFigures {
-    state.withLock { state in
-      PressureFigures(
-        isActive: state.pressure.isActive, warnings: state.pressure.warnings,
-        evictions: state.evictions, limit: state.pressure.limit, share: state.share)
+  var figures: Figures {
+    let (pressure, share, evictions) = state.withLock { ($0.pressure, $0.share, $0.evictions) }
+    var figures = Figures()
+    // From the first sample of pressure to the first raise of the limit, after 10 to 160 s of calm.
+    figures.add(
+      "active", pressure.isActive, "pictor_memory_pressure_active",
+      "Whether the memory tier is reduced: 1, else 0.")
+    figures.add(
+      "warnings", pressure.warnings, "pictor_memory_pressure_warnings_total",
+      "Episodes of memory pressure.")
+    figures.add(
+      "evictions", evictions, "pictor_memory_pressure_evictions_total",
+      "Entries evicted because of memory pressure.")
+    figures.add(
+      "limit", pressure.limit, "pictor_memory_pressure_limit_bytes",
+      "The current limit of the memory tier.")
+    if let share {
+      figures.add(
+        "share", share, "pictor_memory_pressure_ratio",
+        "Memory in use that the kernel cannot reclaim, of the control group's limit.")
     }
+    return figures
   }
 }

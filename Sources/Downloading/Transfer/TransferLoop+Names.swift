@@ -125,21 +125,18 @@ extension TransferLoop {
       let code = failure == .late ? CURLE_OPERATION_TIMEDOUT : CURLE_COULDNT_RESOLVE_HOST
       hopEnded(id, with: code, unresolved: failure.text(of: name))
     case .failure:
-      refusedLookUps += 1
+      counters.names.refused.add()
       transfer.discardSpan()
       finish(id, with: .failure(.overloaded(queue: "names", retryAfter: 1)))
     }
   }
 
-  /// The figures of look-ups.
-  var nameFigures: NameFigures {
-    var figures = NameFigures()
-    figures.running = names.runningCount
-    figures.stuck = names.stuckCount(now: clock.now)
-    figures.waiting = names.waitingCount
-    figures.limit = rules.configuration.nameLimit
-    figures.refused = refusedLookUps
-    figures.remembered = names.rememberedCount
-    return figures
+  /// Stores the current state of look-ups.
+  func publishNames() {
+    counters.names.running.set(names.runningCount)
+    counters.names.stuck.set(names.stuckCount(now: clock.now))
+    counters.names.waiting.set(names.waitingCount)
+    counters.names.limit.set(rules.configuration.nameLimit)
+    counters.names.remembered.set(names.rememberedCount)
   }
 }

@@ -38,8 +38,6 @@ final class TransferLoop {
   var ahead: [DownloadQueue.ID: NameAhead] = [:]
   /// Questions for outlooks that wait for a name.
   var inspections: [DownloadQueue.ID: Inspection] = [:]
-  /// Names that did not get a thread because too many waited.
-  var refusedLookUps = 0
   let alarm = TransferAlarm()
   /// Loads without a result, waiting or running.
   private(set) var loads: [DownloadQueue.ID: PendingDownload] = [:]
@@ -338,8 +336,9 @@ final class TransferLoop {
 
   private func giveAnswers() {
     counters.publish(
-      queue, waiting: loads.count - running.count, breaker: breaker, names: nameFigures,
+      queue, waiting: loads.count - running.count, breaker: breaker,
       waitingForMemory: room.waitingCount)
+    publishNames()
     for (load, result) in answers { load.answer(result) }
     answers = []
   }

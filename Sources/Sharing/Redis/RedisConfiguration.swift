@@ -1,8 +1,7 @@
-// RedisConfiguration: what the Redis client needs to know, and what it counts.
+// RedisConfiguration: what the Redis client needs to know.
 
 import Model
 import Platform
-import Telemetry
 
 /// The configuration of a `RedisClient`.
 struct RedisConfiguration: Sendable {
@@ -22,18 +21,4 @@ struct RedisConfiguration: Sendable {
   var queueLimit = 16 << 20
   /// The most bytes of one reply: what one command may store, and its frame.
   var replyLimit = 17 << 20
-}
-
-/// Counts since the start.
-final class RedisCounters: Sendable {
-  /// Commands that were sent, besides those of the reader of the stream, which no request waits for.
-  let sent = Counter()
-  /// Commands that were not sent because the breaker was open or too many commands waited.
-  let unavailable = Counter()
-  /// Those of `sent` without a reply in time.
-  let timedOut = Counter()
-  /// Error replies.
-  let errors = Counter()
-  /// Connections that failed: refused, ended, silent, or with an invalid reply.
-  let failures = Counter()
 }

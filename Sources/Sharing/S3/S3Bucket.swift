@@ -108,19 +108,13 @@ final class S3Bucket: Sendable {
   }
 
   /// The figures, as `/stats` shows them.
-  var figures: BucketFigures {
-    var figures = BucketFigures()
-    figures.isReady = isClosed
-    figures.hits = counters.hits.value
-    figures.misses = counters.misses.value
-    figures.refused = counters.refused.value
-    figures.unavailable = counters.unavailable.value
-    figures.timedOut = counters.timedOut.value
-    figures.failures = counters.failures.value
-    figures.stores = counters.stores.value
-    figures.dropped = counters.dropped.value
-    figures.waiting = waiting
-    figures.bytes = counters.bytes.value
+  var figures: Figures {
+    var figures = Figures(of: counters)
+    figures.add(
+      "ready", isClosed, "pictor_fleet_bucket_ready", "1 if the bucket is asked, 0 if it is away.")
+    figures.add(
+      "waiting", waiting, "pictor_fleet_bucket_waiting",
+      "Requests to the bucket that wait to be sent.")
     return figures
   }
 

@@ -3,7 +3,6 @@
 import Model
 import Platform
 import Signing
-import Telemetry
 
 /// The configuration of an `S3Bucket`.
 public struct S3Configuration: Sendable {
@@ -52,26 +51,4 @@ public struct S3Configuration: Sendable {
   var writeTimeout: Duration { settings.timeout * 10 }
 
   var signer: AWSSigner? { credentials.map { AWSSigner($0, region: settings.access.region) } }
-}
-
-/// Counts since the start.
-final class S3Counters: Sendable {
-  /// Entries found.
-  let hits = Counter()
-  /// Entries that the bucket does not have.
-  let misses = Counter()
-  /// Those of `hits` that were not used: purged, expired, damaged or of another version.
-  let refused = Counter()
-  /// Reads without an answer: not sent, failed, or without room for the entry.
-  let unavailable = Counter()
-  /// Reads and writes without an answer in time.
-  let timedOut = Counter()
-  /// Reads and writes that failed: refused connections, errors of the bucket, time-outs, invalid answers.
-  let failures = Counter()
-  /// Entries written.
-  let stores = Counter()
-  /// Entries that were not written.
-  let dropped = Counter()
-  /// Bytes of entries found and written.
-  let bytes = Counter()
 }

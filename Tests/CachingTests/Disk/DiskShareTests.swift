@@ -38,8 +38,8 @@ import Testing
     #expect(tier.figures.evictions > 50)
     #expect(files(small) == 10)
     let figures = tier.figures
-    for (share, kind) in [(figures.variants, EntryKind.variant), (figures.sources, .source)] {
-      let share = try #require(share)
+    let shares: [(Figures, EntryKind)] = [(figures.variants, .variant), (figures.sources, .source)]
+    for (share, kind) in shares {
       #expect(share.entries == files(kind))
       #expect(share.bytes <= share.limit)
       #expect(share.countLimit == 500_000)

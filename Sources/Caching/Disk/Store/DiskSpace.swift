@@ -2,6 +2,7 @@
 
 import Platform
 import Synchronization
+import Telemetry
 
 /// An amount of disk space.
 struct DiskUse: Equatable {
@@ -33,6 +34,23 @@ final class DiskShare: Sendable {
   /// The used and reserved space.
   var use: DiskUse {
     DiskUse(bytes: bytes.load(ordering: .relaxed), files: files.load(ordering: .relaxed))
+  }
+
+  /// Returns the figures of the share of a kind of entry. Room reserved by writes in progress
+  /// counts as used.
+  func figures(of kind: String) -> Figures {
+    var figures = Figures()
+    let use = use
+    figures.add("entries", use.files, "pictor_disk_share_entries", "Entries of a kind on disk.")
+    figures.add(
+      "bytes", use.bytes, "pictor_disk_share_size_bytes", "Bytes of a kind of entry on disk.")
+    figures.add(
+      "limit", limit.bytes, "pictor_disk_share_limit_bytes", "The most bytes of a kind on disk.")
+    figures.add(
+      "count_limit", limit.files == .max ? 0 : limit.files, "pictor_disk_share_limit_entries",
+      "The most entries of a kind on disk; 0: unlimited.")
+    figures.label("kind", kind)
+    return figures
   }
 
   /// Whether a clean is due, before writes must be refused.

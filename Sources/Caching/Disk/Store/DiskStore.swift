@@ -16,7 +16,7 @@ final class DiskStore: Sendable {
   let index = DiskIndex()
   let space: DiskSpace
   let pending: PendingWrites
-  let counts = DiskCounts()
+  let counts = TierCounters()
   let purges: Purges
   let clock: @Sendable () -> UnixTime
   let log: Log

@@ -1,37 +1,25 @@
-// Metrics: lock-free counters, gauges and latency histograms.
+// LatencyHistogram: a lock-free histogram of durations.
 
-import Synchronization
+/// A summary of durations: count, sum, and quantiles in milliseconds.
+public struct LatencyFigures: Hashable, Sendable {
+  /// The number of durations.
+  public let count: Int
+  /// The sum of all durations, in seconds.
+  public let sumSeconds: Double
+  /// The median in milliseconds.
+  public let p50: Double
+  /// The 95th percentile in milliseconds.
+  public let p95: Double
+  /// The 99th percentile in milliseconds.
+  public let p99: Double
+  /// The number of durations below each of `bounds`, for `/metrics`.
+  let buckets: [Int]
 
-/// A monotonic counter.
-public final class Counter: Sendable {
-  private let storage = Atomic<Int>(0)
-
-  /// Creates a counter at 0.
-  public init() {}
-
-  /// Adds `amount`, which must not be negative.
-  public func add(_ amount: Int = 1) {
-    storage.wrappingAdd(amount, ordering: .relaxed)
-  }
-
-  /// The count so far.
-  public var value: Int { storage.load(ordering: .relaxed) }
-}
-
-/// A value that can rise and fall.
-public final class Gauge: Sendable {
-  private let storage: Atomic<Int>
-
-  /// Creates a gauge at `value`.
-  public init(_ value: Int = 0) { storage = Atomic(value) }
-
-  /// Adds `amount`, which may be negative.
-  public func add(_ amount: Int) {
-    storage.wrappingAdd(amount, ordering: .relaxed)
-  }
-
-  /// The current value.
-  public var value: Int { storage.load(ordering: .relaxed) }
+  /// The upper bounds of `buckets` in seconds: 8 µs, 16 µs and so on to 33.6 s. Powers of two, where a histogram has
+  /// its own bounds, so no count is an estimate.
+  static let bounds = boundExponents.map { Double(1 << $0) / 1e6 }
+  /// The bounds as powers of two of a microsecond.
+  static let boundExponents = 3...25
 }
 
 /// A histogram of durations since the start of the server.
@@ -43,10 +31,19 @@ public final class LatencyHistogram: Sendable {
   private static let bucketCount = 280
   private let buckets: [Counter]
   private let microseconds = Counter()
+  /// The key in `/stats`, the name in `/metrics`, and what is measured; `nil` for a part of another histogram.
+  let metric: (key: String, name: String, help: String)?
 
-  /// Creates an empty histogram.
+  /// Creates an empty histogram without a name.
   public init() {
     buckets = (0..<Self.bucketCount).map { _ in Counter() }
+    metric = nil
+  }
+
+  /// Creates an empty histogram, with its key in `/stats`, its name in `/metrics`, and what it measures.
+  public init(_ key: String, _ name: String, _ help: String) {
+    buckets = (0..<Self.bucketCount).map { _ in Counter() }
+    metric = (key, name, help)
   }
 
   /// Records a duration.

@@ -1,55 +1,7 @@
-// DiskCounts: the disk tier's counters and its log lines for recurring failures.
+// FailureEpisode: the disk tier's log lines for recurring failures.
 
-import Model
 import Synchronization
 import Telemetry
-
-/// The disk tier's counters.
-final class DiskCounts: Sendable {
-  let hits = Counter()
-  let misses = Counter()
-  let stores = Counter()
-  let evictions = Counter()
-  let expirations = Counter()
-  let redated = Counter()
-  let damaged = Counter()
-  let purged = Counter()
-  let failures = Counter()
-  let deferred = Counter()
-  let displaced = Counter()
-  let latency = LatencyHistogram()
-
-  /// The counters as `/stats` shows them.
-  var figures: TierFigures {
-    var figures = TierFigures()
-    figures.hits = hits.value
-    figures.misses = misses.value
-    let all = figures.hits + figures.misses
-    figures.hitRatio = all == 0 ? 0 : Double(figures.hits) / Double(all)
-    figures.stores = stores.value
-    figures.evictions = evictions.value
-    figures.expirations = expirations.value
-    figures.redated = redated.value
-    figures.damaged = damaged.value
-    figures.purged = purged.value
-    figures.failures = failures.value
-    figures.deferred = deferred.value
-    figures.displaced = displaced.value
-    figures.latency = latency.figures
-    return figures
-  }
-}
-
-extension ShareFigures {
-  /// Creates the figures of a share. Room reserved by writes in progress counts as used.
-  init(_ share: DiskShare) {
-    let use = share.use
-    let limit = share.limit
-    self.init(
-      entries: use.files, bytes: use.bytes, limit: limit.bytes,
-      countLimit: limit.files == .max ? 0 : limit.files)
-  }
-}
 
 /// A run of failures of one operation, from the first failure to the next success. It writes two
 /// log lines, regardless of the number of failures.

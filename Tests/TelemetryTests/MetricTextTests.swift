@@ -7,29 +7,30 @@ import Testing
 @testable import Telemetry
 
 struct MetricTextTests {
-  private let stats = Stats(
-    status: "serving", version: "1.2.3", uptimeSeconds: 1.5, requests: RequestFigures(),
-    memory: TierFigures(), disk: TierFigures(), downloads: DownloadFigures(),
-    flights: FlightFigures(), freshness: FreshnessFigures(), prefetch: PrefetchFigures(),
-    imaging: ImagingFigures(), process: ProcessFigures())
-
-  private func text(of families: [MetricFamily]) -> String {
-    var text = MetricText()
-    for family in families { text.add(family, of: stats) }
-    return text.text
+  private func text(_ add: (inout Figures) -> Void) -> String {
+    var figures = Figures()
+    add(&figures)
+    return String(decoding: MetricText.bytes(of: figures), as: UTF8.self)
   }
 
   @Test func `help and type come once, in front of the samples`() {
-    let family = MetricFamily.counters("pictor_x_total", by: "code", "Two\nlines, a \\ and \"q\".")
-    {
-      _ in ["b": 2, "a": 1]
+    let text = text {
+      $0.add("a", 1, "pictor_x_total", "Two\nlines, a \\ and \"q\".", ["code": "a"])
+      $0.add("y", 1.5, "pictor_y", "Y.")
+      $0.add("b", 2, "pictor_x_total", "Another help.", ["code": "b"])
+      $0.add("z", [:], "pictor_z_total", by: "code", "No event yet.")
     }
     #expect(
-      text(of: [family]) == """
+      text == """
         # HELP pictor_x_total Two\\nlines, a \\\\ and "q".
         # TYPE pictor_x_total counter
         pictor_x_total{code="a"} 1
         pictor_x_total{code="b"} 2
+        # HELP pictor_y Y.
+        # TYPE pictor_y gauge
+        pictor_y 1.5
+        # HELP pictor_z_total No event yet.
+        # TYPE pictor_z_total counter
 
         """)
   }
@@ -40,10 +41,7 @@ struct MetricTextTests {
     ("{},=", "{},="), ("\r\n", "\r\\n"),
   ])
   func `values of labels are escaped`(value: String, escaped: String) throws {
-    let family = MetricFamily(.gauge, "pictor_x", "H.") { _ in
-      [([("a", value), ("b", "y")], .number(1))]
-    }
-    let text = text(of: [family])
+    let text = text { $0.add("x", 1, "pictor_x", "H.", ["a": value, "b": "y"]) }
     #expect(text.hasSuffix("pictor_x{a=\"\(escaped)\",b=\"y\"} 1\n"))
     #expect(try MetricsPage(text).value("pictor_x", ["a": value, "b": "y"]) == 1)
   }
@@ -64,7 +62,7 @@ struct MetricTextTests {
       histogram.record(microseconds: value)
     }
     let figures = histogram.figures
-    let page = try MetricsPage(text(of: [.histogram("pictor_x_seconds", "H.") { _ in figures }]))
+    let page = try MetricsPage(text { $0.add("x", figures, "pictor_x_seconds", "H.") })
     func below(_ bound: String) -> Double? { page.value("pictor_x_seconds_bucket", ["le": bound]) }
     // Then
     #expect(below("8e-06") == 2 && below("1.6e-05") == 4 && below("3.2e-05") == 5)
@@ -112,15 +110,17 @@ struct MetricTextTests {
         }
         return (name: "pictor_\(round)_\(index)", help: "H" + word(12), values: values)
       }
-      let families = expected.map { family in
-        MetricFamily(.gauge, family.name, family.help) { _ in
-          family.values.enumerated().map { index, value in
-            ([("n", "\(index)"), ("word", value.0.keys.first ?? "")], .number(value.1))
+      let text = text {
+        for family in expected {
+          $0.add("none", [:], family.name, by: "n", family.help)
+          for (index, value) in family.values.enumerated() {
+            let labels: KeyValuePairs = ["n": "\(index)", "word": value.0.keys.first ?? ""]
+            $0.add(nil, value.1, family.name, family.help, labels)
           }
         }
       }
       // When
-      let page = try MetricsPage(text(of: families))
+      let page = try MetricsPage(text)
       // Then
       #expect(page.families.map(\.name) == expected.map(\.name))
       for (family, wanted) in zip(page.families, expected) {

@@ -6,49 +6,47 @@ public struct MetricText {
   /// The value of `Content-Type`.
   public static let contentType: StaticString = "text/plain; version=0.0.4; charset=utf-8"
 
-  /// The text so far, in UTF-8.
-  public private(set) var text = ""
+  private var text = ""
 
-  /// Creates an empty text.
-  public init() { text.reserveCapacity(65_536) }
-
-  /// Returns the figures as the text of `/metrics`.
-  public static func bytes(of stats: Stats) -> [UInt8] {
+  /// Returns the figures as the text of `/metrics`: the help, type and samples of each family.
+  public static func bytes(of figures: Figures) -> [UInt8] {
     var text = MetricText()
-    for family in MetricFamily.all { text.add(family, of: stats) }
+    text.text.reserveCapacity(65_536)
+    for family in figures.families { text.add(family) }
     return Array(text.text.utf8)
   }
 
-  /// Adds a family: its help, its type and its samples. A family without a sample has the first two.
-  public mutating func add(_ family: MetricFamily, of stats: Stats) {
+  private mutating func add(_ family: MetricFamily) {
     text += "# HELP \(family.name) \(Self.escaped(family.help, quote: false))\n"
-    text += "# TYPE \(family.name) \(family.kind.rawValue)\n"
-    for (labels, value) in family.samples(stats) {
-      switch value {
-      case .number(let number): add(family.name, labels, Self.text(of: number))
-      case .histogram(let figures): add(family.name, labels, figures)
+    text += "# TYPE \(family.name) \(family.type)\n"
+    for sample in family.samples {
+      switch sample.value {
+      case .flag(let flag): add(family.name, sample.labels, flag ? "1" : "0")
+      case .count(let count):
+        add(family.name, sample.labels, Self.text(of: count == .max ? .infinity : Double(count)))
+      case .number(let number): add(family.name, sample.labels, Self.text(of: number))
+      case .latency(let figures): add(family.name, sample.labels, figures)
+      case .text, .texts, .group: break
       }
     }
   }
 
-  private mutating func add(
-    _ name: String, _ labels: [MetricFamily.Label], _ figures: LatencyFigures
-  ) {
+  private mutating func add(_ name: String, _ labels: [[String]], _ figures: LatencyFigures) {
     for (bound, count) in zip(LatencyFigures.bounds, figures.buckets) {
-      add(name + "_bucket", labels + [("le", Self.text(of: bound))], "\(count)")
+      add(name + "_bucket", labels + [["le", Self.text(of: bound)]], "\(count)")
     }
-    add(name + "_bucket", labels + [("le", "+Inf")], "\(figures.count)")
+    add(name + "_bucket", labels + [["le", "+Inf"]], "\(figures.count)")
     add(name + "_sum", labels, Self.text(of: figures.sumSeconds))
     add(name + "_count", labels, "\(figures.count)")
   }
 
-  private mutating func add(_ name: String, _ labels: [MetricFamily.Label], _ value: String) {
+  private mutating func add(_ name: String, _ labels: [[String]], _ value: String) {
     text += name
     if !labels.isEmpty {
       text += "{"
       for (index, label) in labels.enumerated() {
         if index > 0 { text += "," }
-        text += "\(label.name)=\"\(Self.escaped(label.value, quote: true))\""
+        text += "\(label[0])=\"\(Self.escaped(label[1], quote: true))\""
       }
       text += "}"
     }
