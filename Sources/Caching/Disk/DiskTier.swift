@@ -4,6 +4,48 @@ import Model
 import Platform
 import Telemetry
 
+/// The settings of the disk tier, with limits that operators cannot set.
+@dynamicMemberLookup
+public struct DiskTierConfiguration: Sendable {
+  /// The keys `disk.…`.
+  public var settings: DiskSettings
+  /// The cache folder, created if needed. `nil` disables the tier.
+  public var path: String?
+  /// Maximum age of an entry in seconds. A negative value means no limit.
+  public var maximumAge: Int
+  /// Maximum bytes of pending writes. Entries beyond it are not stored.
+  public var writeQueueLimit: Int
+  /// Maximum number of queued reads. Look-ups beyond it are misses.
+  public var readQueueLimit = 4_096
+  /// Deadline of a read. A later answer is a miss.
+  public var readTimeout: Duration = .seconds(10)
+  /// Maximum number of small variants whose files stay open. The server derives it from the limit
+  /// of descriptors.
+  public var openFiles = 1_024
+  /// Number of disk threads, at least 2. One of them is always free for reads.
+  public var threads = 3
+
+  /// Creates the configuration of a tier; the plan decides what `settings` leave open.
+  public init(_ settings: DiskSettings, plan: MemoryPlan = .unlimited()) {
+    self.settings = settings
+    path = settings.path
+    maximumAge = settings.maximumAge?.flooredSeconds ?? -1
+    writeQueueLimit = plan.writeQueue
+  }
+
+  /// Creates the default configuration for a folder.
+  public init(path: String?) {
+    self.init(DiskSettings())
+    self.path = path
+  }
+
+  /// A setting of `settings`.
+  public subscript<Value>(dynamicMember path: WritableKeyPath<DiskSettings, Value>) -> Value {
+    @inline(__always) get { settings[keyPath: path] }
+    @inline(__always) set { settings[keyPath: path] = newValue }
+  }
+}
+
 /// A cache of sources and variants on disk. A disk error never fails an image request: a failed
 /// read is a miss, and a failed write stores nothing. A purge, a clear or an upload can fail.
 ///
@@ -270,5 +312,38 @@ public final class DiskTier: DiskCache {
       parts.store.counts.latency.record(start.duration(to: .now))
     }
     return entry
+  }
+}
+
+/// A reason why the disk tier cannot start, as one line for the operator.
+public enum DiskTierError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The folder cannot be created or written to. `reason` is the system's error text.
+  case unusable(path: String, reason: String)
+  /// The path of the lock file is not a regular file.
+  case lockIsNotAFile(path: String, found: String)
+  /// Another user may change the folder or one inside it. `reason` says how, and what to do.
+  case untrusted(path: String, reason: String)
+  /// Another process uses this folder.
+  case inUse(path: String)
+  /// A thread cannot be created.
+  case noThread(reason: String)
+
+  /// The error as one line.
+  public var description: String {
+    switch self {
+    case .unusable(let path, let reason): "the cache folder '\(path)' cannot be used: \(reason)"
+    case .lockIsNotAFile(let path, let found):
+      """
+      '\(path)/lock' is \(found) and must be a file: remove it, or name another folder in \
+      disk.path
+      """
+    case .untrusted(let path, let reason): "the cache folder '\(path)' is not safe: \(reason)"
+    case .inUse(let path):
+      """
+      the cache folder '\(path)' is in use by another process: stop it, or name another folder in \
+      disk.path
+      """
+    case .noThread(let reason): "cannot start a thread for the disk cache: \(reason)"
+    }
   }
 }

@@ -69,20 +69,11 @@ final class DiskShare: Sendable {
     return use.bytes <= most.bytes && use.files <= most.files
   }
 
-  /// The result of a reservation.
-  enum Promise {
-    case made
-    /// There is no room until other entries are removed.
-    case noRoom
-    /// The amount exceeds the limit.
-    case tooLarge
-  }
-
-  /// Reserves room for one file of this size.
-  func reserve(_ amount: Int) -> Promise {
+  /// Reserves room for one file of this size. Returns why there is none.
+  func reserve(_ amount: Int) -> DiskPlacement? {
     guard amount <= limit.bytes, limit.files > 0 else { return .tooLarge }
     if bytes.add(amount, upTo: limit.bytes) {
-      if files.add(1, upTo: limit.files) { return .made }
+      if files.add(1, upTo: limit.files) { return nil }
       bytes.wrappingSubtract(amount, ordering: .relaxed)
     }
     isShort.store(true, ordering: .relaxed)
@@ -97,6 +88,17 @@ final class DiskShare: Sendable {
 
   /// Returns whether a write found no room since the last call.
   func takeShortage() -> Bool { isShort.exchange(false, ordering: .relaxed) }
+}
+
+/// What became of an entry that is to be placed.
+enum DiskPlacement {
+  case placed
+  /// A later operation on the key, or a purge, came in between.
+  case unwanted
+  /// There is no room until other entries are removed.
+  case noRoom
+  /// It is larger than the limit.
+  case tooLarge
 }
 
 /// The accounting of the tier. The permanent folders are subtracted from the limit. Every other
@@ -139,4 +141,18 @@ final class DiskSpace: Sendable {
 
   /// Bytes taken or promised in all.
   var bytes: Int { base + variants.use.bytes + sources.use.bytes }
+}
+
+extension Atomic where Value == Int {
+  /// Adds `amount` unless the sum would exceed `limit`. Returns whether it did.
+  func add(_ amount: Int, upTo limit: Int) -> Bool {
+    var current = load(ordering: .relaxed)
+    while current + amount <= limit {
+      let (exchanged, original) = weakCompareExchange(
+        expected: current, desired: current + amount, ordering: .relaxed)
+      if exchanged { return true }
+      current = original
+    }
+    return false
+  }
 }

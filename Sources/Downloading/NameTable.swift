@@ -1,5 +1,7 @@
-// NameTable: decides which names are looked up, wait or are answered from memory. Has no side effects.
+// NameTable: looks names up, each once for all loads, and remembers the answers.
 
+import CCurl
+import Glibc
 import Model
 import Platform
 
@@ -45,7 +47,7 @@ struct NameTable {
     var remembered = 4_096
     /// A look-up that takes longer counts as stuck.
     var deadline = Duration.seconds(5)
-    /// How long addresses are remembered. 0: not at all, nor failures.
+    /// How long addresses are remembered, regardless of their TTL. 0: not at all, nor failures.
     var lifetime = Duration.seconds(60)
     /// How long a name without an address is remembered, at most `lifetime`.
     var negativeLifetime = Duration.seconds(5)
@@ -283,5 +285,177 @@ extension NameFailure {
     case .late: .sourceTimeout(detail: text(of: name), key: "download.connect_timeout")
     case .full: .overloaded(queue: "names", retryAfter: 1)
     }
+  }
+}
+
+/// The name of the host that a hop connects to: the origin's, or its proxy's.
+struct HopName: Hashable, Sendable {
+  /// The name for the resolver: in lower case and ASCII, with the trailing dot that the URL has.
+  let name: String
+  private let port: Int
+  /// The host in the two forms in which curl may look for it.
+  private let hosts: Set<String>
+
+  /// The name of an origin; `nil` if no resolver has to be asked for it.
+  init?(_ target: DownloadTarget) {
+    guard target.isNamed else { return nil }
+    self.init(
+      target.host, isRooted: target.url.host.hasSuffix("."), port: target.url.port)
+  }
+
+  /// The name of a proxy; `nil` if no resolver has to be asked for it.
+  init?(proxy url: String) {
+    guard let parts = curl_url() else { return nil }
+    defer { curl_url_cleanup(parts) }
+    guard curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK,
+      let host = Self.part(CURLUPART_HOST, of: parts),
+      let port = Self.part(CURLUPART_PORT, of: parts).flatMap({ Int($0) })
+    else { return nil }
+    let normal = HostPattern.normalized(host)
+    guard DownloadTarget.isNamed(normal) else { return nil }
+    self.init(normal, isRooted: host.hasSuffix("."), port: port)
+  }
+
+  private static func part(_ part: CURLUPart, of parts: OpaquePointer) -> String? {
+    var text: UnsafeMutablePointer<CChar>?
+    guard curl_url_get(parts, part, &text, UInt32(CURLU_DEFAULT_PORT)) == CURLUE_OK, let text else {
+      return nil
+    }
+    defer { curl_free(text) }
+    return String(cString: text)
+  }
+
+  private init(_ host: String, isRooted: Bool, port: Int) {
+    name = isRooted ? host + "." : host
+    hosts = [host, name]
+    self.port = port
+  }
+
+  /// Whether this can be a name (RFC 1035, section 2.3.4; with underscores). Any other text is not
+  /// passed to the resolver, and not to curl's table of names, where `*` stands for all hosts.
+  var isValid: Bool {
+    let labels = name.split(separator: ".", omittingEmptySubsequences: false)
+    let isRooted = labels.last?.isEmpty == true
+    return name.utf8.count <= 254
+      && (isRooted ? labels.dropLast() : labels[...]).allSatisfy { label in
+        (1...63).contains(label.utf8.count)
+          && label.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x61...0x7a, 0x30...0x39, 0x2d, 0x5f: true
+            default: false
+            }
+          }
+      }
+  }
+
+  /// Returns lines for curl's table of names (`CURLOPT_RESOLVE`). curl drops them some time after the
+  /// hop, because of the `+`.
+  func lines(_ addresses: [IPAddress]) -> [String] {
+    let list = addresses.map { address in
+      if case .v6 = address { "[\(address)]" } else { "\(address)" }
+    }
+    return hosts.sorted().map { "+\($0):\(port):\(list.joined(separator: ","))" }
+  }
+}
+
+/// Looks names up, each on a thread of its own, which ends with the answer. `NameTable` limits their
+/// number.
+///
+/// A stuck thread cannot be ended. It has no reference to the downloader, so a shut-down neither waits
+/// for it nor frees what it uses.
+final class NameResolver: Sendable {
+  /// Returns the addresses of a name. May block.
+  typealias Look = @Sendable (String) -> NameAnswer
+  typealias Deliver = @Sendable (String, NameAnswer) -> Void
+
+  private let look: Look
+  /// Receives the answers; `nil` after the shut-down.
+  private let deliver: Lock<Deliver?>
+
+  /// Creates a resolver.
+  ///
+  /// - Parameters:
+  ///   - look: looks up one name, on a thread of its own.
+  ///   - deliver: receives each answer, on any thread.
+  init(_ look: @escaping Look, deliver: @escaping Deliver) {
+    self.look = look
+    self.deliver = Lock(deliver)
+  }
+
+  /// Starts a look-up.
+  func resolve(_ name: String) {
+    do throws(SystemError) {
+      try OwnThread.start(name: "pictor-name", rank: .work) { [look, deliver] in
+        let answer = look(name)
+        deliver.withLock { $0 }?(name, answer)
+      }
+    } catch {
+      deliver.withLock { $0 }?(name, .failure(.temporary("no thread: \(error)")))
+    }
+  }
+
+  /// Delivers no further answers. Does not wait for look-ups.
+  func shutDown() { deliver.withLock { $0 = nil } }
+}
+
+/// The system's resolver.
+enum SystemNames {
+  /// Maximum number of addresses of a name that are used.
+  private static let limit = 16
+
+  /// Returns the addresses of a name in the order in which they are to be tried (RFC 6724). Blocks
+  /// until the resolver answers, without a limit.
+  ///
+  /// Names whose last label is `invalid` do not exist, and no resolver is asked for them (RFC 6761,
+  /// section 6.4).
+  static func addresses(of name: String) -> NameAnswer {
+    let labels = name.split(separator: ".")
+    if labels.last?.lowercased() == "invalid" {
+      return .failure(.unknown("invalid is not a domain"))
+    }
+    var hints = addrinfo()
+    hints.ai_family = AF_UNSPEC
+    hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+    var list: UnsafeMutablePointer<addrinfo>?
+    let status = getaddrinfo(name, nil, &hints, &list)
+    guard status == 0 else { return .failure(failure(of: status, errno: errno)) }
+    defer { freeaddrinfo(list) }
+    var addresses: [IPAddress] = []
+    var next = list
+    while let entry = next?.pointee, addresses.count < limit {
+      if let address = entry.ai_addr.flatMap({
+        IPAddress(UnsafeRawPointer($0), length: Int(entry.ai_addrlen))
+      }), !addresses.contains(address) {
+        addresses.append(address)
+      }
+      next = entry.ai_next
+    }
+    return addresses.isEmpty ? .failure(.unknown("no addresses")) : .success(addresses)
+  }
+
+  /// Returns what a status of getaddrinfo(3) other than 0 says about a name.
+  ///
+  /// - Parameters:
+  ///   - status: `EAI_…`.
+  ///   - number: `errno` after the call; counts for `EAI_SYSTEM` alone.
+  static func failure(of status: CInt, errno number: CInt) -> NameFailure {
+    switch status {
+    // -5 and -9: no address, or none of these families; GNU extensions (getaddrinfo(3)).
+    case EAI_NONAME, -5, -9: .unknown(String(cString: gai_strerror(status)))
+    case EAI_SYSTEM: .temporary(SystemError(number).description)
+    default: .temporary(String(cString: gai_strerror(status)))
+    }
+  }
+}
+
+extension DownloaderConfiguration {
+  /// Returns the answer for a name: a known one's, or the resolver's. May block.
+  var answer: NameResolver.Look {
+    let known = Dictionary(
+      knownAddresses.compactMap { line -> (String, [IPAddress])? in
+        let parts = line.split(separator: ":", maxSplits: 2).map(String.init)
+        return parts.count == 3 ? IPAddress(parts[2]).map { (parts[0], [$0]) } : nil
+      }, uniquingKeysWith: +)
+    return { [lookUp] name in known[name].map { .success($0) } ?? lookUp(name) }
   }
 }
