@@ -244,7 +244,9 @@ import Testing
     for number in 0..<5 { tier.store(try Sample.source(number, bytes: Sample.bytes(60_000))) }
     #expect(await tier.quiet())
     // Given that sources fill more than the half that a clean would leave.
-    #expect((tier.figures.sources?.bytes ?? 0) > (tier.figures.sources?.limit ?? 0) / 2)
+    let figures = tier.figures
+    let (held, limit): (Int, Int) = (figures.sources?.bytes ?? 0, figures.sources?.limit ?? 0)
+    #expect(held > limit / 2)
     // When a source is larger than its share, though not than the tier.
     tier.store(try Sample.source(9, bytes: Sample.bytes(700_000)))
     #expect(await tier.quiet())
