@@ -106,7 +106,7 @@ public final class ImagerPool: ImageProcessor {
     guard let core = core.load() else { throw .internal(detail: "imaging has not been started") }
     // A quick job could end before it is cancelled.
     guard !Task.isCancelled else {
-      core.cancelled.add()
+      core.counters.cancelled.add()
       throw .cancelled
     }
     let id = core.nextID()
@@ -135,37 +135,47 @@ public final class ImagerPool: ImageProcessor {
   }
 
   /// The figures for `/stats`.
-  public var figures: ImagingFigures {
-    var figures = ImagingFigures()
-    guard let core = core.load() else { return figures }
-    figures.limit = max(core.configuration.queueLimit, 0)
-    let (waiting, running, slots) = core.read { ($0.waitingCount, $0.runningCount, $0.slots) }
-    figures.waiting = waiting
-    figures.running = running
-    figures.workers = slots.filter { $0.pid != nil }.count
-    figures.residentBytes = slots.reduce(0) { $0 + $1.residentBytes }
-    figures.succeeded = core.succeeded.value
-    figures.failed = core.failed.values
-    figures.cancelled = core.cancelled.value
-    figures.workersLost = core.lost.value
-    figures.workersRetired = core.retired.value
-    figures.underestimated = core.underestimated.value
-    figures.reservedCores = core.reserve?.count ?? 0
-    figures.sandbox = core.sandbox
-    figures.latency = core.latency.figures
+  public var figures: Figures {
+    let core = core.load()
+    let counters = core?.counters ?? PoolCounters()
+    let (waiting, running, slots) =
+      core?.read { ($0.waitingCount, $0.runningCount, $0.slots) } ?? (0, 0, [])
+    var figures = Figures(of: counters)
+    figures.add(
+      nil, counters.failed.sum, "pictor_imaging_jobs_total", "Failed jobs.", ["result": "failed"])
+    figures.add("waiting", waiting, "pictor_imaging_jobs_waiting", "Queued imaging jobs.")
+    figures.add("running", running, "pictor_imaging_jobs_running", "Running imaging jobs.")
+    figures.add(
+      "limit", max(core?.configuration.queueLimit ?? 0, 0), "pictor_imaging_jobs_waiting_limit",
+      "The most imaging jobs that may be queued.")
+    figures.add(
+      "workers", slots.count { $0.pid != nil }, "pictor_imaging_workers", "Live imaging workers.")
+    figures.add(
+      "resident_bytes", slots.reduce(0) { $0 + $1.residentBytes },
+      "pictor_imaging_resident_memory_bytes", "Resident memory of all imaging workers.")
+    figures.add(
+      "reserved_cores", core?.reserve?.count ?? 0, "pictor_imaging_reserved_cores",
+      "Cores that workers leave to busy event loops.")
+    if let sandbox = core?.sandbox {
+      var seal = Figures()
+      seal.add(
+        "landlock", sandbox.landlock, "pictor_imaging_landlock_version",
+        "The version of Landlock that seals the imaging workers; 0: none.")
+      seal.add(
+        "seccomp", sandbox.seccomp, "pictor_imaging_seccomp",
+        "Whether seccomp seals the imaging workers: 1, else 0.")
+      figures.add("sandbox", seal)
+    }
     return figures
   }
 
   /// The figures of the memory that expensive jobs are estimated to need.
-  public var memoryFigures: BudgetFigures {
-    var figures = BudgetFigures()
+  public var memoryFigures: Figures {
     let limit = configuration.expensiveJobMemory
-    figures.limit = limit == .max ? 0 : limit
-    guard let core = core.load() else { return figures }
-    (figures.bytes, figures.peak, figures.refused) = core.read {
-      ($0.bytesOfLong, $0.peakOfLong, $0.waitsForMemory)
-    }
-    return figures
+    let (bytes, peak, refused) =
+      core.load()?.read { ($0.bytesOfLong, $0.peakOfLong, $0.waitsForMemory) } ?? (0, 0, 0)
+    return Figures(
+      budget: "jobs", bytes: bytes, peak: peak, limit: limit == .max ? 0 : limit, refused: refused)
   }
 
   /// The number of idle workers; for tests.

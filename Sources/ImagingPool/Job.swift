@@ -94,7 +94,7 @@ extension WorkerSlot {
         } else if case .failure(.outOfMemory(let detail)) = result, isFresh {
           result = .failure(deaths.failure(ofMemory: detail, isHeld: isHeld))
         }
-        core.latency.record(startedAt.duration(to: .now))
+        core.counters.latency.record(startedAt.duration(to: .now))
         core.update(slot: index) { $0.isBusy = false }
         return result
       case .takesLong(let bytes):
@@ -105,7 +105,7 @@ extension WorkerSlot {
       case .unsent(let reason):
         lose(worker, reason: reason)
       case .died:
-        core.lost.add()
+        core.counters.lost.add()
         let end = lose(worker, reason: "it ended with a job", hasEnded: true)
         // A worker that only closed its connection lacks no memory.
         if isHeld, let end, end.cause != .killed, !pending.job.isBackground {
@@ -122,17 +122,17 @@ extension WorkerSlot {
         case .giveUp(let failure): return .failure(failure)
         }
       case .confused(let reason):
-        core.lost.add()
+        core.counters.lost.add()
         lose(worker, reason: reason)
         if case .giveUp(let failure) = deaths.add(nil, isFresh: isFresh, isHeld: isHeld) {
           return .failure(failure)
         }
       case .late:
-        core.lost.add()
+        core.counters.lost.add()
         lose(worker, reason: "no answer within the deadline of \(configuration.jobDeadline)")
         return .failure(.imagingTimeout)
       case .costly(let limit):
-        core.lost.add()
+        core.counters.lost.add()
         lose(worker, reason: "more than \(limit) of processor time")
         return .failure(tooCostly(pending.job, limit))
       case .givesWay:
@@ -369,7 +369,7 @@ extension WorkerSlot {
   ///
   /// - Returns: whether the job continues here; otherwise it is queued again.
   func takesWholeMemory(_ id: UInt64) -> Bool {
-    core.underestimated.add()
+    core.counters.underestimated.add()
     return core.takesLong(id, bytes: configuration.maximumWorkerMemory ?? .max)
   }
 }

@@ -14,13 +14,7 @@ final class PoolCore: Sendable {
   var configuration: ImagerPoolConfiguration { current.withLock { $0 } }
   let storage: VariantStorage
   let log: Log
-  let succeeded = Counter()
-  let failed = CodeCounts()
-  let cancelled = Counter()
-  let lost = Counter()
-  let retired = Counter()
-  let underestimated = Counter()
-  let latency = LatencyHistogram()
+  let counters = PoolCounters()
   /// The cores that workers leave to event loops; `nil` if they have all.
   let reserve: CoreReserve?
 
@@ -114,7 +108,7 @@ final class PoolCore: Sendable {
     let (ended, later) = board.withLock { ($0.cancel(id), $0.slotForWaiting()) }
     wake(later)
     guard let (job, slot) = ended else { return }
-    cancelled.add()
+    counters.cancelled.add()
     wake(slot)
     job.caller.resume(returning: .failure(.cancelled))
   }
@@ -351,8 +345,8 @@ final class PoolCore: Sendable {
 
   private func answer(_ job: PendingJob, with result: Result<ProcessedImage, ImageError>) {
     switch result {
-    case .success: succeeded.add()
-    case .failure(let error): failed.add(error.code)
+    case .success: counters.succeeded.add()
+    case .failure(let error): counters.failed.add(error.code)
     }
     job.caller.resume(returning: result)
   }

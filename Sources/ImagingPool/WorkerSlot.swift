@@ -141,7 +141,7 @@ final class WorkerSlot: @unchecked Sendable {
   func retire(_ worker: WorkerProcess) {
     current = nil
     core.update(slot: index) { $0.pid = nil }
-    core.retired.add()
+    core.counters.retired.add()
     core.log.debug(
       "worker retired", fields: ["pid": .int(Int(worker.pid)), "jobs": .int(worker.jobs)])
     _ = end(worker, patience: .zero)
@@ -232,7 +232,7 @@ final class WorkerSlot: @unchecked Sendable {
         let isBusy = used > Self.restTime(of: worker) + rest.since.duration(to: .now) / 20
         let isAtWork = isBusy || worker.hasResults
         if let fault = isAtWork ? "it worked without a job" : excessMemory(of: worker) {
-          core.lost.add()
+          core.counters.lost.add()
           lose(worker, reason: fault)
           return nil
         }

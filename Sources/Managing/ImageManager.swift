@@ -124,19 +124,20 @@ public final class ImageManager: ImageProvider {
   public var unattendedCount: Int { variants.unattendedCount + parts.sources.unattendedCount }
 
   /// The current flights, and counts since the start.
-  public var figures: FlightFigures {
-    var figures = FlightFigures()
+  public var figures: Figures {
+    var figures = Figures(of: parts.substitutions)
     variants.add(to: &figures)
     parts.sources.add(to: &figures)
-    figures.failedURLs = parts.failures.count
+    figures.add(
+      "failed_urls", parts.failures.count, "pictor_failed_urls", "Entries of the negative cache.")
     return figures
   }
 
   /// Stale responses and revalidations since the start.
-  public var freshnessFigures: FreshnessFigures { parts.revalidator.figures }
+  public var freshnessFigures: Figures { parts.revalidator.figures }
 
   /// Recompressed variants since the start.
-  public var recompressionFigures: RecompressionFigures { recompressor.figures }
+  public var recompressionFigures: Figures { recompressor.figures }
 }
 
 extension ImageManager: ManagerOperations {

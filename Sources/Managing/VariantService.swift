@@ -211,9 +211,11 @@ final class VariantService: Sendable {
   var unattendedCount: Int { flights.unattendedCount }
 
   /// Adds the current flights and counts to `figures`.
-  func add(to figures: inout FlightFigures) {
-    flights.add(to: &figures, running: \.variants)
-    deferredAVIF.add(to: &figures)
+  func add(to figures: inout Figures) {
+    flights.add(to: &figures, kind: "variant")
+    figures.add(
+      "avifs_waiting", deferredAVIF.waiting, "pictor_deferred_avifs_waiting",
+      "AVIFs queued or encoded in the background now.")
   }
 
   private func deliver(_ response: VariantResult, to request: ImageRequest) -> ImageDelivery {

@@ -121,25 +121,23 @@ public final class Fleet: SharedCache {
   }
 
   /// The figures, as `/stats` shows them.
-  public var figures: FleetFigures {
-    var figures = FleetFigures()
-    figures.isConnected = client.isReady() && client.isReady(.stream)
-    figures.commands = client.counters.sent.value
-    figures.unavailable = client.counters.unavailable.value
-    figures.timedOut = client.counters.timedOut.value
-    figures.errors = client.counters.errors.value
-    figures.failures = client.counters.failures.value
-    figures.hits = tier.counters.hits.value
-    figures.misses = tier.counters.misses.value
-    figures.refused = tier.counters.refused.value
-    figures.stores = tier.counters.stores.value
-    figures.dropped = tier.counters.dropped.value
-    figures.storesWaiting = tier.waiting
-    figures.bucket = bucket?.figures
-    figures.purgesPublished = stream.counters.published.value
-    figures.purgesApplied = stream.counters.applied.value
-    figures.purgesWaiting = stream.waiting
-    figures.positionAgeSeconds = stream.age
+  public var figures: Figures {
+    var figures = Figures(of: client.counters)
+    figures.merge(Figures(of: tier.counters))
+    figures.merge(Figures(of: stream.counters))
+    figures.add(
+      "connected", client.isReady() && client.isReady(.stream), "pictor_fleet_connected",
+      "1 if Redis is used, 0 if it is away.")
+    figures.add(
+      "stores_waiting", tier.waiting, "pictor_fleet_stores_waiting",
+      "Variants that wait to be written.")
+    figures.add(
+      "purges_waiting", stream.waiting, "pictor_fleet_purges_waiting",
+      "Purges of this machine that wait for Redis.")
+    figures.add(
+      "position_age_seconds", stream.age, "pictor_fleet_position_age_seconds",
+      "Time since the purge stream was read to its end.")
+    if let bucket { figures.add("s3", bucket.figures) }
     return figures
   }
 

@@ -3,7 +3,7 @@
 import CGLib
 
 /// Message authentication (RFC 2104) with SHA-256 (FIPS 180-4).
-enum HMAC {
+public enum HMAC {
   /// Length of a result, in bytes.
   static let length = 32
 
@@ -15,14 +15,21 @@ enum HMAC {
   }
 
   /// Returns the SHA-256 of bytes as 64 hexadecimal digits in lower case.
-  static func hexSHA256(of bytes: [UInt8]) -> String {
+  public static func hexSHA256(of bytes: UnsafeRawBufferPointer) -> String {
     // GLib fails only for unknown digest types.
-    guard let text = g_compute_checksum_for_data(G_CHECKSUM_SHA256, bytes, gsize(bytes.count))
+    guard
+      let text = g_compute_checksum_for_data(
+        G_CHECKSUM_SHA256, bytes.bindMemory(to: UInt8.self).baseAddress, gsize(bytes.count))
     else {
       preconditionFailure("GLib knows no SHA-256")
     }
     defer { g_free(text) }
     return String(cString: text)
+  }
+
+  /// Returns the SHA-256 of bytes as 64 hexadecimal digits in lower case.
+  public static func hexSHA256(of bytes: [UInt8]) -> String {
+    bytes.withUnsafeBytes { hexSHA256(of: $0) }
   }
 
   /// Returns bytes as hexadecimal digits in lower case.

@@ -1,5 +1,7 @@
 // URLSigner: signs URLs, and verifies their signatures.
 
+import Model
+
 /// Why a signature is refused.
 public enum SignatureFault: Error, Hashable, Sendable {
   /// The URL has no signature.
@@ -21,9 +23,6 @@ public struct URLSigner: Equatable, Sendable {
 
   /// Creates a signer; without keys it accepts no signature.
   public init(keys: [SigningKey]) { self.keys = keys }
-
-  /// Whether there is a key to sign with.
-  public var canSign: Bool { !keys.isEmpty }
 
   /// Returns the value of `sig` for a text, `id.signature`. Returns `nil` if there is no such key.
   ///
@@ -59,5 +58,101 @@ public struct URLSigner: Equatable, Sendable {
     var difference: UInt8 = 0
     for index in left.indices { difference |= left[index] ^ right[index] }
     return difference == 0
+  }
+}
+
+/// A key with its secret, as it signs and verifies URLs. Its texts leave out the secret.
+public struct SigningKey: Equatable, Sendable, CustomStringConvertible, CustomReflectable {
+  /// The name of the key in a signature, `id.…`. It is public.
+  public let id: String
+  /// The bytes of the secret, as they are written in the configuration.
+  private let secret: [UInt8]
+
+  /// Creates a key. The settings check its id and the length of its secret.
+  public init(id: String, secret: String) {
+    self.id = id
+    self.secret = Array(secret.utf8)
+  }
+
+  /// The id.
+  public var description: String { id }
+
+  /// The id alone, for code that prints an object's properties.
+  public var customMirror: Mirror { Mirror(self, children: ["id": id]) }
+
+  /// Returns the signature of a text without the key's id: 43 characters of base64url (RFC 4648,
+  /// section 5), without `=`.
+  func signature(of text: String) -> [UInt8] {
+    Base64URL.encode(HMAC.sha256(of: Array(text.utf8), key: secret))
+  }
+}
+
+/// The path and the query of a request in the one form that is signed (docs/signing.md).
+///
+/// Parameters keep the names and values that the client wrote, aliases and fractions too. Only what
+/// cannot change the meaning is evened out: order and percent-encoding.
+public struct SignedText: Hashable, Sendable {
+  /// The text: the path, `?`, and the sorted parameters without `sig`, joined by `&`.
+  public let text: String
+  /// The decoded value of `sig`; `nil` without it.
+  public let signature: String?
+  /// Whether the query has a parameter `exp`.
+  public let hasExpiry: Bool
+
+  /// Creates the text of a request.
+  ///
+  /// Returns `nil` for a query that no request may have: a name or a value is not percent-encoded
+  /// UTF-8 without NUL, or `sig` is repeated.
+  ///
+  /// - Parameters:
+  ///   - path: the path at the server, decoded: `/image` or `/info`.
+  ///   - query: the query as sent, without the `?`.
+  public init?(path: String, query: some Collection<UInt8>) {
+    var items: [String] = []
+    var signature: String?
+    var hasExpiry = false
+    for piece in query.split(separator: UInt8(ascii: "&")) {
+      let end = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.endIndex
+      guard let name = PercentEncoding.decode(piece[..<end]),
+        let value = PercentEncoding.decode(piece[end...].dropFirst())
+      else { return nil }
+      switch name {
+      case "sig":
+        guard signature == nil else { return nil }
+        signature = value
+        continue
+      case "exp": hasExpiry = true
+      default: break
+      }
+      items.append(PercentEncoding.encode(name) + "=" + PercentEncoding.encode(value))
+    }
+    // All characters are ASCII, so this is the order of their bytes.
+    text = path + "?" + items.sorted().joined(separator: "&")
+    self.signature = signature
+    self.hasExpiry = hasExpiry
+  }
+}
+
+/// base64url without padding (RFC 4648, section 5).
+enum Base64URL {
+  private static let digits = Array(
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+
+  /// Returns the characters for `bytes`: 43 for 32 bytes.
+  static func encode(_ bytes: [UInt8]) -> [UInt8] {
+    var text: [UInt8] = []
+    text.reserveCapacity((bytes.count * 4 + 2) / 3)
+    var bits = 0
+    var count = 0
+    for byte in bytes {
+      bits = (bits << 8 | Int(byte)) & 0xffff
+      count += 8
+      while count >= 6 {
+        count -= 6
+        text.append(digits[bits >> count & 63])
+      }
+    }
+    if count > 0 { text.append(digits[bits << (6 - count) & 63]) }
+    return text
   }
 }

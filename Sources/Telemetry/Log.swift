@@ -115,9 +115,10 @@ public struct Log: Sendable {
   }
 
   /// The figures of the log, those of an access file included.
-  public var figures: LogFigures {
-    var figures = queue?.figures ?? LogFigures()
-    if let access, access.file != nil { figures.add(access.queue.figures) }
+  public var figures: Figures {
+    var figures = Figures()
+    queue?.add(to: &figures)
+    if let access, access.file != nil { access.queue.add(to: &figures) }
     return figures
   }
 

@@ -18,7 +18,8 @@ public final class LogQueue: Sendable {
     /// Bytes of `lines`.
     var bytes = 0
     var limiter = LogLimiter()
-    var figures = LogFigures()
+    /// Lines that a limit has summarized, lines written, and lines lost to a full queue or a failed write.
+    var summedUp = 0, written = 0, dropped = 0
     /// Dropped lines that the log has not reported yet.
     var untold = 0
     /// Bytes that are being written.
@@ -94,7 +95,7 @@ public final class LogQueue: Sendable {
     if let kind = LogLimiter.kind(of: level, message: message, fields: fields) {
       let isAdmitted = state.withLock { state in
         let isAdmitted = state.limiter.admits(kind, at: level, now: .now)
-        if !isAdmitted { state.figures.summedUp += 1 }
+        if !isAdmitted { state.summedUp += 1 }
         return isAdmitted
       }
       guard isAdmitted else { return }
@@ -112,7 +113,7 @@ public final class LogQueue: Sendable {
   func add(_ line: [UInt8]) {
     let isTaken = state.withLock { state in
       guard !state.isClosed, state.bytes + line.count <= limit else {
-        state.figures.dropped += 1
+        state.dropped += 1
         state.untold += 1
         return false
       }
@@ -140,12 +141,17 @@ public final class LogQueue: Sendable {
     return wait(within: limit) { $0.isEnded }
   }
 
-  /// The figures now.
-  var figures: LogFigures {
+  /// Adds the figures now.
+  func add(to figures: inout Figures) {
+    let lines = "pictor_log_lines_total"
+    let help = "Lines of the log, by what became of them."
     state.withLock { state in
-      var figures = state.figures
-      figures.waitingBytes = state.bytes + state.writing
-      return figures
+      figures.add("written", state.written, lines, help, ["result": "written"])
+      figures.add("dropped", state.dropped, lines, help, ["result": "dropped"])
+      figures.add("summed_up", state.summedUp, lines, help, ["result": "summed_up"])
+      figures.add(
+        "waiting_bytes", state.bytes + state.writing, "pictor_log_queue_bytes",
+        "Bytes of lines that wait or are being written.")
     }
   }
 
@@ -172,8 +178,8 @@ public final class LogQueue: Sendable {
       let lost = write(lines, to: current)
       let untold = state.withLock { state in
         state.writing = 0
-        state.figures.written += lines.count - lost
-        state.figures.dropped += lost
+        state.written += lines.count - lost
+        state.dropped += lost
         state.untold += lost
         state.isEnded = isLast
         guard reports != nil else { return 0 }

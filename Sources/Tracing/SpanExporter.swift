@@ -1,9 +1,38 @@
 // SpanExporter: sends spans to a collector, in batches, on a thread of its own.
 
+import CCurl
+import FoundationEssentials
 import Glibc
 import Model
 import Platform
+import Requesting
 import Telemetry
+
+/// The settings of a `SpanExporter`.
+public struct SpanExporterConfiguration: Sendable {
+  /// The collector's URL for spans, with its path.
+  public var endpoint: String
+  /// Header fields for the collector; they may be secrets.
+  public var headers: [HeaderField] = []
+  /// A file with certificate authorities; empty: the system's.
+  public var caFile = ""
+  /// The name of this running server, unlike that of any other: `service.instance.id`.
+  public var instance = ""
+
+  /// The most spans of a request to the collector.
+  public var batchLimit = 512
+  /// How long the first span of a batch waits for others.
+  public var delay: Duration = .seconds(5)
+  /// The most spans that may be queued, those being sent included.
+  public var queueLimit = 2_048
+  /// The most time of a request to the collector.
+  public var timeout: Duration = .seconds(10)
+  /// How a failed request is repeated.
+  var policy = ExportPolicy()
+
+  /// Creates the settings for a collector.
+  public init(endpoint: String) { self.endpoint = endpoint }
+}
 
 /// Exports spans by OTLP/HTTP with JSON bodies. No request waits for it: a full queue drops spans.
 public final class SpanExporter: SpanSink {
@@ -38,7 +67,7 @@ public final class SpanExporter: SpanSink {
   }
 
   /// The figures now.
-  public var figures: TracingFigures { state.withLock { $0.queue.figures } }
+  public var figures: Figures { state.withLock { $0.queue.figures } }
 
   /// Sends what waits, each batch once more, then ends the thread. Waits up to `limit`; what the collector has not taken
   /// by then is lost. Blocks; not for tasks.
@@ -77,9 +106,9 @@ public final class SpanExporter: SpanSink {
       let step = policy.step(after: reply, attempt: attempt, chance: .random(in: 0...1))
       state.withLock {
         if case .done = step {
-          $0.queue.counted.exportsSucceeded += 1
+          $0.queue.exportsSucceeded += 1
         } else {
-          $0.queue.counted.exportsFailed += 1
+          $0.queue.exportsFailed += 1
         }
       }
       // During a stop nothing is waited for: one more attempt, if the last one began before it.
@@ -108,5 +137,268 @@ public final class SpanExporter: SpanSink {
     } else {
       log.info("spans are exported again", fields: [:])
     }
+  }
+}
+
+/// Decides by the collector's answer (OpenTelemetry protocol 1.x, "OTLP/HTTP Response").
+struct ExportPolicy: Sendable {
+  /// What follows an attempt.
+  enum Step: Equatable, Sendable {
+    /// The collector took the batch, except `rejected` spans.
+    case done(rejected: Int)
+    /// Send the batch again after this time.
+    case retry(after: Duration)
+    /// The collector refused the batch; it would do so again.
+    case refused
+    /// The batch is given up.
+    case lost
+  }
+
+  /// The most attempts of a batch.
+  var attempts = 5
+  /// The first back-off; each further one is twice as long.
+  var delay: Duration = .seconds(1)
+  /// The longest back-off without a `Retry-After`.
+  var longestDelay: Duration = .seconds(30)
+  /// The longest `Retry-After` that is waited for. Meanwhile the queue fills up.
+  var longestWish: Duration = .seconds(300)
+
+  /// Returns what follows.
+  ///
+  /// - Parameters:
+  ///   - attempt: the number of the attempt, from 1.
+  ///   - chance: 0–1, for jitter: a back-off takes between half of its time and all.
+  func step(after reply: CollectorReply, attempt: Int, chance: Double) -> Step {
+    var wish: Duration?
+    switch reply {
+    case .answered(200..<300, _, let rejected): return .done(rejected: rejected)
+    case .answered(let status, let seconds, _):
+      guard [429, 502, 503, 504].contains(status) else { return .refused }
+      wish = seconds.map { .seconds($0) }
+    case .failed: break
+    }
+    guard attempt < attempts else { return .lost }
+    if let wish { return .retry(after: min(wish, longestWish)) }
+    let backoff = Backoff(delay, longest: longestDelay, jitter: 0.5...1)
+    return .retry(after: backoff.pause(after: attempt - 1, chance: chance))
+  }
+}
+
+/// The outcome of a request to the collector.
+enum CollectorReply: Equatable, Sendable {
+  /// A response, with its `Retry-After` in seconds, and the number of spans it says it refused.
+  case answered(status: Int, retryAfter: Int?, rejected: Int)
+  /// No response, and why.
+  case failed(String)
+
+  /// What is wrong; `nil` if nothing is.
+  var problem: String? {
+    switch self {
+    case .answered(200..<300, _, 0): nil
+    case .answered(200..<300, _, _): "spans rejected"
+    case .answered(let status, _, _): "status \(status)"
+    case .failed(let reason): reason
+    }
+  }
+}
+
+/// A bounded queue of spans. A pure state: the caller tells the time and has the lock.
+///
+/// Event loops add spans under that lock. So a batch is filled in an array of its own, and `next` takes the whole array:
+/// no call moves spans.
+struct SpanQueue {
+  /// What the exporter's thread does next.
+  enum Step {
+    /// Sleep until then, or until it is woken; `nil`: until it is woken.
+    case wait(until: ContinuousClock.Instant?)
+    /// Send these.
+    case send([Span])
+    /// End: the queue is closed and empty, or out of time.
+    case end
+  }
+
+  private let limit, batchLimit: Int
+  private let delay: Duration
+  /// Full batches, in order.
+  private var full = Deque<[Span]>()
+  /// The batch that is being filled, behind the full ones.
+  private var filling: [Span] = []
+  /// When the first span of `filling` arrived.
+  private var since: ContinuousClock.Instant?
+  /// Spans that are being sent.
+  private var sending = 0
+  /// When the last request has to be over; `nil`: the queue is open.
+  private(set) var end: ContinuousClock.Instant?
+  /// Spans, by what became of them.
+  private var exported = 0, dropped = 0, rejected = 0, lost = 0
+  /// Requests to the collector.
+  var exportsSucceeded = 0, exportsFailed = 0
+
+  init(_ configuration: SpanExporterConfiguration) {
+    limit = max(configuration.queueLimit, 1)
+    batchLimit = max(min(configuration.batchLimit, limit), 1)
+    delay = configuration.delay
+  }
+
+  /// Adds a span, or drops it. Returns whether the thread has to be woken.
+  mutating func add(_ span: Span, now: ContinuousClock.Instant) -> Bool {
+    guard end == nil, queued + sending < limit else {
+      dropped += 1
+      return false
+    }
+    if filling.isEmpty { since = now }
+    filling.append(span)
+    guard filling.count == batchLimit else { return full.isEmpty && filling.count == 1 }
+    full.append(takeFilling())
+    return full.count == 1
+  }
+
+  /// Spans that are not being sent.
+  private var queued: Int { full.count * batchLimit + filling.count }
+
+  private mutating func takeFilling() -> [Span] {
+    let batch = filling
+    filling = []
+    since = nil
+    return batch
+  }
+
+  /// Returns the next step. A batch that is returned counts as being sent until `sent`.
+  mutating func next(now: ContinuousClock.Instant) -> Step {
+    if let end {
+      if queued == 0 { return .end }
+      guard now < end else {
+        lost += queued
+        full.removeAll()
+        filling = []
+        return .end
+      }
+    } else if full.isEmpty {
+      guard let since else { return .wait(until: nil) }
+      guard now >= since + delay else { return .wait(until: since + delay) }
+    }
+    let batch = full.popFirst() ?? takeFilling()
+    sending = batch.count
+    return .send(batch)
+  }
+
+  /// Counts what became of the batch that is being sent.
+  mutating func sent(_ step: ExportPolicy.Step) {
+    switch step {
+    case .done(let rejected):
+      let refused = min(rejected, sending)
+      exported += sending - refused
+      self.rejected += refused
+    case .refused: rejected += sending
+    case .lost, .retry: lost += sending
+    }
+    sending = 0
+  }
+
+  /// Takes no more spans. What waits has to be sent until `end`.
+  mutating func close(until end: ContinuousClock.Instant) { self.end = min(self.end ?? end, end) }
+
+  /// The figures now.
+  var figures: Figures {
+    var figures = Figures()
+    let spans = "pictor_trace_spans_total"
+    let help = "Recorded spans, by what became of them."
+    figures.add("exported", exported, spans, help, ["result": "exported"])
+    figures.add("dropped", dropped, spans, help, ["result": "dropped"])
+    figures.add("rejected", rejected, spans, help, ["result": "rejected"])
+    figures.add("lost", lost, spans, help, ["result": "lost"])
+    figures.add(
+      "exports_succeeded", exportsSucceeded, "pictor_trace_exports_total",
+      "Requests to the collector of spans.", ["result": "succeeded"])
+    figures.add(
+      "exports_failed", exportsFailed, "pictor_trace_exports_total",
+      "Requests to the collector that failed.", ["result": "failed"])
+    figures.add(
+      "waiting", queued + sending, "pictor_trace_queue_spans",
+      "Spans that are queued or being sent.")
+    figures.add(
+      "limit", limit, "pictor_trace_queue_limit", "The most spans that may be queued.")
+    return figures
+  }
+}
+
+/// Sends requests to one collector, one at a time, on a connection that is kept.
+final class CollectorConnection: Sendable {
+  private let multi: MultiHandle
+  private let request: ServerRequest
+  private let timeout: Duration
+
+  /// Creates a connection; nothing is sent.
+  ///
+  /// - Throws: `SystemError` if curl has no memory.
+  init(_ configuration: SpanExporterConfiguration) throws(SystemError) {
+    var request = ServerRequest(.post, configuration.endpoint)
+    request.fields =
+      ["Content-Type: application/json", "Accept: application/json"]
+      + configuration.headers.map { "\($0.name): \($0.value)" }
+    request.caFile = configuration.caFile
+    request.allowsHTTP2 = true
+    self.request = request
+    timeout = configuration.timeout
+    do throws(ImageError) {
+      multi = try MultiHandle(idleConnectionLimit: 1)
+    } catch {
+      throw SystemError(ENOMEM)
+    }
+  }
+
+  /// Ends the current wait of `post`, from any thread, so that it looks at its limit again.
+  func wakeUp() { multi.wakeUp() }
+
+  /// Sends a request and waits for the response. Blocks.
+  ///
+  /// - Parameter limit: an earlier end of the wait than the time-out; asked again after `wakeUp`.
+  func post(
+    _ bytes: [UInt8], until limit: () -> ContinuousClock.Instant?
+  ) -> CollectorReply {
+    var request = request
+    request.body = bytes
+    let end = ContinuousClock.now + timeout
+    do throws(ImageError) {
+      let exchange = try ServerExchange(request)
+      guard let code = try multi.run(exchange, until: { min(end, limit() ?? end) }) else {
+        return .failed("no response in time")
+      }
+      guard !exchange.isHeadTooLong else { return .failed("too many header fields") }
+      guard code == CURLE_OK || exchange.isCut, exchange.status > 0 else {
+        return .failed(Curl.text(code))
+      }
+      return .answered(
+        status: exchange.status, retryAfter: exchange.retryAfter,
+        rejected: PartialSuccess.rejected(exchange.bytes))
+    } catch {
+      return .failed("curl failed")
+    }
+  }
+}
+
+/// The part of the collector's response that counts refused spans (`ExportTracePartialSuccess`).
+struct PartialSuccess: Decodable {
+  private struct Count: Decodable {
+    let value: Int
+
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      // OTLP/JSON writes 64-bit integers as texts, and reads numbers, too.
+      let number = try? container.decode(Int.self)
+      value = try number ?? Int(container.decode(String.self)) ?? 0
+    }
+  }
+
+  private struct Inner: Decodable {
+    let rejectedSpans: Count?
+  }
+
+  private let partialSuccess: Inner?
+
+  /// Returns how many spans a response refuses, at least 0; 0 for any other text.
+  static func rejected(_ json: [UInt8]) -> Int {
+    let found = try? JSONDecoder().decode(PartialSuccess.self, from: Data(json))
+    return max(found?.partialSuccess?.rejectedSpans?.value ?? 0, 0)
   }
 }

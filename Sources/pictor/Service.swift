@@ -75,22 +75,40 @@ final class Service: Sendable {
         manager: manager, cache: manager, downloads: downloader, prefetcher: prefetcher,
         explainer: manager, bodies: bodies),
       stats: { requests, isDraining in
+        var stats = Figures()
+        stats.add("status", Figure.text(isDraining ? "draining" : "serving"))
+        stats.add(
+          nil, isDraining, "pictor_draining", "Whether the server stops: 1, else 0.")
+        stats.add("version", Figure.text(pictorVersion))
+        stats.add(
+          nil, 1, "pictor_build_info", "The version of the program; always 1.",
+          ["version": pictorVersion])
+        stats.add(
+          "uptime_seconds", (ContinuousClock.now - start).inSeconds, "pictor_uptime_seconds",
+          "Time since the start.")
+        stats.add("requests", requests)
         var memoryFigures = memory.figures
-        memoryFigures.pressure = warnings.figures
-        var stats = Stats(
-          status: isDraining ? "draining" : "serving", version: pictorVersion,
-          uptimeSeconds: (ContinuousClock.now - start).inSeconds, requests: requests,
-          memory: memoryFigures, disk: disk.figures, downloads: downloader.figures,
-          flights: manager.figures, freshness: manager.freshnessFigures,
-          prefetch: prefetcher.figures, imaging: imagers.figures,
-          process: .now, log: log.figures)
-        stats.budgets = BudgetsFigures(
-          bodies: BudgetFigures(bodies), variants: BudgetFigures(images),
-          jobs: imagers.memoryFigures,
-          files: storage.files.map { BudgetFigures($0.budget) })
-        stats.recompression = manager.recompressionFigures
-        stats.tracing = exporter?.figures
-        stats.fleet = fleet?.figures
+        if let pressure = warnings.figures { memoryFigures.add("pressure", pressure) }
+        stats.add("memory", memoryFigures)
+        stats.add("disk", disk.figures)
+        var budgets = Figures()
+        budgets.add("bodies", Figures(bodies, named: "bodies"))
+        budgets.add("variants", Figures(images, named: "variants"))
+        budgets.add("jobs", imagers.memoryFigures)
+        if let files = storage.files {
+          budgets.add("files", Figures(files.budget, named: "files"))
+        }
+        stats.add("budgets", budgets)
+        stats.add("downloads", downloader.figures)
+        stats.add("flights", manager.figures)
+        stats.add("freshness", manager.freshnessFigures)
+        stats.add("recompression", manager.recompressionFigures)
+        stats.add("prefetch", prefetcher.figures)
+        stats.add("imaging", imagers.figures)
+        stats.add("process", Figures.process)
+        stats.add("log", log.figures)
+        if let exporter { stats.add("tracing", exporter.figures) }
+        if let fleet { stats.add("fleet", fleet.figures) }
         return stats
       }, log: log)
     imagers.reserveCores(

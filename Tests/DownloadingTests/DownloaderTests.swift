@@ -137,7 +137,7 @@ import Testing
       $0.limit = 300
       $0.limitPerHost = 300
       // A busy machine needs more than a second to begin them all; a silent host begins no more.
-      $0.silentAfter = .seconds(60)
+      $0.pace.silentAfter = .seconds(60)
     }
     // When
     let whole = try await withThrowingTaskGroup(of: Bool.self) { group in

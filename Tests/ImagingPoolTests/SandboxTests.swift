@@ -5,6 +5,7 @@ import Glibc
 import ImagingWire
 import Model
 import Platform
+import Telemetry
 import TestSupport
 import Testing
 
@@ -68,7 +69,8 @@ struct SandboxTests {
     // When
     var detail = ""
     try await PoolSupport.withPool(configuration) { pool in
-      #expect(pool.figures.sandbox?.isWhole == (mode == .required))
+      let sandbox = pool.figures.sandbox as Figures
+      #expect((sandbox.landlock > 0 && sandbox.isSeccomp) == (mode == .required))
       do {
         _ = try await pool.process(job)
       } catch let error as ImageError {

@@ -89,7 +89,7 @@ import Testing
       #expect(try await first.value.rendered?.size.width == 11)
       #expect(try await second.value.rendered?.size.width == 22)
       #expect(try await third.value.rendered?.size.width == 33)
-      #expect(pool.figures.failed.isEmpty)
+      #expect(pool.figures.failed == [:])
     }
   }
 

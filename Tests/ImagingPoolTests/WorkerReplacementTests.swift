@@ -112,7 +112,7 @@ import Testing
       let image = try await pool.process(PoolSupport.job(width: 20))
       // Then
       #expect(image.rendered?.size.width == 20)
-      #expect(pool.figures.failed.isEmpty)
+      #expect(pool.figures.failed == [:])
       #expect(TemporaryFolder.files(below: folder.path) == [folder.path + "/worker"])
     }
   }

@@ -238,18 +238,18 @@ func makeDelivery(_ variant: Variant) -> ImageDelivery {
     timings: timings)
 }
 
-func makeStats(_ figures: RequestFigures, isDraining: Bool) -> Stats {
-  Stats(
-    status: isDraining ? "draining" : "serving", version: "1.2.3", uptimeSeconds: 1,
-    requests: figures, memory: TierFigures(), disk: TierFigures(), downloads: DownloadFigures(),
-    flights: FlightFigures(), freshness: FreshnessFigures(), prefetch: PrefetchFigures(),
-    imaging: ImagingFigures(), process: ProcessFigures())
+func makeStats(_ figures: Figures, isDraining: Bool) -> Figures {
+  var stats = Figures()
+  stats.add("status", Figure.text(isDraining ? "draining" : "serving"))
+  stats.add(nil, isDraining, "pictor_draining", "Whether the server stops.")
+  stats.add("requests", figures)
+  return stats
 }
 
 /// Starts a server on a free port and stops it after the test, unless the test has stopped it.
 func withServer<Result>(
   _ provider: any ImageProvider, services: TestServices = TestServices(),
-  stats: @escaping @Sendable (RequestFigures, Bool) -> Stats = makeStats,
+  stats: @escaping @Sendable (Figures, Bool) -> Figures = makeStats,
   log: Log = Log(level: .error), configure: (inout ServerConfiguration) -> Void = { _ in },
   body: (Server) async throws -> Result
 ) async throws -> Result {
@@ -271,7 +271,7 @@ extension ServerConfiguration {
 
 private func withRunningServer<Result>(
   _ provider: any ImageProvider, services: TestServices,
-  stats: @escaping @Sendable (RequestFigures, Bool) -> Stats, log: Log,
+  stats: @escaping @Sendable (Figures, Bool) -> Figures, log: Log,
   configure: (inout ServerConfiguration) -> Void,
   body: (Server) async throws -> Result
 ) async throws -> Result {

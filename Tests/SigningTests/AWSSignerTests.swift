@@ -22,7 +22,7 @@ import Testing
 
     func request(host: String) throws -> AWSRequest {
       AWSRequest(
-        method: method, host: host, path: AWSRequest.encodedPath(path),
+        method: method, host: host, path: PercentEncoding.encodePath(path),
         query: query.map { (name: $0.0, value: $0.1) },
         fields: try fields.map { try #require(HeaderField($0.0, value: $0.1)) },
         payload: body.isEmpty ? .empty : .bytes(Array(body.utf8)))

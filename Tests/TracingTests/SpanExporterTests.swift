@@ -27,7 +27,7 @@ import Testing
 
   /// Adds a span and waits until what became of it is counted.
   private func export(
-    _ exporter: SpanExporter, until isDone: (TracingFigures) -> Bool
+    _ exporter: SpanExporter, until isDone: (Figures) -> Bool
   ) throws {
     exporter.add(makeSpan())
     try blockUntil { isDone(exporter.figures) }

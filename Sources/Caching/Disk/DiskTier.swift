@@ -4,6 +4,48 @@ import Model
 import Platform
 import Telemetry
 
+/// The settings of the disk tier, with limits that operators cannot set.
+@dynamicMemberLookup
+public struct DiskTierConfiguration: Sendable {
+  /// The keys `disk.…`.
+  public var settings: DiskSettings
+  /// The cache folder, created if needed. `nil` disables the tier.
+  public var path: String?
+  /// Maximum age of an entry in seconds. A negative value means no limit.
+  public var maximumAge: Int
+  /// Maximum bytes of pending writes. Entries beyond it are not stored.
+  public var writeQueueLimit: Int
+  /// Maximum number of queued reads. Look-ups beyond it are misses.
+  public var readQueueLimit = 4_096
+  /// Deadline of a read. A later answer is a miss.
+  public var readTimeout: Duration = .seconds(10)
+  /// Maximum number of small variants whose files stay open. The server derives it from the limit
+  /// of descriptors.
+  public var openFiles = 1_024
+  /// Number of disk threads, at least 2. One of them is always free for reads.
+  public var threads = 3
+
+  /// Creates the configuration of a tier; the plan decides what `settings` leave open.
+  public init(_ settings: DiskSettings, plan: MemoryPlan = .unlimited()) {
+    self.settings = settings
+    path = settings.path
+    maximumAge = settings.maximumAge?.flooredSeconds ?? -1
+    writeQueueLimit = plan.writeQueue
+  }
+
+  /// Creates the default configuration for a folder.
+  public init(path: String?) {
+    self.init(DiskSettings())
+    self.path = path
+  }
+
+  /// A setting of `settings`.
+  public subscript<Value>(dynamicMember path: WritableKeyPath<DiskSettings, Value>) -> Value {
+    @inline(__always) get { settings[keyPath: path] }
+    @inline(__always) set { settings[keyPath: path] = newValue }
+  }
+}
+
 /// A cache of sources and variants on disk. A disk error never fails an image request: a failed
 /// read is a miss, and a failed write stores nothing. A purge, a clear or an upload can fail.
 ///
@@ -228,19 +270,31 @@ public final class DiskTier: DiskCache {
   public var isIndexed: Bool { parts?.store.index.isComplete ?? true }
 
   /// The tier's figures, as `/stats` shows them.
-  public var figures: TierFigures {
-    guard let parts else { return TierFigures() }
-    var figures = parts.store.counts.figures
-    let space = parts.store.space
-    let variants = ShareFigures(space[.variant])
-    let sources = ShareFigures(space[.source])
-    figures.entries = variants.entries + sources.entries
-    figures.bytes = space.bytes
-    figures.limit = space.limit
-    figures.openFiles = parts.store.openEntries.count
-    figures.variants = variants
-    figures.sources = sources
-    figures.purgesPending = purges.unfinishedCount + (parts.sweeper.isClearing ? 1 : 0)
+  public var figures: Figures {
+    let store = parts?.store
+    let counts = store?.counts ?? TierCounters()
+    let entries = store.map { $0.space[.variant].use.files + $0.space[.source].use.files }
+    let clearing = parts?.sweeper.isClearing == true ? 1 : 0
+    var figures = counts.figures(
+      of: "disk", entries: entries ?? 0,
+      bytes: store?.space.bytes ?? 0, limit: store?.space.limit ?? 0,
+      purgesPending: store == nil ? 0 : purges.unfinishedCount + clearing)
+    figures.add(
+      "deferred", counts.deferred.value, "pictor_disk_deferred_variants_total",
+      "Variants not stored at their first request.")
+    figures.add(
+      "displaced", counts.displaced.value, "pictor_disk_displaced_variants_total",
+      "Variants removed because their source has too many.")
+    figures.add(
+      "open_files", store?.openEntries.count ?? 0, "pictor_disk_open_files",
+      "Files of entries that are kept open.")
+    if let store {
+      figures.add(
+        "latency", counts.latency.figures, "pictor_disk_lookup_duration_seconds",
+        "Time of look-ups on disk that found an entry.")
+      figures.add("variants", store.space[.variant].figures(of: "variant"))
+      figures.add("sources", store.space[.source].figures(of: "source"))
+    }
     return figures
   }
 
@@ -258,5 +312,38 @@ public final class DiskTier: DiskCache {
       parts.store.counts.latency.record(start.duration(to: .now))
     }
     return entry
+  }
+}
+
+/// A reason why the disk tier cannot start, as one line for the operator.
+public enum DiskTierError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The folder cannot be created or written to. `reason` is the system's error text.
+  case unusable(path: String, reason: String)
+  /// The path of the lock file is not a regular file.
+  case lockIsNotAFile(path: String, found: String)
+  /// Another user may change the folder or one inside it. `reason` says how, and what to do.
+  case untrusted(path: String, reason: String)
+  /// Another process uses this folder.
+  case inUse(path: String)
+  /// A thread cannot be created.
+  case noThread(reason: String)
+
+  /// The error as one line.
+  public var description: String {
+    switch self {
+    case .unusable(let path, let reason): "the cache folder '\(path)' cannot be used: \(reason)"
+    case .lockIsNotAFile(let path, let found):
+      """
+      '\(path)/lock' is \(found) and must be a file: remove it, or name another folder in \
+      disk.path
+      """
+    case .untrusted(let path, let reason): "the cache folder '\(path)' is not safe: \(reason)"
+    case .inUse(let path):
+      """
+      the cache folder '\(path)' is in use by another process: stop it, or name another folder in \
+      disk.path
+      """
+    case .noThread(let reason): "cannot start a thread for the disk cache: \(reason)"
+    }
   }
 }

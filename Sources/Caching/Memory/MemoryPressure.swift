@@ -1,5 +1,127 @@
-// MemoryPressure: decides how far the memory tier shrinks under memory pressure and how it
-// recovers.
+// MemoryPressure: samples the kernel's figures once a second, and shrinks the memory tier.
+
+import CLinux
+import Model
+import Platform
+import Telemetry
+
+/// Watches for memory pressure. SDWebImage empties its memory cache at a memory warning of the
+/// system; a server must sample pressure itself.
+///
+/// One thread reads a few small files each second and evicts. Neither hits nor requests wait for
+/// it.
+public final class MemoryWarnings: Sendable {
+  private let watch: PressureWatch?
+  private let isStopped = Monitor(false)
+
+  /// Prepares the watch, unless the tier or this feature is disabled. If the kernel reports
+  /// nothing, logs that once and leaves the limit unchanged.
+  ///
+  /// - Parameter root: `/`, or a folder with `proc` and `sys` like the kernel's.
+  public init(
+    for tier: MemoryTier, _ configuration: MemoryTierConfiguration, log: Log, root: String = "/"
+  ) {
+    guard configuration.limit > 0, configuration.pressure > 0 else {
+      watch = nil
+      return
+    }
+    do throws(PressureUnreadable) {
+      let reader = try PressureReader(root: root)
+      watch = PressureWatch(tier: tier, configuration, log: log) { reader.read() }
+    } catch {
+      log.info("memory pressure is unavailable", fields: ["reason": .string(error.description)])
+      watch = nil
+    }
+  }
+
+  deinit { stop() }
+
+  /// Starts the thread.
+  public func start() throws(SystemError) {
+    guard let watch else { return }
+    try OwnThread.start(name: "pictor-pressure", rank: .work) { [isStopped] in
+      repeat {
+        watch.look(at: .now)
+      } while isStopped.wait(for: .seconds(1)) { $0 ? true : nil } == nil
+    }
+  }
+
+  /// Stops the thread. The limit keeps its last value.
+  public func stop() { isStopped.change { $0 = true } }
+
+  /// The figures, as `/stats` shows them; `nil` without a watch.
+  public var figures: Figures? { watch?.figures }
+}
+
+/// Turns samples into limits of the memory tier.
+final class PressureWatch: Sendable {
+  private let tier: MemoryTier
+  private let log: Log
+  private let read: @Sendable () -> PressureSample
+  private let state: Lock<(pressure: MemoryPressure, share: Double?, evictions: Int)>
+
+  init(
+    tier: MemoryTier, _ configuration: MemoryTierConfiguration, log: Log,
+    read: @escaping @Sendable () -> PressureSample
+  ) {
+    self.tier = tier
+    self.log = log
+    self.read = read
+    let pressure = MemoryPressure(limit: configuration.limit, threshold: configuration.pressure)
+    state = Lock((pressure, nil, 0))
+  }
+
+  /// Takes a sample and applies the resulting limit, evictions included. Must not run on two
+  /// threads at once.
+  func look(at now: ContinuousClock.Instant) {
+    let sample = read()
+    let (change, limit) = state.withLock { state in
+      state.share = sample.share
+      let change = state.pressure.take(sample, at: now)
+      return (change, state.pressure.limit)
+    }
+    // Also without a change: entries may have been added while the limit was lowered.
+    let evicted = tier.setLimit(limit)
+    state.withLock { $0.evictions += evicted }
+    // glibc does not return the freed memory by itself, because it lies between kept allocations.
+    // Allocations may wait meanwhile; hits do not.
+    if evicted > 0 { pictor_linux_trim_memory() }
+    guard change != 0 else { return }
+    let fields: KeyValuePairs<String, LogValue> = [
+      "limit": .int(limit), "evicted": .int(evicted),
+      "share_percent": sample.share.map { .int(Int($0 * 100)) } ?? .absent,
+    ]
+    if change < 0 {
+      log.warning("memory pressure: the memory tier shrinks", fields: fields)
+    } else {
+      log.info("no more memory pressure: the memory tier grows", fields: fields)
+    }
+  }
+
+  var figures: Figures {
+    let (pressure, share, evictions) = state.withLock { ($0.pressure, $0.share, $0.evictions) }
+    var figures = Figures()
+    // From the first sample of pressure to the first raise of the limit, after 10 to 160 s of calm.
+    figures.add(
+      "active", pressure.isActive, "pictor_memory_pressure_active",
+      "Whether the memory tier is reduced: 1, else 0.")
+    figures.add(
+      "warnings", pressure.warnings, "pictor_memory_pressure_warnings_total",
+      "Episodes of memory pressure.")
+    figures.add(
+      "evictions", evictions, "pictor_memory_pressure_evictions_total",
+      "Entries evicted because of memory pressure.")
+    figures.add(
+      "limit", pressure.limit, "pictor_memory_pressure_limit_bytes",
+      "The current limit of the memory tier.")
+    if let share {
+      figures.add(
+        "share", share, "pictor_memory_pressure_ratio",
+        "Memory in use that the kernel cannot reclaim, of the control group's limit.")
+    }
+    return figures
+  }
+}
 
 /// One sample of the kernel's memory figures. Shares are `nil` and counters absent if the kernel
 /// does not report them.
@@ -172,5 +294,164 @@ struct MemoryPressure: Sendable {
     isActive = false
     raisedAt = now
     self.calmSince = now
+  }
+}
+
+/// The system reports neither memory use nor stalls.
+struct PressureUnreadable: Error, Hashable, CustomStringConvertible {
+  let description: String
+}
+
+/// Reads the files of control groups and pressure stall information.
+///
+/// Sources in the kernel's Documentation:
+/// - version 2: admin-guide/cgroup-v2.rst, “Memory Interface Files”
+/// - version 1, if memory is not under version 2: admin-guide/cgroup-v1/memory.rst
+/// - stalls: accounting/psi.rst
+///
+/// Memory in use includes the page cache of the disk tier's files. It fills any limit, but the
+/// kernel reclaims it. So active and inactive file pages of `memory.stat` are subtracted, also
+/// dirty ones, which the kernel writes. Memory files count as anonymous and are not.
+struct PressureReader: Sendable {
+  /// The names of one version's files and of their entries.
+  private struct Names: Sendable {
+    /// The least of these is the limit.
+    let limits: [String]
+    let used: String
+    let activeFiles: String
+    let inactiveFiles: String
+    /// The file that counts how often a limit was reached, and its entries, or a single number.
+    let limitEvents: (file: String, names: [String]?)
+    let outOfMemoryEvents: (file: String, names: [String])
+
+    static let version2 = Names(
+      limits: ["/memory.max", "/memory.high"], used: "/memory.current",
+      activeFiles: "active_file", inactiveFiles: "inactive_file",
+      limitEvents: ("/memory.events", ["high", "max"]),
+      outOfMemoryEvents: ("/memory.events", ["oom", "oom_kill"]))
+    /// Sums over the groups below have the prefix `total_`.
+    static let version1 = Names(
+      limits: ["/memory.limit_in_bytes"], used: "/memory.usage_in_bytes",
+      activeFiles: "total_active_file", inactiveFiles: "total_inactive_file",
+      limitEvents: ("/memory.failcnt", nil),
+      outOfMemoryEvents: ("/memory.oom_control", ["oom_kill"]))
+  }
+
+  /// Folders of the process's group and of all visible groups above it, from the inside out.
+  let groups: [String]
+  /// The file with the stalls of the group, or of the machine.
+  let stalls: String?
+  private let names: Names
+  private let root: String
+
+  /// Finds the control groups.
+  ///
+  /// - Parameter root: `/`, or a folder with `proc` and `sys` like the kernel's.
+  /// - Throws: if there is neither a group nor a file of stalls: an old kernel, or no /proc.
+  init(root: String = "/") throws(PressureUnreadable) {
+    let root = root == "/" ? "" : root
+    self.root = root
+    let unified = ControlGroups.folders(in: .unified, root: root)
+    let memory = ControlGroups.folders(in: .memory, root: root)
+    let isVersion1 =
+      !Self.tells(unified, names: .version2) && Self.tells(memory, names: .version1)
+    (groups, names) = isVersion1 ? (memory, .version1) : (unified, .version2)
+    stalls = ([unified.first.map { $0 + "/memory.pressure" }, root + "/proc/pressure/memory"])
+      .compactMap(\.self).first {
+        ControlGroups.text($0).map { Self.average("some", in: $0) != nil } ?? false
+      }
+    guard stalls != nil || Self.tells(groups, names: names) else {
+      throw PressureUnreadable(
+        description: "neither a control group with memory use nor PSI")
+    }
+  }
+
+  /// Whether any of the groups reports its memory use.
+  private static func tells(_ groups: [String], names: Names) -> Bool {
+    groups.contains { ControlGroups.text($0 + names.used) != nil }
+  }
+
+  /// Reads the current values. A value that cannot be read or parsed is absent.
+  func read() -> PressureSample {
+    var sample = PressureSample()
+    var lowest = Int.max
+    for group in groups {
+      // Other processes fill an outer group with more room, so evicting images hardly helps.
+      guard let limit = limit(of: group), limit < lowest else { continue }
+      lowest = limit
+      guard let used = ControlGroups.text(group + names.used).flatMap(Self.number),
+        let text = ControlGroups.text(group + "/memory.stat")
+      else { continue }
+      let kinds = Self.table(text)
+      // Without these two entries the page cache would count as pressure.
+      guard let active = kinds[names.activeFiles[...]],
+        let inactive = kinds[names.inactiveFiles[...]]
+      else { continue }
+      let reclaimable = active + inactive + (kinds["slab_reclaimable"] ?? 0)
+      let kept = max(used - reclaimable, 0)
+      sample.share = max(sample.share ?? 0, Double(kept) / Double(limit))
+      sample.free = min(sample.free ?? .max, max(limit - kept, 0))
+      Self.add(names.limitEvents.names, of: group + names.limitEvents.file, to: &sample.limitEvents)
+      Self.add(
+        names.outOfMemoryEvents.names, of: group + names.outOfMemoryEvents.file,
+        to: &sample.outOfMemoryEvents)
+    }
+    sample.free = sample.free ?? machineFree
+    if let text = stalls.flatMap({ ControlGroups.text($0) }) {
+      sample.someStalled = Self.average("some", in: text)
+      sample.allStalled = Self.average("full", in: text)
+    }
+    return sample
+  }
+
+  /// What the machine could give without swapping (`MemAvailable` of proc_meminfo(5)), in bytes.
+  private var machineFree: Int? {
+    ControlGroups.text(root + "/proc/meminfo")?.split(separator: "\n")
+      .first { $0.hasPrefix("MemAvailable:") }?
+      .split(separator: " ").dropFirst().first.flatMap { Int($0) }
+      .flatMap { (0...(1 << 50)).contains($0) ? $0 * 1_024 : nil }
+  }
+
+  /// The lower of `memory.max`, above which processes are killed, and `memory.high`, above which
+  /// they stand still. `nil` for `max`; version 1 writes a number larger than any machine instead.
+  private func limit(of group: String) -> Int? {
+    names.limits.compactMap { ControlGroups.text(group + $0).flatMap(Self.number) }
+      .filter { (1...(1 << 60)).contains($0) }.min()
+  }
+
+  /// Adds the entries of a table, or a file's single number. Unreadable numbers stay absent.
+  private static func add(_ names: [String]?, of file: String, to counters: inout [String: Int]) {
+    guard let text = ControlGroups.text(file) else { return }
+    guard let names else {
+      counters[file] = number(text)
+      return
+    }
+    let table = table(text)
+    for name in names { counters[file + " " + name] = table[name[...]] }
+  }
+
+  private static func number(_ text: String) -> Int? {
+    text.split(separator: "\n").first.flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 }
+  }
+
+  /// Parses lines of a name, a space and a number.
+  private static func table(_ text: String) -> [Substring: Int] {
+    var table: [Substring: Int] = [:]
+    for line in text.split(separator: "\n") {
+      let words = line.split(separator: " ")
+      guard words.count == 2, let value = Int(words[1]), (0...(1 << 60)).contains(value) else {
+        continue
+      }
+      table[words[0]] = value
+    }
+    return table
+  }
+
+  /// Returns `avg10` of the line that starts with `name`, as a share of 0 to 1.
+  private static func average(_ name: String, in text: String) -> Double? {
+    text.split(separator: "\n").first { $0.hasPrefix(name + " ") }?
+      .split(separator: " ").first { $0.hasPrefix("avg10=") }
+      .flatMap { Double($0.dropFirst(6)) }
+      .flatMap { (0...100).contains($0) ? $0 / 100 : nil }
   }
 }

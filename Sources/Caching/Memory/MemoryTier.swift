@@ -72,9 +72,7 @@ public final class MemoryTier: MemoryCache {
   private let shards: [MemoryShard]
   /// If both locks are needed, this one is taken before a shard's lock.
   private let state: Lock<State>
-  private let stores = Counter()
-  private let evictions = Counter()
-  private let purged = Counter()
+  private let counters = TierCounters()
 
   /// Creates an empty tier.
   public init(_ configuration: MemoryTierConfiguration = MemoryTierConfiguration()) {
@@ -138,12 +136,12 @@ public final class MemoryTier: MemoryCache {
       // An entry whose key has the same hash gives way.
       if let other = shard(of: variant.key).put(entry) {
         _ = state.queue.remove(other.slot)
-        evictions.add()
+        counters.evictions.add()
         gone.append(other.variant)
       }
       return true
     }
-    if isKept { stores.add() }
+    if isKept { counters.stores.add() }
     return isKept
   }
 
@@ -160,7 +158,7 @@ public final class MemoryTier: MemoryCache {
   /// See `MemoryCache`. Counts the removed variants as purged.
   public func removeAll(where isSelected: (Variant) -> Bool) -> Int {
     let count = takeOut(where: isSelected)
-    purged.add(count)
+    counters.purged.add(count)
     return count
   }
 
@@ -207,20 +205,15 @@ public final class MemoryTier: MemoryCache {
   }
 
   /// The tier's figures, as `/stats` shows them.
-  public var figures: TierFigures {
-    var figures = TierFigures()
-    for shard in shards {
-      let lookups = shard.lookups
-      figures.hits += lookups.hits
-      figures.misses += lookups.misses
+  public var figures: Figures {
+    let lookups = shards.map(\.lookups).reduce((hits: 0, misses: 0)) {
+      ($0.hits + $1.hits, $0.misses + $1.misses)
     }
-    let all = figures.hits + figures.misses
-    figures.hitRatio = all == 0 ? 0 : Double(figures.hits) / Double(all)
-    (figures.entries, figures.bytes) = state.withLock { ($0.queue.count, $0.queue.cost) }
-    figures.limit = configuredLimit
-    figures.stores = stores.value
-    figures.evictions = evictions.value
-    figures.purged = purged.value
+    let (entries, bytes) = state.withLock { ($0.queue.count, $0.queue.cost) }
+    var figures = counters.figures(
+      of: "memory", lookups: lookups, entries: entries, bytes: bytes, limit: configuredLimit,
+      purgesPending: 0)
+    for key in ["deferred", "displaced", "open_files"] { figures.add(key, 0) }
     return figures
   }
 
@@ -252,7 +245,86 @@ public final class MemoryTier: MemoryCache {
   private func evict(from state: inout State) -> MemoryEntry? {
     guard let victim = state.queue.evict() else { return nil }
     _ = shard(of: victim.variant.key).take(victim.variant.key)
-    evictions.add()
+    counters.evictions.add()
     return victim
+  }
+}
+
+/// A shard of the memory tier: entries by key. Only the holder of the queue's lock changes a shard.
+/// Readers wait for one change or look-up at most, or for a copy of all `entries`.
+///
+/// The table is by the hash of the key, and each look-up compares the key with the entry's. So a
+/// place takes 16 bytes and not 48, and of two keys with one hash the shard holds one. The hash has
+/// 64 bits and a seed of the process, so that is rare and no client can cause it.
+final class MemoryShard: Sendable {
+  private struct State {
+    var entries: [Int: MemoryEntry] = [:]
+    var hits = 0
+    var misses = 0
+
+    func entry(of key: CacheKey) -> MemoryEntry? {
+      guard let entry = entries[key.storedHash], entry.variant.key == key else { return nil }
+      return entry
+    }
+  }
+
+  private let state = Lock(State())
+
+  /// Returns the fresh variant of `key` and counts a hit or a miss. A stale entry counts as a miss
+  /// but is marked as used, because a stale hit may serve it.
+  func variant(for key: CacheKey, freshAt now: UnixTime) -> Variant? {
+    state.withLock { state in
+      let entry = state.entry(of: key)
+      entry?.touch()
+      guard let variant = entry?.variant, variant.info.freshness.isFresh(at: now) else {
+        state.misses += 1
+        return nil
+      }
+      state.hits += 1
+      return variant
+    }
+  }
+
+  /// Returns the entry of `key` without counting.
+  func peek(_ key: CacheKey) -> MemoryEntry? {
+    state.withLock { $0.entry(of: key) }
+  }
+
+  /// All current entries.
+  var entries: [MemoryEntry] {
+    state.withLock { Array($0.entries.values) }
+  }
+
+  /// Adds an entry. Returns the one that it replaced: of the same key, or the same hash.
+  func put(_ entry: MemoryEntry) -> MemoryEntry? {
+    state.withLock { $0.entries.updateValue(entry, forKey: entry.variant.key.storedHash) }
+  }
+
+  /// Removes and returns the entry of `key`.
+  func take(_ key: CacheKey) -> MemoryEntry? {
+    state.withLock { state in
+      guard let entry = state.entry(of: key) else { return nil }
+      state.entries[key.storedHash] = nil
+      return entry
+    }
+  }
+
+  /// The number of hits and misses so far.
+  var lookups: (hits: Int, misses: Int) {
+    state.withLock { ($0.hits, $0.misses) }
+  }
+}
+
+extension CacheKey {
+  /// Returns whether this key names a variant of `source`: its text, a space, and more. Allocates
+  /// nothing, unlike `CacheKey.source`, because it is called for each variant in memory.
+  func isVariant(of source: CacheKey) -> Bool {
+    let text = text.utf8
+    let prefix = source.text.utf8
+    // The fast path: most keys have no space where the source's key would end.
+    guard source.isSource, text.count > prefix.count,
+      text[text.index(text.startIndex, offsetBy: prefix.count)] == UInt8(ascii: " ")
+    else { return false }
+    return text.starts(with: prefix)
   }
 }

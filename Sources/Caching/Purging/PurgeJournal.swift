@@ -1,6 +1,9 @@
-// PurgeJournal: the unfinished purges, and their text on disk.
+// PurgeJournal: the unfinished purges, and their text and file on disk.
 
+import Glibc
 import Model
+import Platform
+import Synchronization
 
 /// The unfinished purges, a line each in the file `purges`: `<number> <kind> <value>`. Kinds and
 /// values are those of `DELETE /admin/cache`, and two more: `last` has the number of the last
@@ -19,7 +22,7 @@ struct PurgeJournal: Equatable {
     var lines: [String] = []
     if last > 0 { lines.append("\(last) last") }
     if let cleared { lines.append("\(cleared.seconds) clear") }
-    lines += purges.map { "\($0.number) \(Self.words(for: $0.scope))" }
+    lines += purges.map { "\($0.number) \(Self.text(of: $0.scope))" }
     return lines.map { $0 + "\n" }.joined()
   }
 
@@ -50,38 +53,17 @@ struct PurgeJournal: Equatable {
     case ("clear", 2): cleared = UnixTime(seconds: number)
     default:
       guard
-        let scope = Self.scope(parts[1], value: parts.count == 3 ? Self.unescaped(parts[2]) : nil)
+        let scope = PurgeScope(
+          kind: parts[1], value: parts.count == 3 ? Self.unescaped(parts[2]) : nil)
       else { return false }
       purges.append(Purge(number: number, scope: scope))
     }
     return true
   }
 
-  private static func words(for scope: PurgeScope) -> String {
-    switch scope {
-    case .url(let url): "url " + url.text
-    case .prefix(let url): "prefix " + url.text
-    case .host(let host): "host " + host.description
-    case .tag(let tag): "tag " + escaped(tag)
-    case .everything: "everything"
-    }
-  }
-
-  private static func scope(_ kind: Substring, value: String?) -> PurgeScope? {
-    guard let value else { return kind == "everything" ? .everything : nil }
-    switch kind {
-    case "url": return url(value).map(PurgeScope.url)
-    case "prefix": return url(value).map(PurgeScope.prefix)
-    case "host": return HostPattern(value).map(PurgeScope.host)
-    case "tag": return .tag(value)
-    default: return nil
-    }
-  }
-
-  /// Parses a URL. Rejects any text but the normalised form that was written.
-  private static func url(_ text: String) -> SourceURL? {
-    guard let url = try? SourceURL(parsing: text), url.text == text else { return nil }
-    return url
+  private static func text(of scope: PurgeScope) -> String {
+    let (kind, value) = scope.words
+    return value.map { "\(kind) \(escaped($0))" } ?? kind
   }
 
   // Only tags can contain a line feed or a backslash; URLs have them encoded.
@@ -112,4 +94,107 @@ struct PurgeJournal: Equatable {
     }
     return unescaped
   }
+}
+
+extension DiskStore {
+  private var journalPath: String { "\(folder.path)/purges" }
+
+  /// Reads the unfinished purges of an earlier run. Must be called once, before anything is served.
+  ///
+  /// The file's size counts in the share of the variants from here on. The file may exceed the
+  /// limit: a purge must work in a full tier, and a clean follows.
+  ///
+  /// - Throws: the system error if the file exists and cannot be read, because purged images might
+  ///   be served.
+  func readJournal() throws(SystemError) -> PurgeJournal {
+    let descriptor = open(journalPath, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else {
+      guard errno == ENOENT else { throw SystemError() }
+      return PurgeJournal()
+    }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0 else {
+      let error = SystemError()
+      close(descriptor)
+      throw error
+    }
+    let file = FileRegion(owning: descriptor, count: Int(status.st_size))
+    var bytes = [UInt8](repeating: 0, count: file.count)
+    var span = bytes.mutableSpan
+    try span.withUnsafeMutableBytes { buffer throws(SystemError) in
+      _ = try EntryFile.fill(buffer, from: file, at: 0, count: file.count)
+    }
+    noteJournal(PurgeJournalFile(bytes: Int(status.st_blocks) * 512))
+    return PurgeJournal(parsing: String(decoding: bytes, as: UTF8.self)) { line in
+      log.warning(
+        "damaged line in the purge journal skipped",
+        fields: ["file": .string(journalPath), "line": .int(line)])
+    }
+  }
+
+  /// Appends lines to the file. Only one thread may call this and `writeJournal` at a time.
+  ///
+  /// - Parameter isDurable: Whether the lines are synced to the medium before this returns.
+  /// - Returns: whether it is done. Otherwise the file must be replaced: this run has not written
+  ///   it, it holds much that is finished, or it could not be written.
+  func appendToJournal(_ lines: PurgeJournal, isDurable: Bool) -> Bool {
+    var file = journal.withLock { $0 }
+    guard folder.isLocked, let length = file.length, length < file.limit else { return false }
+    let descriptor = open(journalPath, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_size == length else { return false }
+    let bytes = Array(lines.text.utf8)
+    guard (try? EntryFile.put(bytes, to: descriptor, at: length)) != nil else { return false }
+    guard !isDurable || fdatasync(descriptor) == 0, fstat(descriptor, &status) == 0 else {
+      return false
+    }
+    file.length = length + bytes.count
+    file.bytes = Int(status.st_blocks) * 512
+    noteJournal(file)
+    return true
+  }
+
+  /// Replaces the file, durably.
+  func writeJournal(_ journal: PurgeJournal) throws(SystemError) {
+    let (temporary, descriptor) = try createTemporary()
+    var isMoved = false
+    defer {
+      close(descriptor)
+      if !isMoved { unlink(temporary) }
+    }
+    let bytes = Array(journal.text.utf8)
+    try EntryFile.put(bytes, to: descriptor, at: 0)
+    // Without this sync before the rename, a power failure may leave an empty file in its place.
+    guard fsync(descriptor) == 0 else { throw SystemError() }
+    guard rename(temporary, journalPath) == 0 else { throw SystemError() }
+    isMoved = true
+    var file = PurgeJournalFile(bytes: DiskFolder.blocks(of: journalPath) * 512)
+    noteJournal(file)
+    try DiskFolder.sync(folder.path)
+    file.length = bytes.count
+    file.limit = max(2 * bytes.count, 65_536)
+    noteJournal(file)
+  }
+
+  private func noteJournal(_ file: PurgeJournalFile) {
+    let share = space[.variant]
+    let old = journal.withLock { journal in
+      defer { journal = file }
+      return journal
+    }
+    share.add(bytes: file.bytes - old.bytes)
+    if file.bytes > old.bytes, share.isNearlyFull { onShortage.withLock { $0 }?() }
+  }
+}
+
+/// The file of the purge journal as it was last written.
+struct PurgeJournalFile {
+  /// The accounted size.
+  var bytes = 0
+  /// The length; `nil` if the last write failed, or before the first of this run.
+  var length: Int?
+  /// From this length on, the file is replaced by one of unfinished purges.
+  var limit = 0
 }

@@ -1,4 +1,4 @@
-// IncomingBody: the body of a response while it is received, and what its readers see of it.
+// IncomingBody: the body of a response while it is received, its memory, and its readers.
 
 import CCurl
 import Glibc
@@ -231,5 +231,82 @@ final class DownloadBuffer: StreamingBody {
 
   func observe(_ observer: @escaping @Sendable () -> Void) -> Observation {
     observers.add { _ in observer() }
+  }
+}
+
+/// The memory for bodies. A transfer that knows the length of its body waits until the whole body fits, so no two
+/// transfers wait for each other. Belongs to the transfer thread.
+final class BodyRoom {
+  private let budget: ByteBudget
+  private var waiting: [IncomingBody] = []
+
+  init(_ budget: ByteBudget) { self.budget = budget }
+
+  /// Maximum length of a body, in bytes.
+  var limit: Int { budget.limit }
+
+  /// Whether a body of this length fits into half of the memory, with all others.
+  func hasPlenty(for length: Int) -> Bool { length <= budget.limit / 2 - budget.used }
+
+  /// Returns a lease of no bytes, which grows with bytes that are kept beside a body.
+  func emptyLease() throws(ImageError) -> ByteLease {
+    guard let lease = budget.lease(0) else {
+      throw .overloaded(queue: "download memory", retryAfter: 1)
+    }
+    return lease
+  }
+
+  /// The number of transfers that wait.
+  var waitingCount: Int { waiting.count }
+
+  /// Asks for memory for a body. It gets memory now or later.
+  func ask(for body: IncomingBody) {
+    waiting.append(body)
+    // Those that wait already come first.
+    if waiting.count == 1 { grant() }
+  }
+
+  /// Gives memory to the bodies that fit, until the first that does not. Call when bytes were returned.
+  func grant() {
+    while let next = waiting.first {
+      guard let lease = budget.leaseOrNotice(next.expected ?? 0) else { return }
+      waiting.removeFirst()
+      next.take(lease)
+    }
+  }
+
+  /// Removes a body that waits, if it does.
+  func forget(_ body: IncomingBody) {
+    let wasFirst = waiting.first === body
+    waiting.removeAll { $0 === body }
+    if wasFirst { grant() }
+  }
+}
+
+/// Looks for the end of an image of a format that is passed through while it arrives: its clients must not take a cut
+/// one for complete. What decodes it later finds the rest.
+enum ImageEnd {
+  /// How many of the last bytes are searched: some programs append data.
+  private static let reach = 64 << 10
+
+  /// Whether a received body has its image's end, or is of another format.
+  static func isThere(_ body: DownloadBuffer) -> Bool {
+    let size = body.fileSize
+    let head = body.bytes(at: 0, count: 12)
+    func hasTail(_ marker: [UInt8]) -> Bool {
+      let tail = body.bytes(at: max(size - reach, 0), count: reach)
+      // From its end, where a whole image has it.
+      return tail.indices.dropLast(marker.count - 1).reversed().contains {
+        tail[$0..<$0 + marker.count].elementsEqual(marker)
+      }
+    }
+    // EOI; scans have no FF without 00 or a restart marker behind it.
+    if head.starts(with: [0xff, 0xd8, 0xff]) { return hasTail([0xff, 0xd9]) }
+    if head.starts(with: [0x89, 0x50, 0x4e, 0x47]) { return hasTail(Array("IEND".utf8)) }
+    // The empty block that ends an image's data, and the trailer.
+    if head.starts(with: "GIF8".utf8) { return hasTail([0, 0x3b]) }
+    guard head.count == 12, head.starts(with: "RIFF".utf8), head[8...].elementsEqual("WEBP".utf8)
+    else { return true }
+    return head[4..<8].reversed().reduce(0) { $0 << 8 | Int($1) } + 8 <= size
   }
 }

@@ -1,5 +1,7 @@
 // AddressPolicy: the addresses that downloads of untrusted URLs may connect to.
 
+import CCurl
+import Glibc
 import Model
 import Platform
 
@@ -55,7 +57,7 @@ public struct AddressPolicy: Sendable {
     }
   }
 
-  private typealias Reserved = (network: CIDR, name: String)
+  fileprivate typealias Reserved = (network: CIDR, name: String)
 
   private static let reservedIPv4: [Reserved] = table([
     ("0.0.0.0/8", "this network"), ("10.0.0.0/8", "private"), ("100.64.0.0/10", "carrier NAT"),
@@ -80,7 +82,7 @@ public struct AddressPolicy: Sendable {
     ("::ffff:0:0/96", "mapped"), ("::ffff:0:0:0/96", "translated"), ("64:ff9b::/96", "NAT64"),
   ]).map(\.network)
 
-  private static func table(_ rows: [(String, String)]) -> [Reserved] {
+  fileprivate static func table(_ rows: [(String, String)]) -> [Reserved] {
     rows.map { text, name in
       guard let network = CIDR(text) else { preconditionFailure("\(text) is no network") }
       return (network, name)
@@ -95,5 +97,174 @@ extension ImageError {
     return isNamed
       ? .sourceUnreachable(detail: "its address is not allowed: \(refusal)", key: key)
       : .forbiddenSource(reason: "its address is not allowed", detail: refusal, key: key)
+  }
+}
+
+/// The metadata and platform endpoints of clouds. They trust every request from the machine, so a
+/// download to them gives away its credentials.
+///
+/// Some lie in public ranges, others in ranges that operators allow for reasons of their own
+/// (`100.64.0.0/10` for Tailscale, `fd00::/8`). Only a network inside the endpoint's own allows it:
+/// `0.0.0.0/0` does not, `169.254.169.254/32` does.
+enum CloudEndpoints {
+  /// Returns why `address` is refused; `nil` if it is no endpoint, or `networks` name the endpoint.
+  ///
+  /// An endpoint embedded in an IPv6 address is allowed by naming the endpoint, or that IPv6 address.
+  static func refusal(of address: IPAddress, allowing networks: [CIDR]) -> String? {
+    let isNamed = networks.contains {
+      guard case .v6 = $0.address else { return false }
+      return $0.prefix == 128 && $0.contains(address)
+    }
+    if isNamed { return nil }
+    for inner in [address] + address.embeddedIPv4 + address.locallyTranslatedIPv4 {
+      for (endpoint, name) in all where endpoint.contains(inner) {
+        let isAllowed = networks.contains { $0.contains(inner) && $0.isInside(endpoint) }
+        guard !isAllowed else { continue }
+        return inner == address ? "\(address) (\(name))" : "\(address) (\(inner): \(name))"
+      }
+    }
+    return nil
+  }
+
+  /// The endpoints with their names. Sources: each platform's documentation of its metadata service.
+  private static let all = AddressPolicy.table([
+    // AWS, Azure, Google, Oracle, DigitalOcean, Hetzner, OpenStack: 169.254.169.254. Task credentials of
+    // AWS: 169.254.170.2 and .23. Tencent: 169.254.0.23. Scaleway: 169.254.42.42.
+    ("169.254.0.0/16", "link-local, cloud metadata"), ("168.63.129.16/32", "Azure platform"),
+    ("100.100.100.200/32", "Alibaba metadata"), ("192.0.0.192/32", "Oracle metadata"),
+    ("161.26.0.0/16", "IBM Cloud services"), ("166.8.0.0/14", "IBM Cloud services"),
+    ("fd00:ec2::/32", "AWS metadata"), ("fd20:ce::254/128", "Google metadata"),
+    ("fd00:42::42/128", "Scaleway metadata"), ("fd00:c1::a9fe:a9fe/128", "Oracle metadata"),
+  ])
+}
+
+/// The server's own listening addresses. No origin has one of them.
+///
+/// It covers the addresses of this machine. An address that leads back through another machine, such as a load
+/// balancer, is recognized by `CDN-Loop` only.
+final class OwnEndpoint: Sendable {
+  private struct Place {
+    let address: IPAddress
+    let port: Int
+    /// Whether the address is `::` for IPv6 only.
+    let isIPv6Only: Bool
+  }
+
+  private let places = Lock<[Place]>([])
+
+  /// Creates an endpoint that does not listen yet.
+  init() {}
+
+  /// Sets the listening addresses. One with port 0, or that is not numeric, counts as none. No download reaches a unix
+  /// socket.
+  func set(_ addresses: [ListenAddress]) {
+    let all = addresses.compactMap { address -> Place? in
+      guard let ip = address.ip, let port = address.port else { return nil }
+      return Place(address: ip, port: port, isIPv6Only: address.isIPv6Only(beside: addresses))
+    }
+    places.withLock { $0 = all.filter { $0.port != 0 } }
+  }
+
+  /// Whether this server would accept a connection to this address.
+  func isReached(by address: IPAddress, port: Int) -> Bool {
+    let own = places.withLock { $0 }.filter { $0.port == port }
+    guard !own.isEmpty else { return false }
+    let address = Self.destination(of: address.unmapped)
+    return own.contains { place in
+      if address == place.address { return true }
+      switch (place.address, address) {
+      // A socket on :: also accepts IPv4.
+      case (.v6(0, 0), .v4) where place.isIPv6Only: return false
+      case (.v6(0, 0), _), (.v4(0), .v4): return Self.isOfThisMachine(address)
+      default: return false
+      }
+    }
+  }
+
+  /// Linux connects to this machine if the destination is the unspecified address.
+  private static func destination(of address: IPAddress) -> IPAddress {
+    switch address {
+    case .v4(0): .v4(0x7f00_0001)
+    case .v6(0, 0): .v6(high: 0, low: 1)
+    default: address
+    }
+  }
+
+  /// Whether this machine has the address now: the kernel then sends to it from the same address. Sends nothing.
+  private static func isOfThisMachine(_ address: IPAddress) -> Bool {
+    switch address {
+    case .v4(let value) where value >> 24 == 127: return true
+    case .v4(let value):
+      var there = sockaddr_in()
+      there.sin_family = sa_family_t(AF_INET)
+      there.sin_port = in_port_t(9).bigEndian
+      there.sin_addr.s_addr = value.bigEndian
+      return source(towards: there, AF_INET) == address
+    case .v6(let high, let low):
+      var there = sockaddr_in6()
+      there.sin6_family = sa_family_t(AF_INET6)
+      there.sin6_port = in_port_t(9).bigEndian
+      withUnsafeMutableBytes(of: &there.sin6_addr) { bytes in
+        bytes.storeBytes(of: high.bigEndian, toByteOffset: 0, as: UInt64.self)
+        bytes.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+      }
+      return source(towards: there, AF_INET6) == address
+    }
+  }
+
+  /// Returns the address that the kernel would send from. Connecting a datagram socket only looks it up.
+  private static func source<Address>(towards address: Address, _ family: CInt) -> IPAddress? {
+    let kind = CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
+    let probe = socket(family, kind, 0)
+    guard probe >= 0 else { return nil }
+    defer { close(probe) }
+    var address = address
+    var length = socklen_t(MemoryLayout<Address>.size)
+    return withUnsafeMutablePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        guard connect(probe, address, length) == 0, getsockname(probe, address, &length) == 0
+        else { return nil }
+        return IPAddress(UnsafeRawPointer(address), length: Int(length))
+      }
+    }
+  }
+}
+
+extension TransferRules {
+  /// Returns why a connection to `address` is refused; `nil` if it is allowed.
+  ///
+  /// To clients, a name whose address is refused looks like a name that does not exist. Otherwise they
+  /// could find out the names of a private network. The one exception is this server itself at an
+  /// address that is not refused otherwise.
+  ///
+  /// Reads curl's own structure: an IPv6 address is longer than the `sockaddr` in a copy of it.
+  func refusal(
+    of address: UnsafePointer<curl_sockaddr>, for target: DownloadTarget
+  ) -> ImageError? {
+    guard let ip = Self.ip(of: address)
+    else { return .refused("the address is not an IP address", isNamed: target.isNamed) }
+    return refusal(of: ip, for: target)
+  }
+
+  /// Does the same for an address that curl does not connect to, or is connected to already.
+  func refusal(of ip: IPAddress, for target: DownloadTarget) -> ImageError? {
+    let refusal = addresses.refusal(of: ip)
+    if let refusal, target.isNamed { return .refused(refusal, isNamed: true) }
+    // The server's own address is refused even if its network is allowed.
+    if own.isReached(by: ip, port: target.url.port) {
+      return .forbiddenSource(
+        reason: "it is this server itself", detail: "\(ip), port \(target.url.port)")
+    }
+    return refusal.map { .refused($0, isNamed: false) }
+  }
+
+  /// Returns an address with the target's port, for operators.
+  func text(of address: UnsafePointer<curl_sockaddr>, for target: DownloadTarget) -> String {
+    "\(Self.ip(of: address)?.description ?? "?") port \(target.url.port)"
+  }
+
+  private static func ip(of address: UnsafePointer<curl_sockaddr>) -> IPAddress? {
+    guard let offset = MemoryLayout<curl_sockaddr>.offset(of: \.addr) else { return nil }
+    return IPAddress(UnsafeRawPointer(address) + offset, length: Int(address.pointee.addrlen))
   }
 }

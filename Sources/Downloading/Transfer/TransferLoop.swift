@@ -38,8 +38,6 @@ final class TransferLoop {
   var ahead: [DownloadQueue.ID: NameAhead] = [:]
   /// Questions for outlooks that wait for a name.
   var inspections: [DownloadQueue.ID: Inspection] = [:]
-  /// Names that did not get a thread because too many waited.
-  var refusedLookUps = 0
   let alarm = TransferAlarm()
   /// Loads without a result, waiting or running.
   private(set) var loads: [DownloadQueue.ID: PendingDownload] = [:]
@@ -75,7 +73,9 @@ final class TransferLoop {
       configuration.queueLimits, order: configuration.order)
     breaker = CircuitBreaker(
       threshold: configuration.breakerThreshold, openTime: configuration.breakerOpenTime)
-    names = NameTable(configuration.nameLimits)
+    var limits = configuration.names
+    limits.deadline = configuration.connectTimeout
+    names = NameTable(limits)
   }
 
   /// Runs until the mailbox is closed and every load has its result.
@@ -193,12 +193,12 @@ final class TransferLoop {
         received: { [board] in board.progress(id, received: $0, expected: $1) }))
     guard breaker.admit(id, to: transfer.circuit, now: now) else { throw Self.circuitOpen }
     running[id] = Running(
-      transfer: transfer, since: now, pace: TransferPace(rules.configuration.paceLimits, asked: now)
+      transfer: transfer, since: now, pace: TransferPace(rules.configuration.pace, asked: now)
     )
     board.run(id, at: transfer.host)
     idsByHandle[transfer.handle] = id
     try send(id, now)
-    alarm.set(now + rules.configuration.silentAfter)
+    alarm.set(now + rules.configuration.pace.silentAfter)
   }
 
   /// Continues with the next hop of a load, or ends it. `unresolved`: see `Transfer.hopEnded`.
@@ -338,8 +338,9 @@ final class TransferLoop {
 
   private func giveAnswers() {
     counters.publish(
-      queue, waiting: loads.count - running.count, breaker: breaker, names: nameFigures,
+      queue, waiting: loads.count - running.count, breaker: breaker,
       waitingForMemory: room.waitingCount)
+    publishNames()
     for (load, result) in answers { load.answer(result) }
     answers = []
   }
@@ -355,16 +356,16 @@ final class TransferLoop {
         continue
       }
       responses.setNewest(time, for: transfer.host)
-      if silent.remove(id) != nil { alarm.set(time + rules.configuration.slowWindow) }
+      if silent.remove(id) != nil { alarm.set(time + rules.configuration.pace.window) }
       apply(queue.answer(id, from: transfer.host))
     }
   }
 
   /// Starts the timers of a load's current hop. Each host gets its own time.
   func noteAsking(_ id: DownloadQueue.ID, at now: ContinuousClock.Instant) {
-    running[id]?.pace = TransferPace(rules.configuration.paceLimits, asked: now)
+    running[id]?.pace = TransferPace(rules.configuration.pace, asked: now)
     queue.recover(id)
-    alarm.set(now + rules.configuration.silentAfter)
+    alarm.set(now + rules.configuration.pace.silentAfter)
   }
 
   /// Reports silent and slow loads to the queue, and loads that are slow no longer.

@@ -110,11 +110,8 @@ final class DeferredAVIF: Sendable {
     return Variant(key: request.key, info: info, body: fallback.body)
   }
 
-  /// Adds the counts and the length of the queue to `figures`.
-  func add(to figures: inout FlightFigures) {
-    parts.substitutions.add(to: &figures)
-    figures.avifsWaiting = worker.count
-  }
+  /// The AVIFs queued or being encoded in the background.
+  var waiting: Int { worker.count }
 
   private func schedule(
     _ request: ImageRequest,

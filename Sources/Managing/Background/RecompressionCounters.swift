@@ -4,13 +4,21 @@ import Telemetry
 
 /// Counters of recompressions.
 final class RecompressionCounters: Sendable {
-  /// Variants that could not become smaller.
-  let unchanged = Counter()
-  /// Variants whose recompression failed.
-  let failed = Counter()
-  private let smaller = Counter()
-  private let before = Counter()
-  private let after = Counter()
+  private let smaller = Counter(
+    "smaller", "pictor_recompressions_total", "Recompressed variants, by result.",
+    ["result": "smaller"])
+  let unchanged = Counter(
+    "unchanged", "pictor_recompressions_total", "Variants that could not become smaller.",
+    ["result": "unchanged"])
+  let failed = Counter(
+    "failed", "pictor_recompressions_total", "Variants whose recompression failed.",
+    ["result": "failed"])
+  private let before = Counter(
+    "bytes_before", "pictor_recompressed_bytes_total", "Bytes of variants that became smaller.",
+    ["time": "before"])
+  private let after = Counter(
+    "bytes_after", "pictor_recompressed_bytes_total", "Bytes of the smaller variants.",
+    ["time": "after"])
   private let microseconds = Counter()
 
   /// Counts a variant that became smaller, with its bytes.
@@ -24,14 +32,12 @@ final class RecompressionCounters: Sendable {
   func note(_ time: Duration) { microseconds.add(Int(time / .microseconds(1))) }
 
   /// The counts since the start.
-  var figures: RecompressionFigures {
-    var figures = RecompressionFigures()
-    figures.smaller = smaller.value
-    figures.unchanged = unchanged.value
-    figures.failed = failed.value
-    figures.bytesBefore = before.value
-    figures.bytesAfter = after.value
-    figures.processorSeconds = Double(microseconds.value) / 1e6
+  var figures: Figures {
+    var figures = Figures(of: self)
+    figures.add(
+      "processor_seconds", Double(microseconds.value) / 1e6,
+      "pictor_recompression_processor_seconds_total",
+      "Processor time of workers that recompressed variants.")
     return figures
   }
 }

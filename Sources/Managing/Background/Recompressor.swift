@@ -39,9 +39,11 @@ final class Recompressor: Sendable {
   }
 
   /// Recompressed variants since the start.
-  var figures: RecompressionFigures {
+  var figures: Figures {
     var figures = counters.figures
-    figures.waiting = worker.count
+    figures.add(
+      "waiting", worker.count, "pictor_recompressions_waiting",
+      "Variants queued or recompressed now.")
     return figures
   }
 

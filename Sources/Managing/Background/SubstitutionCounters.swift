@@ -1,24 +1,17 @@
 // SubstitutionCounters: counts variants that replace the one a request would normally get.
 
-import Model
 import Telemetry
 
 /// Counters for substituted variants.
 final class SubstitutionCounters: Sendable {
   /// Sources served because the encoded image was larger.
-  let sourcesInstead = Counter()
-  /// Variants derived from larger variants.
-  let derived = Counter()
-  /// AVIFs encoded in the background.
-  let avifs = Counter()
-  /// Background AVIFs that failed.
-  let avifsFailed = Counter()
-
-  /// Adds the counts to `figures`.
-  func add(to figures: inout FlightFigures) {
-    figures.sourcesInstead = sourcesInstead.value
-    figures.derived = derived.value
-    figures.avifsLater = avifs.value
-    figures.avifsFailed = avifsFailed.value
-  }
+  let sourcesInstead = Counter(
+    "sources_instead", "pictor_sources_served_instead_total",
+    "Results replaced by smaller sources.")
+  let derived = Counter(
+    "derived", "pictor_variants_derived_total", "Variants derived from larger ones.")
+  let avifs = Counter(
+    "avifs_later", "pictor_deferred_avifs_encoded_total", "AVIFs encoded in the background.")
+  let avifsFailed = Counter(
+    "avifs_failed", "pictor_deferred_avifs_failed_total", "AVIFs that failed in the background.")
 }

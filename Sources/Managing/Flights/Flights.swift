@@ -164,14 +164,19 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The number of waiters of the flight of `key` that can be joined; 0 without one.
   func waiters(of key: Key) -> Int { state.withLock { $0.table.waiters(of: key) } }
 
-  /// Adds running flights, waiting requests and counts to `figures`.
-  func add(to figures: inout FlightFigures, running: WritableKeyPath<FlightFigures, Int>) {
+  /// Adds running flights of a kind, `source` or `variant`, waiting requests and counts to `figures`.
+  func add(to figures: inout Figures, kind: String) {
     let (flights, waiters) = state.withLock { ($0.table.flightCount, $0.table.waiterCount) }
-    figures[keyPath: running] += flights
-    figures.waiting += waiters
-    figures.started += started.value
-    figures.coalesced += coalesced.value
-    figures.cancelled += cancelled.value
+    figures.add(
+      kind + "s", flights, "pictor_flights_running", "Running flights.", ["kind": kind])
+    figures.add(
+      "waiting", waiters, "pictor_flight_participants_waiting", "Requests that wait for flights.")
+    figures.add("started", started.value, "pictor_flights_started_total", "Flights started.")
+    figures.add(
+      "coalesced", coalesced.value, "pictor_flights_coalesced_requests_total",
+      "Requests that joined a flight.")
+    figures.add(
+      "cancelled", cancelled.value, "pictor_flights_cancelled_total", "Flights cancelled.")
   }
 
   /// The number of detached flights that run without waiters.

@@ -5,15 +5,26 @@ import Telemetry
 
 /// Counters for stale responses.
 final class FreshnessCounters: Sendable {
-  /// Revalidations started.
-  let revalidations = Counter()
-  /// Revalidations that failed.
-  let revalidationsFailed = Counter()
-  /// Cached sources with a receive time in the future.
-  let clockSetBack = Counter()
-  private let whileRevalidating = Counter()
-  private let ifError = Counter()
-  private let accepted = Counter()
+  let revalidations = Counter(
+    "revalidations", "pictor_revalidations_started_total", "Background revalidations started.")
+  let revalidationsFailed = Counter(
+    "revalidations_failed", "pictor_revalidations_failed_total",
+    "Background revalidations that failed.")
+  /// Cached sources with a receive time in the future, because the clock was set back.
+  let clockSetBack = Counter(
+    "clock_set_back", "pictor_sources_from_future_total",
+    "Sources found with a time ahead of the clock.")
+  /// RFC 5861's stale-while-revalidate.
+  private let whileRevalidating = Counter(
+    "stale_while_revalidate", "pictor_stale_responses_total", "Stale responses, by reason.",
+    ["reason": "while_revalidate"])
+  /// RFC 5861's stale-if-error.
+  private let ifError = Counter(
+    "stale_if_error", "pictor_stale_responses_total", "Stale responses for failed origins.",
+    ["reason": "if_error"])
+  private let accepted = Counter(
+    "max_stale", "pictor_stale_responses_total", "Stale responses that the request accepted.",
+    ["reason": "max_stale"])
 
   /// Counts a response if it is stale.
   func add(_ status: CacheStatus) {
@@ -23,17 +34,5 @@ final class FreshnessCounters: Sendable {
     case .staleHit(_, .accepted, _): accepted.add()
     case .hit, .miss: break
     }
-  }
-
-  /// The counts now, without the number of failing sources.
-  var figures: FreshnessFigures {
-    var figures = FreshnessFigures()
-    figures.staleWhileRevalidate = whileRevalidating.value
-    figures.staleIfError = ifError.value
-    figures.maxStale = accepted.value
-    figures.revalidations = revalidations.value
-    figures.revalidationsFailed = revalidationsFailed.value
-    figures.clockSetBack = clockSetBack.value
-    return figures
   }
 }

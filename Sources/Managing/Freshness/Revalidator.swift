@@ -92,10 +92,14 @@ final class Revalidator: Sendable {
   func count(_ status: CacheStatus) { counters.add(status) }
 
   /// Stale responses and revalidations since the start.
-  var figures: FreshnessFigures {
-    var figures = counters.figures
-    figures.revalidating = running.withLock { $0.count }
-    figures.failingSources = staleness.failingCount
+  var figures: Figures {
+    var figures = Figures(of: counters)
+    figures.add(
+      "revalidating", running.withLock { $0.count }, "pictor_revalidations_running",
+      "Background revalidations that run.")
+    figures.add(
+      "failing_sources", staleness.failingCount, "pictor_failing_sources",
+      "Sources in back-off because their origin failed.")
     return figures
   }
 }

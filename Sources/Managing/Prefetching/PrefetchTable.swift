@@ -45,7 +45,8 @@ struct PrefetchTable {
   private var running: [String?: Int] = [:]
   private var last = 0
   private var isShutDown = false
-  private var totals = PrefetchFigures()
+  /// Images since the start, by result.
+  private var finished = 0, skipped = 0, failed = 0
 
   init(_ settings: PrefetchSettings, endedLists: Int) {
     self.settings = settings
@@ -53,12 +54,25 @@ struct PrefetchTable {
   }
 
   /// The current state, and counts since the start.
-  var figures: PrefetchFigures {
-    var figures = totals
-    figures.limit = settings.limit
-    figures.lists = entries.count(where: \.list.isRunning)
-    figures.waiting = entries.reduce(0) { $0 + $1.list.waiting }
-    figures.running = running.values.reduce(0, +)
+  var figures: Figures {
+    var figures = Figures()
+    figures.add(
+      "lists", entries.count(where: \.list.isRunning), "pictor_prefetch_lists",
+      "Running prefetch lists.")
+    figures.add(
+      "waiting", entries.reduce(0) { $0 + $1.list.waiting }, "pictor_prefetch_images_waiting",
+      "Images that wait for their prefetch.")
+    figures.add(
+      "running", running.values.reduce(0, +), "pictor_prefetch_images_running",
+      "Images being prefetched.")
+    figures.add(
+      "limit", settings.limit, "pictor_prefetch_images_limit",
+      "The most images prefetched at once.")
+    let images = "pictor_prefetch_images_total"
+    let help = "Prefetched images, by result."
+    figures.add("finished", finished, images, help, ["result": "finished"])
+    figures.add("skipped", skipped, images, help, ["result": "skipped"])
+    figures.add("failed", failed, images, help, ["result": "failed"])
     return figures
   }
 
@@ -85,8 +99,8 @@ struct PrefetchTable {
     }
     var list = list
     let status = list.status(at: now)
-    totals.skipped += status.skipped
-    totals.failed += status.failed
+    skipped += status.skipped
+    failed += status.failed
     let number = next()
     entries.append(Entry(number: number, list: list, order: number))
     if !list.isRunning { forgetOldest() }
@@ -129,9 +143,9 @@ struct PrefetchTable {
     entries[index].tasks[turn.line.number] = nil
     guard entries[index].list.isRunning else { return }
     switch outcome {
-    case .finished: totals.finished += 1
-    case .skipped: totals.skipped += 1
-    case .failed: totals.failed += 1
+    case .finished: finished += 1
+    case .skipped: skipped += 1
+    case .failed: failed += 1
     }
     entries[index].list.settle(turn.line.number, as: outcome, at: now)
     noteStep(index, at: now)

@@ -110,7 +110,7 @@ public final class Prefetcher: PrefetchOperations {
   }
 
   /// The current state, and counts since the start.
-  public var figures: PrefetchFigures { table.withLock { $0.figures } }
+  public var figures: Figures { table.withLock { $0.figures } }
 }
 
 // MARK: - Work

@@ -73,7 +73,7 @@ final class SourceService: Sendable {
   var unattendedCount: Int { flights.unattendedCount }
 
   /// Adds the current flights and counts to `figures`.
-  func add(to figures: inout FlightFigures) { flights.add(to: &figures, running: \.sources) }
+  func add(to figures: inout Figures) { flights.add(to: &figures, kind: "source") }
 
   /// Returns the running work on the source of a request, which the request would share.
   func running(for request: ImageRequest) -> Explanation.Flights {

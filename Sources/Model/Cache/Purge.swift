@@ -28,6 +28,37 @@ public enum PurgeScope: Hashable, Sendable {
     case .everything: true
     }
   }
+
+  /// The kind and the value as texts, in files and between machines. Kinds are those of
+  /// `DELETE /admin/cache`, and `everything`, which has no value.
+  public var words: (kind: String, value: String?) {
+    switch self {
+    case .url(let url): ("url", url.text)
+    case .prefix(let url): ("prefix", url.text)
+    case .host(let host): ("host", host.description)
+    case .tag(let tag): ("tag", tag)
+    case .everything: ("everything", nil)
+    }
+  }
+
+  /// Reads untrusted words. Returns `nil` for any that `words` does not return; a URL has to be in
+  /// its normalised form.
+  public init?(kind: some StringProtocol, value: String?) {
+    let url = value.flatMap { text in
+      (try? SourceURL(parsing: text)).flatMap { $0.text == text ? $0 : nil }
+    }
+    let scope: PurgeScope? =
+      switch kind {
+      case "url": url.map { .url($0) }
+      case "prefix": url.map { .prefix($0) }
+      case "host": value.flatMap { HostPattern($0) }.map { .host($0) }
+      case "tag": value.map { .tag($0) }
+      case "everything": value == nil ? .everything : nil
+      default: nil
+      }
+    guard let scope else { return nil }
+    self = scope
+  }
 }
 
 /// A purge and its number.

@@ -18,8 +18,8 @@ final class FiguresCache: Sendable {
     var isComputing = false
   }
 
-  private let compute: @Sendable (Bool) -> Stats
-  private let encode: @Sendable (Stats) throws(ImageError) -> [UInt8]
+  private let compute: @Sendable (Bool) -> Figures
+  private let encode: @Sendable (Figures) throws(ImageError) -> [UInt8]
   private let clock: @Sendable () -> Int
   private let state: Lock<State>
 
@@ -32,8 +32,8 @@ final class FiguresCache: Sendable {
   ///   - compute: the figures, by whether the server stops. Must not block.
   init(
     lifetime: Duration, clock: @escaping @Sendable () -> Int = Clock.coarseMilliseconds,
-    encode: @escaping @Sendable (Stats) throws(ImageError) -> [UInt8] = json,
-    compute: @escaping @Sendable (_ isDraining: Bool) -> Stats
+    encode: @escaping @Sendable (Figures) throws(ImageError) -> [UInt8] = json,
+    compute: @escaping @Sendable (_ isDraining: Bool) -> Figures
   ) {
     state = Lock(State(lifetime: lifetime.wholeMilliseconds))
     self.clock = clock
@@ -45,8 +45,8 @@ final class FiguresCache: Sendable {
   func set(lifetime: Duration) { state.withLock { $0.lifetime = lifetime.wholeMilliseconds } }
 
   /// Returns the figures as JSON.
-  static func json(_ stats: Stats) throws(ImageError) -> [UInt8] {
-    try JSONResponse(stats).bytes
+  static func json(_ figures: Figures) throws(ImageError) -> [UInt8] {
+    try JSONResponse(figures).bytes
   }
 
   /// Returns the text of the figures. Those from before a change of `isDraining` are not reused.

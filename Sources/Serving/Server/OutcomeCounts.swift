@@ -71,10 +71,14 @@ final class StageLatencies: Sendable {
   func record(diskMicroseconds: Int) { disk?.record(microseconds: diskMicroseconds) }
 
   /// The summary of each phase.
-  var figures: [String: LatencyFigures] {
-    Dictionary(
-      uniqueKeysWithValues: zip(Timings.Stage.allCases, histograms).map {
-        ($0.rawValue, $1.figures)
-      })
+  var figures: Figures {
+    var figures = Figures()
+    for (stage, histogram) in zip(Timings.Stage.allCases, histograms) {
+      figures.add(
+        stage.rawValue, histogram.figures, "pictor_image_stage_duration_seconds",
+        "Time in each stage of Server-Timing, of images that were not memory hits; requests of one flight count once.",
+        ["stage": stage.rawValue])
+    }
+    return figures
   }
 }

@@ -24,7 +24,7 @@ public final class Server: Sendable {
   private var configuration: ServerConfiguration { current.withLock { $0 } }
   private let provider: any ImageProvider
   private let services: AdminServices
-  private let stats: @Sendable (RequestFigures, Bool) -> Stats
+  private let stats: @Sendable (Figures, Bool) -> Figures
   private let log: Log
   private let counted = ServerFigures()
   private let gate: OperatorGate
@@ -41,7 +41,7 @@ public final class Server: Sendable {
   ///   - log: receives a line per request; memory hits are logged at `debug` only.
   public init(
     configuration: ServerConfiguration, provider: any ImageProvider, services: AdminServices,
-    stats: @escaping @Sendable (_ requests: RequestFigures, _ isDraining: Bool) -> Stats, log: Log
+    stats: @escaping @Sendable (_ requests: Figures, _ isDraining: Bool) -> Figures, log: Log
   ) {
     var configuration = configuration
     configuration.workers = max(configuration.workers, 1)
@@ -78,7 +78,7 @@ public final class Server: Sendable {
       @Sendable [stats, counted, current] isDraining in
       let limit = current.withLock { $0.maximumActiveRequests }
       var all = stats(counted.figures(limit: limit), isDraining)
-      all.addresses = addresses
+      all.add("addresses", Figure.texts(addresses))
       return all
     }
     let shared = SharedParts(
@@ -153,7 +153,7 @@ public final class Server: Sendable {
   public var operatorPort: Int? { running.withLock { $0?.operators?.listener.port } }
 
   /// The request figures so far.
-  public var figures: RequestFigures {
+  public var figures: Figures {
     counted.figures(limit: configuration.maximumActiveRequests)
   }
 

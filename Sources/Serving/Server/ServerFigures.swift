@@ -8,34 +8,43 @@ import Telemetry
 final class ServerFigures: Sendable {
   /// Responses by status, except the 200 and 304 that the event loops count.
   let statuses = CodeCounts()
-  /// Error responses by error code.
-  let errors = CodeCounts()
-  /// Failed images by what was sent in their place: `image`, `redirect`, `unavailable`.
-  let fallbacks = CodeCounts()
+  let errors = CodeCounts(
+    "errors", "pictor_request_errors_total", by: "code",
+    "Error responses of all paths, by error code.")
+  let fallbacks = CodeCounts(
+    "fallbacks", "pictor_fallbacks_total", by: "answer",
+    "Failed images with a fallback, by what was sent: image, redirect, or unavailable for JSON.")
   /// `/image` responses by outcome and tier, except memory hits.
   let outcomes = OutcomeCounts()
   /// The phases of images that were not memory hits.
   let stages = StageLatencies()
   /// Latency of stale hits in memory.
   let staleHitLatency = LatencyHistogram()
-  /// Clients that disconnected before their response.
-  let clientsGone = Counter()
   /// Latency of images that were not memory hits.
   let missLatency = LatencyHistogram()
-
-  /// Open connections of clients; of everyone, without a listener for operators.
-  let connections = Gauge()
-  /// Open connections of the operators' listener.
-  let operatorConnections = Gauge()
-  /// Connections that yielded to newer ones.
-  let connectionsYielded = Counter()
-  /// New connections of clients that had their share.
-  let connectionsRefused = Counter()
-  /// Requests that were refused for their client's share, by `RateLimit`.
-  let rateLimited = CodeCounts()
-
-  /// Requests with a token that was not accepted: `wrong`, or `limited` after too many wrong ones.
-  let tokensRefused = CodeCounts()
+  let clientsGone = Counter(
+    "clients_gone", "pictor_clients_gone_total",
+    "Clients that disconnected before their response.")
+  /// Without a listener for operators, those of everyone.
+  let connections = Gauge(
+    "connections", "pictor_connections", "Open connections.", ["listener": "clients"])
+  let operatorConnections = Gauge(
+    "operator_connections", "pictor_connections", "Open connections of operators.",
+    ["listener": "operators"])
+  let connectionsYielded = Counter(
+    "connections_yielded", "pictor_connections_yielded_total",
+    "Idle connections closed for newer ones.")
+  let connectionsRefused = Counter(
+    "connections_refused", "pictor_connections_refused_total",
+    "New connections refused because their client had its share.")
+  /// By `RateLimit`.
+  let rateLimited = CodeCounts(
+    "rate_limited", "pictor_rate_limited_requests_total", by: "limit",
+    "Requests refused because their client had its share, by limit.")
+  /// `wrong`, or `limited` after too many wrong ones.
+  let tokensRefused = CodeCounts(
+    "tokens_refused", "pictor_refused_tokens_total", by: "reason",
+    "Operators' requests whose token was refused, by reason.")
 
   private let loops = Lock<[EventLoopState]>([])
   private let tables = Lock<[KnownTargets]>([])
@@ -47,43 +56,67 @@ final class ServerFigures: Sendable {
   func add(_ table: KnownTargets) { tables.withLock { $0.append(table) } }
 
   /// Returns the current figures.
-  func figures(limit: Int) -> RequestFigures {
+  func figures(limit: Int) -> Figures {
     let loops = loops.withLock { $0 }
     func sum(_ counter: (EventLoopState) -> SingleWriterCounter) -> Int {
       loops.reduce(0) { $0 + counter($1).value }
     }
-    var figures = RequestFigures()
-    figures.active = sum(\.active)
-    figures.limit = limit
-    figures.byStatus = statuses.values
+    var figures = Figures(of: self)
+    figures.add("active", sum(\.active), "pictor_requests_active", "Requests in progress.")
+    figures.add(
+      "limit", limit, "pictor_requests_active_limit",
+      "The maximum number of requests that may wait.")
+    figures.add(
+      "bytes_sent", sum(\.bytesSent), "pictor_response_body_bytes_total",
+      "Bytes of response bodies sent.")
+    figures.add(
+      "known_targets", tables.withLock { $0 }.reduce(0) { $0 + $1.count }, "pictor_known_targets",
+      "Request targets whose cache keys are kept after a hit.")
+    var statuses = statuses.values
     for (status, count) in [("200", sum(\.succeeded)), ("304", sum(\.notModified))] where count > 0
     {
-      figures.byStatus[status] = count
+      statuses[status] = count
     }
-    figures.total = figures.byStatus.values.reduce(0, +)
-    figures.errors = errors.values
-    figures.fallbacks = fallbacks.values
-    figures.stages = stages.figures
+    figures.add(
+      "by_status", statuses, "pictor_http_responses_total", by: "code",
+      "Responses of all paths, by HTTP status code.")
+    figures.add("total", statuses.values.reduce(0, +))
     let hitLatencies = loops.map(\.hitLatency)
-    figures.hitLatency = LatencyHistogram.figures(of: hitLatencies + [staleHitLatency])
-    figures.missLatency = missLatency.figures
-    figures.byOutcome = outcomes.values(
-      memoryHits: LatencyHistogram.figures(of: hitLatencies).count,
-      staleMemoryHits: staleHitLatency.figures.count)
-    figures.byOrigin = Self.byOrigin(figures.byOutcome)
-    let hits = ["memory", "disk", "source", "stale"].reduce(0) { $0 + (figures.byOrigin[$1] ?? 0) }
-    let images = hits + (figures.byOrigin["origin"] ?? 0)
-    figures.hitRatio = images > 0 ? Double(hits) / Double(images) : 0
-    figures.bytesSent = sum(\.bytesSent)
-    figures.clientsGone = clientsGone.value
-    figures.connections = connections.value
-    figures.operatorConnections = operatorConnections.value
-    figures.connectionsYielded = connectionsYielded.value
-    figures.connectionsRefused = connectionsRefused.value
-    figures.rateLimited = rateLimited.values
-    figures.tokensRefused = tokensRefused.values
-    figures.knownTargets = tables.withLock { $0 }.reduce(0) { $0 + $1.count }
+    figures.add(
+      "hit_latency", LatencyHistogram.figures(of: hitLatencies + [staleHitLatency]),
+      "pictor_image_duration_seconds",
+      "Time from the request head to the response: hits in memory, and all other images.",
+      ["path": "memory_hit"])
+    figures.add(
+      "miss_latency", missLatency.figures, "pictor_image_duration_seconds", "All other images.",
+      ["path": "other"])
+    figures.add("stages", stages.figures)
+    addOutcomes(
+      outcomes.values(
+        memoryHits: LatencyHistogram.figures(of: hitLatencies).count,
+        staleMemoryHits: staleHitLatency.figures.count),
+      to: &figures)
     return figures
+  }
+
+  private func addOutcomes(_ outcomes: [String: [String: Int]], to figures: inout Figures) {
+    var byOutcome = Figures()
+    for (outcome, tiers) in outcomes.sorted(by: { $0.key < $1.key }) {
+      var counts = Figures()
+      for (tier, count) in tiers.sorted(by: { $0.key < $1.key }) {
+        counts.add(
+          tier, count, "pictor_image_requests_total",
+          "Answered requests for images and descriptions, by outcome and by the tier that had them.",
+          ["outcome": outcome, "tier": tier])
+      }
+      byOutcome.add(outcome, counts)
+    }
+    figures.add("by_outcome", byOutcome)
+    let byOrigin = Self.byOrigin(outcomes)
+    figures.add("by_origin", Figure.group(byOrigin.mapValues { .count($0) }))
+    let hits = ["memory", "disk", "source", "stale"].reduce(0) { $0 + (byOrigin[$1] ?? 0) }
+    let images = hits + (byOrigin["origin"] ?? 0)
+    figures.add("hit_ratio", images > 0 ? Double(hits) / Double(images) : 0)
   }
 
   /// Returns the counts by origin: the tier of hits and stale hits, and a name for each other

@@ -240,11 +240,3 @@ final class PurgeStream: Sendable {
     return true
   }
 }
-
-/// Counts since the start.
-final class PurgeCounters: Sendable {
-  /// Purges of this machine that are in the stream.
-  let published = Counter()
-  /// Purges of other machines that were applied, and purges of everything after a loss.
-  let applied = Counter()
-}

@@ -1,4 +1,4 @@
-// StreamEntry: entries of the purge stream, and scopes, as bytes that are untrusted.
+// StreamEntry: the purge stream's entries, commands and state, from untrusted bytes.
 
 import FoundationEssentials
 import Model
@@ -82,11 +82,10 @@ struct StreamEntry: Equatable {
   }
 }
 
-/// A scope in JSON: `{"kind":"url","value":"https://example.com/a.jpg"}`. Kinds are those of `DELETE /admin/cache`, and
-/// `everything`.
+/// A scope in JSON: `{"kind":"url","value":"https://example.com/a.jpg"}`.
 private struct ScopeText: Codable {
   let kind: String
-  var value: String?
+  let value: String?
 }
 
 extension PurgeScope {
@@ -95,16 +94,11 @@ extension PurgeScope {
 
   /// The scope as JSON on one line.
   var json: String {
-    let text: ScopeText =
-      switch self {
-      case .url(let url): ScopeText(kind: "url", value: url.text)
-      case .prefix(let url): ScopeText(kind: "prefix", value: url.text)
-      case .host(let host): ScopeText(kind: "host", value: host.description)
-      case .tag(let tag): ScopeText(kind: "tag", value: tag)
-      case .everything: ScopeText(kind: "everything")
-      }
+    let (kind, value) = words
     // Two texts are always encodable. Everything contains each scope.
-    guard let data = try? JSONEncoder().encode(text) else { return "{\"kind\":\"everything\"}" }
+    guard let data = try? JSONEncoder().encode(ScopeText(kind: kind, value: value)) else {
+      return "{\"kind\":\"everything\"}"
+    }
     return String(decoding: data, as: UTF8.self)
   }
 
@@ -113,26 +107,173 @@ extension PurgeScope {
     guard json.utf8.count <= Self.longestJSON,
       let text = try? JSONDecoder().decode(ScopeText.self, from: Data(json.utf8))
     else { return nil }
-    func url() -> SourceURL? {
-      text.value.flatMap { value in
-        (try? SourceURL(parsing: value)).flatMap { $0.text == value ? $0 : nil }
-      }
+    self.init(kind: text.kind, value: text.value)
+  }
+}
+
+/// The commands of one fleet's stream.
+struct PurgeCommands: Sendable {
+  /// About how many entries the stream keeps.
+  static let length = 100_000
+  /// How many entries one read returns at most. With the longest scopes they are a third of the longest reply.
+  static let batch = 256
+  /// How many missed purges in one read are one of everything.
+  static let many = 200
+
+  private let epochKey: String
+  private let streamKey: String
+
+  init(prefix: String) {
+    epochKey = prefix + "epoch"
+    streamKey = prefix + "purges"
+  }
+
+  /// Begins a new epoch if Redis has none, if its stream is gone, or if its epoch is one that lost entries. In one step,
+  /// since machines do this at the same time.
+  private static let script = """
+    local e=redis.call('GET',KEYS[1])
+    if not e or e==ARGV[2] or redis.call('XLEN',KEYS[2])==0 then
+      e=ARGV[1]
+      redis.call('DEL',KEYS[2])
+      redis.call('SET',KEYS[1],e)
+      redis.call('XADD',KEYS[2],'*','epoch',e)
+    end
+    local a=1
+    if ARGV[3]~='' then a=#redis.call('XRANGE',KEYS[2],ARGV[3],ARGV[3]) end
+    return {e,redis.call('XRANGE',KEYS[2],'-','+','COUNT',1)[1],
+      redis.call('XREVRANGE',KEYS[2],'+','-','COUNT',1)[1],a}
+    """
+
+  /// Asks for the state of the stream.
+  ///
+  /// - Parameters:
+  ///   - epoch: the epoch of a new stream.
+  ///   - lost: an epoch that has lost entries; empty for none.
+  ///   - applied: the last entry that the machine has applied; `nil` for none.
+  func state(epoch: String, lost: String, applied: StreamPosition?) -> RedisCommand {
+    RedisCommand(
+      "EVAL", Self.script, "2", epochKey, streamKey, epoch, lost, applied.map { "\($0)" } ?? "")
+  }
+
+  func readState(_ reply: RedisReply) -> StreamState? {
+    guard let parts = reply.elements, parts.count == 4, let epoch = parts[0].text, !epoch.isEmpty,
+      epoch.utf8.count <= 64, !epoch.contains(where: \.isWhitespace),
+      let oldest = StreamEntry(parts[1]), let newest = StreamEntry(parts[2])
+    else { return nil }
+    return StreamState(
+      epoch: epoch, oldest: oldest.position, newest: newest.position,
+      isWhole: oldest.content == .epoch(epoch), hasApplied: parts[3] != .integer(0))
+  }
+
+  /// Asks for the epoch, waits for entries after a position, and asks for the oldest entry: if that is later than the
+  /// position, entries may have been trimmed before they were read.
+  func read(after position: StreamPosition, block: Duration) -> [RedisCommand] {
+    let milliseconds = max(Int(block / .milliseconds(1)), 1)
+    return [
+      RedisCommand("GET", epochKey),
+      RedisCommand(
+        "XREAD", "COUNT", "\(Self.batch)", "BLOCK", "\(milliseconds)", "STREAMS", streamKey,
+        "\(position)"),
+      RedisCommand("XRANGE", streamKey, "-", "+", "COUNT", "1"),
+    ]
+  }
+
+  /// Adds a purge to a stream that exists. The reply is its position, or none without a stream: a new one begins with
+  /// its epoch.
+  func add(_ scope: PurgeScope, number: Int, from machine: String) -> RedisCommand {
+    RedisCommand(
+      "XADD", streamKey, "NOMKSTREAM", "MAXLEN", "~", "\(Self.length)", "*", "machine", machine,
+      "number", "\(number)", "scope", scope.json)
+  }
+}
+
+/// The state of the stream when a machine connects.
+struct StreamState: Equatable {
+  /// The epoch.
+  let epoch: String
+  /// The oldest entry.
+  let oldest: StreamPosition
+  /// The newest entry.
+  let newest: StreamPosition
+  /// Whether the stream still has its first entry, so nothing was trimmed.
+  let isWhole: Bool
+  /// Whether the stream has the entry that the machine applied last.
+  let hasApplied: Bool
+
+  /// What a machine does before it reads the stream.
+  enum Beginning: Equatable {
+    /// Applies the entries after this position.
+    case read(after: StreamPosition)
+    /// Purges everything, because purges may be lost, and continues after this position.
+    case purgeEverything(StreamPosition)
+    /// The server has lost entries that this machine has applied, or is back in an epoch that this machine has left:
+    /// begins a new epoch.
+    case renewEpoch
+  }
+
+  /// Decides how a machine begins.
+  ///
+  /// - Parameter applied: what it has applied; `nil` for a machine that is new in the fleet.
+  func beginning(for applied: AppliedPosition?) -> Beginning {
+    guard let applied else {
+      return isWhole ? .read(after: .start) : .purgeEverything(newest)
     }
-    switch text.kind {
-    case "url":
-      guard let url = url() else { return nil }
-      self = .url(url)
-    case "prefix":
-      guard let url = url() else { return nil }
-      self = .prefix(url)
-    case "host":
-      guard let host = text.value.flatMap({ HostPattern($0) }) else { return nil }
-      self = .host(host)
-    case "tag":
-      guard let tag = text.value else { return nil }
-      self = .tag(tag)
-    case "everything": self = .everything
-    default: return nil
+    // An epoch of before knows nothing of the purges that were made after it, and allows what they cover.
+    if applied.left.contains(epoch) { return .renewEpoch }
+    guard applied.epoch == epoch else { return .purgeEverything(newest) }
+    if applied.position > newest { return .renewEpoch }
+    guard applied.position >= oldest else {
+      return isWhole ? .read(after: applied.position) : .purgeEverything(newest)
     }
+    // Ids are times, so an entry that Redis lost may be followed by later ones.
+    return hasApplied ? .read(after: applied.position) : .renewEpoch
+  }
+}
+
+/// What a machine has applied, and the epochs that it has left.
+struct AppliedPosition: Hashable, Sendable {
+  /// The most epochs that are remembered after they were left.
+  static let limit = 16
+
+  /// The epoch of the stream; empty if it is unknown.
+  let epoch: String
+  /// The last applied entry.
+  private(set) var position: StreamPosition
+  /// Earlier epochs, the last one first. One of them comes back if Redis' data is set back, without the purges that were
+  /// made meanwhile.
+  private(set) var left: [String] = []
+
+  /// A machine that may have missed any purge: it purges everything before it reads the stream.
+  static let unknown = AppliedPosition(epoch: "", position: .start)
+
+  init(epoch: String, position: StreamPosition) {
+    self.epoch = epoch
+    self.position = position
+  }
+
+  /// The position after this one.
+  func moved(to position: StreamPosition, epoch: String) -> AppliedPosition {
+    var next = AppliedPosition(epoch: epoch, position: position)
+    let isSame = epoch == self.epoch || self.epoch.isEmpty
+    next.left = Array(((isSame ? [] : [self.epoch]) + left).prefix(Self.limit))
+    return next
+  }
+
+  /// The position as text: a line for epoch and entry, and one for each epoch that was left.
+  var text: String { (["\(epoch) \(position)"] + left).map { $0 + "\n" }.joined() }
+
+  /// Parses `text`; `nil` for anything else.
+  init?(_ text: String) {
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    let parts = lines[0].split(separator: " ", omittingEmptySubsequences: false)
+    guard lines.count >= 2, lines.last?.isEmpty == true, parts.count == 2,
+      let position = StreamPosition(String(parts[1]))
+    else { return nil }
+    let left = lines.dropFirst().dropLast()
+    guard left.count <= Self.limit, left.allSatisfy({ !$0.isEmpty && !$0.contains(" ") }) else {
+      return nil
+    }
+    self.init(epoch: String(parts[0]), position: position)
+    self.left = left.map { String($0) }
   }
 }

@@ -38,8 +38,8 @@ import Testing
     #expect(tier.figures.evictions > 50)
     #expect(files(small) == 10)
     let figures = tier.figures
-    for (share, kind) in [(figures.variants, EntryKind.variant), (figures.sources, .source)] {
-      let share = try #require(share)
+    let shares: [(Figures, EntryKind)] = [(figures.variants, .variant), (figures.sources, .source)]
+    for (share, kind) in shares {
       #expect(share.entries == files(kind))
       #expect(share.bytes <= share.limit)
       #expect(share.countLimit == 500_000)
@@ -222,7 +222,7 @@ import Testing
           var made = 0
           for _ in 0..<2_000 {
             let amount = Int.random(in: 1...5_000, using: &random)
-            guard share.reserve(amount) == .made else { continue }
+            guard share.reserve(amount) == nil else { continue }
             made += 1
             // The value may include another thread's reservation for a moment, but never exceeds
             // the limit.
@@ -244,7 +244,9 @@ import Testing
     for number in 0..<5 { tier.store(try Sample.source(number, bytes: Sample.bytes(60_000))) }
     #expect(await tier.quiet())
     // Given that sources fill more than the half that a clean would leave.
-    #expect((tier.figures.sources?.bytes ?? 0) > (tier.figures.sources?.limit ?? 0) / 2)
+    let figures = tier.figures
+    let (held, limit): (Int, Int) = (figures.sources?.bytes ?? 0, figures.sources?.limit ?? 0)
+    #expect(held > limit / 2)
     // When a source is larger than its share, though not than the tier.
     tier.store(try Sample.source(9, bytes: Sample.bytes(700_000)))
     #expect(await tier.quiet())

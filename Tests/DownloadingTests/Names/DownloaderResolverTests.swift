@@ -65,7 +65,7 @@ import Testing
     // Given: a known name, and then many names without an answer
     let downloader = try downloader {
       $0.limit = 100
-      $0.nameLimit = 4
+      $0.names.threads = 4
     }
     _ = try await downloader.load(url("images.example"))
     resolver.hold()
@@ -115,8 +115,8 @@ import Testing
     let downloader = try downloader {
       $0.connectTimeout = .seconds(2)
       // Other checks of the transfers come before the deadline.
-      $0.silentAfter = .milliseconds(100)
-      $0.unknownNameLifetime = .seconds(60)
+      $0.pace.silentAfter = .milliseconds(100)
+      $0.names.negativeLifetime = .seconds(60)
     }
     // When
     let first = await downloader.failure(of: url("images.example"))
@@ -139,7 +139,7 @@ import Testing
     defer { resolver.release() }
     let downloader = try downloader {
       $0.limit = 100
-      $0.nameLimit = 1
+      $0.names.threads = 1
     }
     let held = (0..<65).map { number in
       Task { [url = url("n\(number).dead.example")] in try await downloader.load(url) }
@@ -186,7 +186,7 @@ import Testing
       for (lifetime, count) in [(Duration.zero, 2), (.seconds(60), 1)] {
         let downloader = try downloader {
           $0.allowedNetworks = []
-          $0.unknownNameLifetime = lifetime
+          $0.names.negativeLifetime = lifetime
         }
         let before = resolver.names.count
         for _ in 0..<2 { #expect(await downloader.failure(of: url(name))?.status == 502) }
@@ -194,7 +194,7 @@ import Testing
       }
     }
     // An address that is allowed is remembered, whatever the time for the others.
-    let downloader = try downloader { $0.unknownNameLifetime = .zero }
+    let downloader = try downloader { $0.names.negativeLifetime = .zero }
     let before = resolver.names.count
     for _ in 0..<2 { _ = try await downloader.load(url("payroll.example")) }
     #expect(resolver.names.count - before == 1)

@@ -97,8 +97,8 @@ import Testing
     let lookUps = Lock(0)
     let downloader = try makeDownloader {
       $0.allowedNetworks = []
-      $0.dnsCacheLifetime = .seconds(600)
-      $0.unknownNameLifetime = .zero
+      $0.names.lifetime = .seconds(600)
+      $0.names.negativeLifetime = .zero
       $0.retries = 0
       $0.lookUp = { _ in
         lookUps.withLock { $0 += 1 }

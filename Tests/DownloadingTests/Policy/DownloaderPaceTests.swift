@@ -14,7 +14,7 @@ import Testing
     _ change: (inout DownloaderConfiguration) -> Void
   ) throws -> Downloader {
     try makeDownloader {
-      $0.slowWindow = .milliseconds(100)
+      $0.pace.window = .milliseconds(100)
       $0.lowSpeedTime = .seconds(60)
       change(&$0)
     }

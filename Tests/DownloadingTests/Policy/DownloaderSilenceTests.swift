@@ -15,7 +15,7 @@ import Testing
     other.serve("/a", bytes: body)
     let downloader = try makeDownloader {
       $0.limit = 1
-      $0.silentAfter = .milliseconds(50)
+      $0.pace.silentAfter = .milliseconds(50)
     }
     let held = Task { try await downloader.load(silent.url("/silent")) }
     try await eventually("the place is taken") { silent.activeRequests == 1 }
@@ -36,8 +36,8 @@ import Testing
     host.route("/silent", to: .silence)
     host.serve("/a", bytes: body)
     let downloader = try makeDownloader {
-      $0.silentAfter = .milliseconds(50)
-      $0.slowWindow = .seconds(60)
+      $0.pace.silentAfter = .milliseconds(50)
+      $0.pace.window = .seconds(60)
       $0.lowSpeedTime = .seconds(60)
     }
     let long = Task { try await downloader.load(host.url("/long")) }
@@ -61,7 +61,7 @@ import Testing
     host.serve("/a", bytes: body)
     host.serve("/b", bytes: body)
     let downloader = try makeDownloader {
-      $0.silentAfter = .milliseconds(50)
+      $0.pace.silentAfter = .milliseconds(50)
       $0.aliveAfterResponse = .seconds(60)
       $0.lowSpeedTime = .seconds(60)
     }
@@ -88,7 +88,7 @@ import Testing
       $0.limit = 1
       $0.retries = 1
       $0.retryDelay = .milliseconds(5)
-      $0.silentAfter = .milliseconds(50)
+      $0.pace.silentAfter = .milliseconds(50)
       $0.lowSpeedTime = .seconds(60)
     }
     let held = Task { try await downloader.load(busy.url("/r")) }
@@ -112,7 +112,7 @@ import Testing
     other.serve("/b", bytes: body)
     let downloader = try makeDownloader {
       $0.limit = 1
-      $0.silentAfter = .milliseconds(50)
+      $0.pace.silentAfter = .milliseconds(50)
       // Only the target's response would end the load, and only that would free its host.
       $0.lowSpeedTime = .seconds(60)
     }

@@ -91,7 +91,7 @@ import Testing
     // Given
     origin.serve("/first", bytes: body)
     origin.serve("/second", bytes: body)
-    let downloader = try makeDownloader { $0.slowWindow = .milliseconds(20) }
+    let downloader = try makeDownloader { $0.pace.window = .milliseconds(20) }
     var first: Download? = try await downloader.load(origin.url("/first"))
     let second = Task { try await downloader.load(origin.url("/second")) }
     // When many windows pass
@@ -114,7 +114,7 @@ import Testing
     let gate = Gate()
     origin.route("/held", to: .ok(body, holdingAfter: 10, at: gate))
     origin.serve("/second", bytes: body)
-    let downloader = try makeDownloader { $0.slowWindow = .milliseconds(50) }
+    let downloader = try makeDownloader { $0.pace.window = .milliseconds(50) }
     let held = Task { await downloader.failure(of: origin.url("/held")) }
     try await eventually("it is received") { downloader.downloads().first?.received == 10 }
     // When, then

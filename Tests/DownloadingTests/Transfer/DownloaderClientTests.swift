@@ -22,8 +22,8 @@ import Testing
       $0.limit = 2
       $0.limitPerClient = 1
       // None of them counts as stalled.
-      $0.silentAfter = .seconds(60)
-      $0.slowWindow = .seconds(60)
+      $0.pace.silentAfter = .seconds(60)
+      $0.pace.window = .seconds(60)
     }
     func load(_ path: String, _ priority: TestPriority) -> Task<LoadResult, any Error> {
       let url = origin.url(path)

@@ -1,6 +1,7 @@
 // GreedyClientTests: clients that hold the real program's connections, places and workers.
 
 import Glibc
+import Telemetry
 import TestSupport
 import Testing
 
@@ -38,7 +39,7 @@ import Testing
         in: folder, ["healthcheck", "--server.port", "\(pictor.port)"], isServer: false)
       #expect(try check.end(0) == 0, "\(check.log)")
     }
-    let stats = try pictor.stats().requests
+    let stats = try pictor.stats().requests as Figures
     #expect(stats.connectionsYielded > 0 && stats.connections <= 64 + 64)
     withExtendedLifetime(crowd) {}
   }

@@ -45,11 +45,11 @@ struct FleetMachines {
     }
   }
 
-  func stats(_ pictor: PictorProcess) throws -> Stats {
-    try JSONDecoder().decode(Stats.self, from: Data(try pictor.connect().get("/stats").body))
+  func stats(_ pictor: PictorProcess) throws -> Figures {
+    try JSONDecoder().decode(Figures.self, from: Data(try pictor.connect().get("/stats").body))
   }
 
-  func figures(_ pictor: PictorProcess) throws -> FleetFigures {
+  func figures(_ pictor: PictorProcess) throws -> Figures {
     try #require(try stats(pictor).fleet)
   }
 

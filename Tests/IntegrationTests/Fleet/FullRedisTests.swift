@@ -1,5 +1,6 @@
 // FullRedisTests: real programs beside a real Redis whose memory is full.
 
+import Telemetry
 import TestSupport
 import Testing
 
@@ -51,7 +52,7 @@ import Testing
     let pictor = try PictorProcess(in: folder, PictorProcess.operated)
     #expect(try machines.get(pictor).status == 200)
     try machines.purge(pictor)
-    #expect(try machines.stats(pictor).fleet == nil)
+    #expect(try (machines.stats(pictor).fleet as Figures?) == nil)
     // Of a fleet, both are there: the same look at one that shares by Redis and a bucket.
     let bucket = try S3Server()
     let other = try machines.start(

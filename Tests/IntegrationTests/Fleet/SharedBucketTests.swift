@@ -30,8 +30,8 @@ import Testing
       ] + options)
   }
 
-  private func figures(_ pictor: PictorProcess) throws -> BucketFigures {
-    try #require(try machines.figures(pictor).bucket)
+  private func figures(_ pictor: PictorProcess) throws -> Figures {
+    try #require(try machines.figures(pictor).s3)
   }
 
   /// Renders a variant, and waits until it is shared.

@@ -1,6 +1,7 @@
 // HeldBytesTests: the bytes that the real program holds for slow readers and waiting jobs.
 
 import Model
+import Telemetry
 import TestSupport
 import Testing
 
@@ -67,7 +68,7 @@ import Testing
     }
     // Then
     for client in clients { #expect(try client.readAnswer().status == 200) }
-    let bodies = try pictor.stats().budgets.bodies
+    let bodies = try pictor.stats().budgets.bodies as Figures
     #expect(bodies.limit == limit && bodies.peak <= limit && bodies.peak >= body.count)
     // The disk tier may still be writing the last ones.
     try pictor.waitFor("all is returned") { $0.budgets.bodies.bytes == 0 }

@@ -190,7 +190,7 @@ import Testing
     #expect(stats.requests.byOrigin == ["memory": 3, "origin": 1])
     #expect(stats.requests.hitRatio == 0.75)
     #expect(stats.requests.hitLatency?.count == 3)
-    #expect(stats.requests.missLatency.map { $0.p50 > 0 && $0.p99 >= $0.p50 } == true)
+    #expect(stats.requests.missLatency.map { $0.p50Ms > 0.0 && $0.p99Ms >= $0.p50Ms } == true)
     #expect((stats.memory.entries, stats.memory.hits, stats.memory.misses) == (1, 3, 1))
     #expect(stats.memory.bytes > 0 && stats.memory.bytes < stats.memory.limit)
     #expect((stats.disk.limit, stats.disk.misses) == (10 << 30, 2))

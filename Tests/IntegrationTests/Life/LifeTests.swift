@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Glibc
 import Model
+import Telemetry
 import TestSupport
 import Testing
 
@@ -138,11 +139,12 @@ import Testing
       for width in 1...5 {
         #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=\(width)")).status == 200)
       }
-      let memory = try pictor.stats().memory
+      let memory = try pictor.stats().memory as Figures
       #expect(memory.entries == 2)
       // Without memory figures from the kernel, there are none to report.
-      #expect(!isOff || memory.pressure == nil)
-      #expect(memory.pressure.map { $0.limit <= memory.limit } ?? true)
+      let pressure: Figures? = memory.pressure
+      #expect(!isOff || pressure == nil)
+      #expect(pressure.map { $0.limit <= memory.limit } ?? true)
       #expect(try pictor.end() == 0)
     }
   }

@@ -1,6 +1,7 @@
 // Prefetching over HTTP: the syntax of lists, their results, and what an operator sees.
 
 import Model
+import Telemetry
 import TestSupport
 import Testing
 
@@ -85,7 +86,7 @@ import Testing
     let began = try pictor.prefetch(list)
     try blockUntil("three run") { everywhere.activeRequests == 3 }
     // Then
-    let figures = try pictor.stats().prefetch
+    let figures = try pictor.stats().prefetch as Figures
     #expect((figures.running, figures.waiting) == (3, 12))
     let downloads = try pictor.downloads()
     #expect(Set(downloads.map(\.host)).count == 3)

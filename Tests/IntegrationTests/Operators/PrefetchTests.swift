@@ -3,6 +3,7 @@
 import FoundationEssentials
 import Glibc
 import Model
+import Telemetry
 import TestSupport
 import Testing
 
@@ -49,7 +50,7 @@ import Testing
     #expect(try again.end(0) == 0)
     #expect(again.log.contains("5 images, 0 loaded, 5 skipped, 0 failed"), "\(again.log)")
     #expect(origin.totalRequests == 5)
-    let figures = try pictor.stats().prefetch
+    let figures = try pictor.stats().prefetch as Figures
     #expect((figures.finished, figures.skipped, figures.failed) == (5, 5, 0))
     #expect((figures.lists, figures.waiting, figures.running) == (0, 0, 0))
   }

@@ -1,6 +1,7 @@
 // A burst: thousands of concurrent requests over hundreds of hosts, some of which never respond.
 
 import Glibc
+import Telemetry
 import TestSupport
 import Testing
 
@@ -63,7 +64,7 @@ import Testing
     #expect(
       failures.isEmpty,
       "\(failures.count): \(failures.first.map { String(decoding: $0.body, as: UTF8.self) } ?? "")")
-    let downloads = try pictor.stats().downloads
+    let downloads = try pictor.stats().downloads as Figures
     #expect(downloads.succeeded == live.count && downloads.failed["source_timeout"] == nil)
     #expect(downloads.running > 0)
     // When the dead hosts' connections break

@@ -83,16 +83,16 @@ final class PictorProcess: Sendable {
   func get(_ target: String) throws -> HTTPAnswer { try connect().get(target) }
 
   /// Returns `/stats`.
-  func stats() throws -> Stats {
-    try JSONDecoder().decode(Stats.self, from: Data(try get("/stats").body))
+  func stats() throws -> Figures {
+    try JSONDecoder().decode(Figures.self, from: Data(try get("/stats").body))
   }
 
   /// Waits until `/stats` satisfies a condition.
   func waitFor(
     _ what: String, sourceLocation: SourceLocation = #_sourceLocation,
-    until condition: (Stats) -> Bool
+    until condition: (Figures) -> Bool
   ) throws {
-    var last: Stats?
+    var last: Figures?
     try blockUntil(
       "\(what); \(last.map { "\($0)" } ?? "no /stats")", sourceLocation: sourceLocation
     ) {

@@ -167,7 +167,9 @@ final class StaleWhileRevalidateTests: StaleTests {
     let answer = try await manager.variant(for: request)
     #expect(answer.variant.info.freshness.isFresh(at: now()))
     #expect(loader.started.value == 2)
-    #expect(manager.freshnessFigures == FreshnessFigures())
+    #expect(manager.freshnessFigures.revalidations == 0)
+    #expect(manager.freshnessFigures.staleWhileRevalidate == 0)
+    #expect(manager.freshnessFigures.maxStale == 0)
   }
 
   @Test func `a cache-only request gets a stale entry and starts no load`() async throws {

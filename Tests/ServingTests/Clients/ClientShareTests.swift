@@ -96,7 +96,7 @@ import Testing
           #expect(statuses.contains(answer.status), "\(path)")
         }
       }
-      #expect(server.figures.rateLimited.isEmpty)
+      #expect(server.figures.rateLimited == [:])
     }
   }
 

@@ -3,6 +3,7 @@
 import Glibc
 import Model
 import Platform
+import Telemetry
 import TestSupport
 import Testing
 
@@ -104,7 +105,8 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
       }
       #expect(provider.left.withLock { $0 } == 0)
       try await eventually { server.figures.active == 0 }
-      #expect(server.figures.stages["encode"]?.count == 2, "once, and of the request alone")
+      let encoding = server.figures.stages[dynamicMember: "encode"] as Figures
+      #expect(encoding.count == 2, "once, and of the request alone")
     }
   }
 

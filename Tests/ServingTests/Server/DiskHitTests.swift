@@ -116,8 +116,8 @@ import Testing
       #expect(provider.hits.value == 3)
       #expect(provider.others.value == 0)
       let figures = server.figures
-      #expect(figures.byOutcome["hit"]?["disk"] == 3)
-      #expect(figures.stages["disk"]?.count == 3)
+      #expect(figures.byOutcome.hit.disk == 3)
+      #expect(figures.stages.disk?.count == 3)
       #expect(figures.missLatency?.count == 3)
       #expect(figures.knownTargets == 1)
     }

@@ -21,15 +21,15 @@ import Testing
         lifetime: lifetime, clock: { self.now.load(ordering: .relaxed) },
         compute: { isDraining in
           self.computed.add()
-          var figures = RequestFigures()
-          figures.total = self.computed.value
+          var figures = Figures()
+          figures.add("total", self.computed.value)
           return makeStats(figures, isDraining: isDraining)
         })
     }
   }
 
   private func total(_ json: [UInt8]) throws -> Int {
-    try JSONDecoder().decode(Stats.self, from: Data(json)).requests.total
+    try JSONDecoder().decode(Figures.self, from: Data(json)).requests.total
   }
 
   @Test func `the figures of the default lifetime are computed four times a second`() throws {
@@ -82,8 +82,8 @@ import Testing
           entered.post()
           release.wait()
         }
-        var figures = RequestFigures()
-        figures.total = counting.computed.value
+        var figures = Figures()
+        figures.add("total", counting.computed.value)
         return makeStats(figures, isDraining: isDraining)
       })
     #expect(try total(cache.bytes(isDraining: false)) == 1)
@@ -102,7 +102,7 @@ import Testing
 
   @Test func `a crowd of clients makes a server compute once in the lifetime`() async throws {
     let computed = Counter()
-    let count = { @Sendable (figures: RequestFigures, isDraining: Bool) in
+    let count = { @Sendable (figures: Figures, isDraining: Bool) in
       computed.add()
       return makeStats(figures, isDraining: isDraining)
     }

@@ -213,7 +213,7 @@ final class ComingProvider: ImageProvider {
   init() throws {
     wake = try WakeSignal()
     let figures = FiguresCache(
-      lifetime: .zero, compute: { makeStats(RequestFigures(), isDraining: $0) })
+      lifetime: .zero, compute: { makeStats(Figures(), isDraining: $0) })
     handler = RequestHandler(
       configuration: ServerConfiguration(),
       shared: SharedParts(

@@ -1,4 +1,4 @@
-// EntryFile: writes the file of one entry and reads it back.
+// EntryFile: writes the file of one entry, and reads it back in whole or in part.
 
 import CLinux
 import Glibc
@@ -8,9 +8,9 @@ import Platform
 /// Reading and writing the file of one entry, without knowledge of its path or of the index.
 enum EntryFile {
   /// The result of a read.
-  enum Outcome {
-    /// The file is intact. The number is the `FileStamp.fingerprint` of its state, 0 if unknown.
-    case found(DiskEntry, verified: UInt32)
+  enum Outcome<Found> {
+    /// The file is intact, as far as it was read.
+    case found(Found)
     /// There is no such file.
     case absent
     /// The file with this inode number is damaged or belongs to another key.
@@ -19,6 +19,14 @@ enum EntryFile {
     case purged(inode: ino_t)
     /// A system call failed.
     case failed(SystemError)
+
+    fileprivate init(_ read: () throws -> Outcome) {
+      do {
+        self = try read()
+      } catch {
+        self = .failed(error as? SystemError ?? SystemError(EIO))
+      }
+    }
   }
 
   /// The options of a read.
@@ -39,9 +47,12 @@ enum EntryFile {
   /// Bytes read or written at a time. The first read covers most small entries completely.
   private static let chunk = 64 << 10
 
-  /// Reads the entry of `key`.
-  static func read(_ path: String, key: CacheKey, options: ReadOptions) -> Outcome {
-    do {
+  /// Reads the entry of `key`. The number is the `FileStamp.fingerprint` of the file's state, 0 if
+  /// unknown.
+  static func read(
+    _ path: String, key: CacheKey, options: ReadOptions
+  ) -> Outcome<(entry: DiskEntry, verified: UInt32)> {
+    Outcome {
       guard let (file, inode) = try open(path) else { return .absent }
       let length = file.count
       if let access = options.access { EntryTimes.touch(file.descriptor, access: access) }
@@ -67,36 +78,20 @@ enum EntryFile {
         if !isUnchanged, try checksum(of: entry, in: file, using: buffer) != header.bodyChecksum {
           return .damaged(inode: inode)
         }
-        return .found(entry, verified: fingerprint)
+        return .found((entry, fingerprint))
       }
-    } catch let error as SystemError {
-      return .failed(error)
-    } catch {
-      return .failed(SystemError(EIO))
     }
   }
 
   /// An entry to be written, with its encoded metadata.
   struct Draft {
     fileprivate let entry: DiskEntry
-    fileprivate let kind: EntryKind
     fileprivate let metadata: [UInt8]
     fileprivate let bodyOffset: Int
 
     init(_ entry: DiskEntry) {
       self.entry = entry
-      let content: EntryMetadata.Content
-      switch entry {
-      case .variant(let variant):
-        kind = .variant
-        content = .variant(variant.info)
-      case .source(let source):
-        kind = .source
-        content = .source(
-          source.origin, source.freshness, version: source.version,
-          generation: source.generation)
-      }
-      metadata = EntryMetadata(key: entry.key.text, content: content).encoded()
+      metadata = EntryMetadata(key: entry.key.text, content: entry.content).encoded()
       bodyOffset = EntryHeader.bodyOffset(metadataLength: metadata.count)
     }
 
@@ -119,13 +114,9 @@ enum EntryFile {
       checksum = try copy(file, to: descriptor, at: draft.bodyOffset)
     }
     let prefix = EntryHeader.prefix(
-      kind: draft.kind, metadata: draft.metadata, bodyLength: draft.entry.bodyLength,
-      bodyChecksum: checksum)
-    var result: Result<Void, SystemError> = .success(())
-    prefix.withUnsafeBytes { bytes in
-      result = Result { () throws(SystemError) in try put(bytes, to: descriptor, at: 0) }
-    }
-    try result.get()
+      kind: EntryKind(of: draft.entry.key), metadata: draft.metadata,
+      bodyLength: draft.entry.bodyLength, bodyChecksum: checksum)
+    try put(prefix, to: descriptor, at: 0)
   }
 
   /// Reads the header and the metadata, or returns `nil` if they are damaged. `first` holds the
@@ -234,9 +225,15 @@ enum EntryFile {
     return UnsafeRawBufferPointer(start: start, count: count)
   }
 
-  static func put(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt, at offset: Int)
-    throws(SystemError)
-  {
+  static func put(_ bytes: [UInt8], to descriptor: CInt, at offset: Int) throws(SystemError) {
+    try bytes.span.bytes.withUnsafeBytes { bytes throws(SystemError) in
+      try put(bytes, to: descriptor, at: offset)
+    }
+  }
+
+  private static func put(
+    _ bytes: UnsafeRawBufferPointer, to descriptor: CInt, at offset: Int
+  ) throws(SystemError) {
     guard let start = bytes.baseAddress else { return }
     var done = 0
     while done < bytes.count {
@@ -272,11 +269,147 @@ enum EntryFile {
   }
 }
 
-extension DiskEntry {
-  fileprivate var body: Variant.Body {
+extension EntryFile {
+  /// The result of reading a file that was kept open.
+  enum OpenRead {
+    case found(Variant)
+    /// The file is no longer the one that was verified.
+    case changed
+    /// The kernel has not all of it cached, memory has no room, or the caller rejects it.
+    case unavailable
+  }
+
+  /// Reads the body of a file that was kept open, if the kernel has all of it cached and the file
+  /// has not changed since its verification.
+  static func readAtOnce(
+    _ open: OpenEntry, memory: ByteBudget, where isWanted: (VariantInfo) -> Bool
+  ) -> OpenRead {
+    guard isWanted(open.info), let lease = memory.lease(open.body.count) else {
+      return .unavailable
+    }
+    let bytes = ImageBytes(capacity: open.body.count, lease: lease) { buffer in
+      let count = pictor_linux_read_cached(
+        open.file.descriptor, buffer.baseAddress, buffer.count, open.body.lowerBound)
+      return count == buffer.count ? 0..<count : nil
+    }
+    // Follows the bytes: a write sets the times before the bytes, and an unlink the change time.
+    guard FileStamp(of: open.file.descriptor)?.fingerprint == open.fingerprint else {
+      return .changed
+    }
+    return bytes.map { .found(Variant(key: open.key, info: open.info, body: .memory($0))) }
+      ?? .unavailable
+  }
+
+  /// Reads a variant whose file has at most `limit` bytes, if the kernel has all of it cached. The
+  /// path comes from the directory cache (openat2(2), `RESOLVE_CACHED`, Linux 5.12), the bytes from
+  /// the page cache (preadv2(2), `RWF_NOWAIT`).
+  ///
+  /// - Parameters:
+  ///   - path: The path, relative to `root`.
+  ///   - root: An open folder.
+  ///   - verified: the fingerprint of the file's verified state; 0 for none.
+  ///   - memory: What the file's bytes count against. Without room for them, the result is `nil`.
+  ///   - isWanted: Called before the body is checked.
+  /// - Returns: the variant with its file, whose fingerprint is from before the bytes were read;
+  ///   `nil` if the file is not cached or is damaged, or if the system does not support these
+  ///   calls. `read` then finds out which.
+  static func readAtOnce(
+    _ path: String, in root: CInt, key: CacheKey, limit: Int, verified: UInt32,
+    memory: ByteBudget, where isWanted: (VariantInfo) -> Bool
+  ) -> (variant: Variant, file: OpenEntry)? {
+    let descriptor = pictor_linux_open_cached(root, path)
+    guard descriptor >= 0 else { return nil }
+    // Taken before the bytes are read: a change during the read leaves another stamp for later.
+    let state = FileStamp(of: descriptor)
+    // Closes the descriptor.
+    let whole = FileRegion(owning: descriptor, count: state?.size ?? 0)
+    guard let stamp = state, stamp.size <= limit, let lease = memory.lease(stamp.size) else {
+      return nil
+    }
+    var found: (info: VariantInfo, body: Range<Int>)?
+    let bytes = ImageBytes(capacity: stamp.size, lease: lease) { buffer in
+      let count = pictor_linux_read_cached(descriptor, buffer.baseAddress, buffer.count, 0)
+      guard count == stamp.size else { return nil }
+      let file = UnsafeRawBufferPointer(buffer)
+      // Taken again: a write sets the times first, so these bytes are of the known state.
+      let isKnown =
+        verified == stamp.fingerprint && FileStamp(of: descriptor)?.fingerprint == verified
+      // Rejects files that are longer or shorter than their header says.
+      guard let header = EntryHeader(decoding: file), header.fileLength == count,
+        let metadata = header.metadata(in: file, isKnown: isKnown), metadata.key == key.text,
+        case .variant(let info) = metadata.content, isWanted(info)
+      else { return nil }
+      let body = header.bodyOffset..<count
+      guard
+        isKnown
+          || EntryHeader.checksum(UnsafeRawBufferPointer(rebasing: file[body]))
+            == header.bodyChecksum
+      else { return nil }
+      found = (info, body)
+      return body
+    }
+    guard let bytes, let found else { return nil }
+    let open = OpenEntry(
+      key: key, info: found.info, file: whole, body: found.body, fingerprint: stamp.fingerprint)
+    return (Variant(key: key, info: found.info, body: .memory(bytes)), open)
+  }
+
+  /// Maximum length of such a file in bytes. A longer file would delay the event loop's other
+  /// clients.
+  static let longestAtOnce = 128 << 10
+}
+
+/// The part of an entry's file before the body.
+struct EntryPrefix {
+  /// The entry's key.
+  let key: CacheKey
+  let content: EntryMetadata.Content
+  /// The freshness of the entry.
+  var freshness: Freshness { content.freshness }
+  /// The purge generation at the start of the load; see `PurgeList`.
+  var generation: Int { content.generation }
+  /// The length of the body in bytes.
+  let bodyLength: Int
+  /// The inode number, which tells the file from one renamed to the same path later.
+  let inode: ino_t
+
+  /// Bytes of the first read. Keys and metadata usually have a few hundred.
+  private static let firstRead = 4_096
+
+  /// Reads the start of a file. The access time does not change if this process owns the file.
+  static func read(_ path: String) -> EntryFile.Outcome<EntryPrefix> {
+    EntryFile.Outcome {
+      guard let (file, inode) = try EntryFile.open(path) else { return .absent }
+      // Read-ahead would load the body.
+      posix_fadvise(file.descriptor, 0, 0, POSIX_FADV_RANDOM)
+      return try withUnsafeTemporaryAllocation(byteCount: firstRead, alignment: 16) { buffer in
+        let first = try EntryFile.fill(buffer, from: file, at: 0, count: min(file.count, firstRead))
+        guard let (header, metadata) = try EntryFile.parsePrefix(first, of: file),
+          header.fileLength == file.count
+        else { return .damaged(inode: inode) }
+        return .found(
+          EntryPrefix(
+            key: CacheKey(text: metadata.key), content: metadata.content,
+            bodyLength: header.bodyLength, inode: inode))
+      }
+    }
+  }
+}
+
+extension EntryMetadata.Content {
+  /// The freshness of the entry.
+  var freshness: Freshness {
     switch self {
-    case .variant(let variant): variant.body
-    case .source(let source): .file(source.file)
+    case .variant(let info): info.freshness
+    case .source(_, let freshness, _, _): freshness
+    }
+  }
+
+  /// The purge generation at the start of the load; see `PurgeList`.
+  var generation: Int {
+    switch self {
+    case .variant(let info): info.generation
+    case .source(_, _, _, let generation): generation
     }
   }
 }

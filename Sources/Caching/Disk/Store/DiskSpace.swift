@@ -2,6 +2,7 @@
 
 import Platform
 import Synchronization
+import Telemetry
 
 /// An amount of disk space.
 struct DiskUse: Equatable {
@@ -35,6 +36,23 @@ final class DiskShare: Sendable {
     DiskUse(bytes: bytes.load(ordering: .relaxed), files: files.load(ordering: .relaxed))
   }
 
+  /// Returns the figures of the share of a kind of entry. Room reserved by writes in progress
+  /// counts as used.
+  func figures(of kind: String) -> Figures {
+    var figures = Figures()
+    let use = use
+    figures.add("entries", use.files, "pictor_disk_share_entries", "Entries of a kind on disk.")
+    figures.add(
+      "bytes", use.bytes, "pictor_disk_share_size_bytes", "Bytes of a kind of entry on disk.")
+    figures.add(
+      "limit", limit.bytes, "pictor_disk_share_limit_bytes", "The most bytes of a kind on disk.")
+    figures.add(
+      "count_limit", limit.files == .max ? 0 : limit.files, "pictor_disk_share_limit_entries",
+      "The most entries of a kind on disk; 0: unlimited.")
+    figures.label("kind", kind)
+    return figures
+  }
+
   /// Whether a clean is due, before writes must be refused.
   var isNearlyFull: Bool {
     let use = use
@@ -51,20 +69,11 @@ final class DiskShare: Sendable {
     return use.bytes <= most.bytes && use.files <= most.files
   }
 
-  /// The result of a reservation.
-  enum Promise {
-    case made
-    /// There is no room until other entries are removed.
-    case noRoom
-    /// The amount exceeds the limit.
-    case tooLarge
-  }
-
-  /// Reserves room for one file of this size.
-  func reserve(_ amount: Int) -> Promise {
+  /// Reserves room for one file of this size. Returns why there is none.
+  func reserve(_ amount: Int) -> DiskPlacement? {
     guard amount <= limit.bytes, limit.files > 0 else { return .tooLarge }
     if bytes.add(amount, upTo: limit.bytes) {
-      if files.add(1, upTo: limit.files) { return .made }
+      if files.add(1, upTo: limit.files) { return nil }
       bytes.wrappingSubtract(amount, ordering: .relaxed)
     }
     isShort.store(true, ordering: .relaxed)
@@ -79,6 +88,17 @@ final class DiskShare: Sendable {
 
   /// Returns whether a write found no room since the last call.
   func takeShortage() -> Bool { isShort.exchange(false, ordering: .relaxed) }
+}
+
+/// What became of an entry that is to be placed.
+enum DiskPlacement {
+  case placed
+  /// A later operation on the key, or a purge, came in between.
+  case unwanted
+  /// There is no room until other entries are removed.
+  case noRoom
+  /// It is larger than the limit.
+  case tooLarge
 }
 
 /// The accounting of the tier. The permanent folders are subtracted from the limit. Every other
@@ -121,4 +141,18 @@ final class DiskSpace: Sendable {
 
   /// Bytes taken or promised in all.
   var bytes: Int { base + variants.use.bytes + sources.use.bytes }
+}
+
+extension Atomic where Value == Int {
+  /// Adds `amount` unless the sum would exceed `limit`. Returns whether it did.
+  func add(_ amount: Int, upTo limit: Int) -> Bool {
+    var current = load(ordering: .relaxed)
+    while current + amount <= limit {
+      let (exchanged, original) = weakCompareExchange(
+        expected: current, desired: current + amount, ordering: .relaxed)
+      if exchanged { return true }
+      current = original
+    }
+    return false
+  }
 }

@@ -95,7 +95,7 @@ final class OpenEntries: Sendable {
 
   /// Keeps a file open if its name was read before, and no file of its part was dropped since
   /// `visit`: it could be this one.
-  func keep(_ name: EntryDigest, since visit: Visit, _ entry: () -> OpenEntry) {
+  func keep(_ name: EntryDigest, since visit: Visit, _ entry: OpenEntry) {
     let first = firstPlace(of: name)
     // The replaced file is closed outside the lock.
     let replaced = part(of: name).withLock { part -> OpenEntry? in
@@ -114,7 +114,7 @@ final class OpenEntries: Sendable {
       }
       guard let free else { return nil }
       let old = part.places[free]?.entry
-      part.places[free] = (name, entry())
+      part.places[free] = (name, entry)
       return old
     }
     withExtendedLifetime(replaced) {}

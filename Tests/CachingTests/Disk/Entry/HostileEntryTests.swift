@@ -80,7 +80,7 @@ import Testing
       try folder.write("entry", bytes: prefix + body)
       // When
       switch EntryFile.read(folder.path + "/entry", key: key, options: options) {
-      case .found(.variant(let variant), _):
+      case .found((.variant(let variant), _)):
         found += 1
         // Then
         let info = variant.info
@@ -88,7 +88,7 @@ import Testing
         guard let image = info.image else { continue }
         #expect(image.size.width >= 0 && image.size.width * image.size.height >= 0)
         #expect(image.density >= 0 && image.density.isFinite && image.frames >= 1)
-      case .found(.source(let source), _):
+      case .found((.source(let source), _)):
         found += 1
         use(source.freshness, using: &random)
         #expect((100...999).contains(source.origin.status))

@@ -156,11 +156,9 @@ import Testing
     // Given
     let table = OpenEntries(limit: 64)
     let name = EntryDigest(of: variant.key)
-    func entry() -> OpenEntry {
-      OpenEntry(
-        key: variant.key, info: variant.info, file: FileRegion(owning: -1, count: 0), body: 0..<0,
-        fingerprint: 1)
-    }
+    let entry = OpenEntry(
+      key: variant.key, info: variant.info, file: FileRegion(owning: -1, count: 0), body: 0..<0,
+      fingerprint: 1)
     let first = try #require(table.entry(of: name))
     table.keep(name, since: first.visit, entry)
     // When
