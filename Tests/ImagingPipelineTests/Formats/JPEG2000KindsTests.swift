@@ -94,8 +94,7 @@ import Testing
           }
           #expect(refusal(bytes)?.contains("tiles from 0,0") == true)
           #expect(refusal(bytes, product: .info(nil)) != nil)
-          var limits = ImagingLimits()
-          limits.failOn = .none
+          let limits = ImagingLimits { $0.failOn = .none }
           // Damage that is tolerated hides no kind.
           let cut = Made.error(Array(bytes.dropLast(9)), limits: limits)
           #expect(cut?.code == "unsupported_format", "\(String(describing: cut))")

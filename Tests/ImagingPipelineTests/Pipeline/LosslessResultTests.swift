@@ -119,8 +119,7 @@ import Testing
     // Given
     let whole = try Self.described(orientation: 3)
     let damaged = Array(whole.prefix(whole.count * 2 / 3))
-    var limits = ImagingLimits()
-    limits.failOn = .none
+    let limits = ImagingLimits { $0.failOn = .none }
     // When
     let made = try Made(damaged, limits: limits)
     // Then: the result is intact.

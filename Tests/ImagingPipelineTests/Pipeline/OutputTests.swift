@@ -1,9 +1,10 @@
 // OutputTests: format, quality and determinism of results.
 
-import ImagingPipeline
 import Model
 import TestSupport
 import Testing
+
+@testable import ImagingPipeline
 
 @Suite(.onOwnThreads) struct OutputTests {
   @Test func `by default alpha gives PNG, an animation GIF and all else JPEG`() throws {
@@ -250,5 +251,111 @@ import Testing
       #expect(file.bytes.count >= last, "\(quality)")
       last = file.bytes.count
     }
+  }
+
+  @Test func `the first accepted format is used, regardless of the source`() throws {
+    let jpeg = try TestImages.jpeg(width: 40, height: 30)
+    let png = try TestImages.png(width: 40, height: 30, alpha: true)
+    for source in [jpeg, png] {
+      #expect(try Made(source) { $0.accepted = [.avif, .webp] }.format == .avif)
+      #expect(try Made(source) { $0.accepted = [.webp, .avif] }.format == .webp)
+      #expect(try Made(source) { $0.accepted = [.jxl] }.format == .jxl)
+    }
+    #expect(try Made(jpeg) { $0.accepted = [] }.format == .jpeg)
+    #expect(try Made(png) { $0.accepted = [.jpeg] }.format == .png)
+    #expect(
+      try Made(jpeg, format: .png) { $0.accepted = [.avif] }.format == .png)
+    // A format that is not an output is skipped.
+    #expect(try Made(jpeg) { $0.accepted = [.heic, .webp] }.format == .webp)
+  }
+
+  @Test func `an animation uses the first accepted format with animation, or GIF`() throws {
+    let source = try TestImages.gif(width: 40, height: 30, frames: 3)
+    let moving = try Made(source) { $0.accepted = [.avif, .jxl, .webp] }
+    #expect(moving.format == .webp && moving.frames == 3)
+    let fallen = try Made(source) { $0.accepted = [.avif, .jxl] }
+    #expect(fallen.format == .gif && fallen.frames == 3)
+    let still = try Made(source) {
+      $0.accepted = [.avif, .webp]
+      $0.isAnimated = false
+    }
+    #expect(still.format == .avif && still.frames == 1)
+  }
+
+  @Test func `a result too long for a format uses the next one`() throws {
+    // given: an AVIF holds 16,384 pixels per side, a WebP one less; flipped, so that no source is
+    // returned
+    let longest = try TestImages.encode(
+      Pixels(width: 16_384, height: 1, color: [9, 9, 9]), as: ".png")
+    let longer = try TestImages.encode(
+      Pixels(width: 16_385, height: 1, color: [9, 9, 9]), as: ".png")
+    // when, then
+    #expect(
+      try Made(longest) {
+        $0.accepted = [.webp, .avif]
+        $0.flip = .both
+      }.format == .avif)
+    let avif = try Made(longest) {
+      $0.accepted = [.avif]
+      $0.flip = .both
+    }
+    #expect(try avif.pixels().size.width == 16_384)
+    #expect(
+      try Made(longer) {
+        $0.accepted = [.avif, .webp]
+        $0.flip = .both
+      }.format == .jpeg)
+    #expect(Made.error(longer) { $0.format = .avif }?.parameter == "format")
+  }
+
+  @Test func `a large image uses a slow format only if it is named`() throws {
+    // given: opaque, and slightly above 4 megapixels
+    let source = try TestImages.encode(
+      Pixels(width: 63, height: 63, color: [90, 120, 60]), as: ".png[compression=1]", zoom: 32)
+    // when, then
+    #expect(try Made(source) { $0.accepted = [.avif, .jxl, .webp] }.format == .webp)
+    #expect(
+      try Made(source, width: 100) { $0.accepted = [.avif] }.format == .avif)
+    #expect(try Made(source) { $0.format = .avif }.format == .avif)
+  }
+
+  private static let size = PixelSize(width: 40, height: 30)
+
+  /// Starts libvips, which two threads must not do at the same time.
+  init() { TestImages.start() }
+
+  /// Returns the error's code; `nil` if the bytes pass.
+  private func fault(
+    _ bytes: [UInt8], _ size: PixelSize = size, as format: ImageFormat, isEncodedHere: Bool
+  ) throws -> String? {
+    let encoded = Encoded(bytes: try GLibBytes(copying: bytes), size: size, quality: nil)
+    do throws(ImageError) {
+      try encoded.check(as: format, isEncodedHere: isEncodedHere)
+      return nil
+    } catch {
+      return error.code
+    }
+  }
+
+  @Test(arguments: [ImageFormat.jpeg, .png, .webp, .gif, .tiff], [false, true])
+  func `a result of another size or format is refused`(
+    format: ImageFormat, isEncodedHere: Bool
+  ) throws {
+    let bytes = try TestImages.encode(
+      .scene(width: 40, height: 30), as: format == .tiff ? ".tif" : ".\(format.rawValue)")
+    #expect(try fault(bytes, as: format, isEncodedHere: isEncodedHere) == nil)
+    #expect(
+      try fault(
+        bytes, PixelSize(width: 30, height: 40), as: format, isEncodedHere: isEncodedHere)
+        == "internal")
+    let other: ImageFormat = format == .png ? .jpeg : .png
+    #expect(try fault(bytes, as: other, isEncodedHere: isEncodedHere) == "internal")
+  }
+
+  @Test func `a source's own JPEG that ends before its scan is refused`() throws {
+    let bytes = try TestImages.encode(.scene(width: 40, height: 30), as: ".jpg")
+    let scan = try #require(bytes.firstRange(of: [0xff, 0xda]))
+    #expect(
+      try fault(Array(bytes[..<scan.lowerBound]), as: .jpeg, isEncodedHere: false) == "internal")
   }
 }

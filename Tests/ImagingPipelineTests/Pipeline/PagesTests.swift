@@ -44,11 +44,9 @@ import Testing
     #expect((info.frames, info.pages) == (1, nil))
     #expect(
       try Made(source, width: 70, frame: 0).size == PixelSize(width: 70, height: 50))
-    let error = Made.error(source) { $0.frame = 1 }
-    guard case .invalidParameter("frame", "1", "the source has one frame, 0") = error else {
-      Issue.record("\(String(describing: error))")
-      return
-    }
+    #expect(
+      Made.error(source, frame: 1)
+        == .invalidParameter(name: "frame", value: "1", allowed: "the source has one frame, 0"))
   }
 
   @Test(arguments: [false, true], [false, true])

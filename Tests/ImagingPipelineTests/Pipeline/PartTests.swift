@@ -162,8 +162,7 @@ import Testing
   @Test func `a tiny crop of a vector image is drawn within the pixel limit`()
     throws
   {
-    var limits = ImagingLimits()
-    limits.maximumPixels = 1_000_000
+    let limits = ImagingLimits { $0.maximumPixels = 1_000_000 }
     let made = try Made(TestImages.svg(width: 3_000, height: 2_000), limits: limits, width: 400) {
       $0.crop = area(x: 1_490, y: 1_490, width: 20, height: 20)
     }

@@ -9,9 +9,7 @@ import Testing
   private static let scene = Pixels.textured(width: 1_501, height: 1_003)
 
   private static func limits(_ threads: Int) -> ImagingLimits {
-    var limits = ImagingLimits()
-    limits.maximumThreads = threads
-    return limits
+    ImagingLimits { $0.maximumThreads = threads }
   }
 
   @Test(arguments: [

@@ -260,8 +260,7 @@ import Testing
 
   @Test(arguments: areas, [1, 4])
   func `a region of a grid is that of the whole image`(area: PixelArea, threads: Int) throws {
-    var limits = ImagingLimits()
-    limits.maximumThreads = threads
+    let limits = ImagingLimits { $0.maximumThreads = threads }
     let file = try HEIFGrid().file(of: Self.odd)
     let png = try TestImages.encode(try Pixels(decoding: file), as: ".png[compression=1]")
     let images = try [file, png].map { source in

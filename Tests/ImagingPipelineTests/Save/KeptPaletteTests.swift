@@ -42,9 +42,7 @@ import Testing
   }
 
   private static func limits(keepsPalettes: Bool) -> ImagingLimits {
-    var limits = ImagingLimits()
-    limits.keepsPalettes = keepsPalettes
-    return limits
+    ImagingLimits { $0.keepsPalettes = keepsPalettes }
   }
 
   private static let changes: [(name: String, change: @Sendable (inout Transform) -> Void)] = [

@@ -150,6 +150,14 @@ struct Made {
   }
 }
 
+extension ImagingLimits {
+  /// Creates the usual limits with a change.
+  init(_ change: (inout ImagingLimits) -> Void) {
+    self.init()
+    change(&self)
+  }
+}
+
 extension ImageError? {
   /// Whether the error says that a source is damaged.
   var isUndecodable: Bool { if case .undecodable = self { true } else { false } }

@@ -1,4 +1,5 @@
-// VectorTests: SVGs at the requested size, and the images in them, checked like sources.
+// VectorTests: SVGs at the requested size, the images in them, which are checked like sources, and
+// those that are rewritten for librsvg.
 
 import FoundationEssentials
 import ImagingWire
@@ -80,8 +81,7 @@ import Testing
 
   @Test func `the pixels of all images count`() throws {
     // Given
-    var limits = ImagingLimits()
-    limits.maximumPixels = 3_000_000
+    let limits = ImagingLimits { $0.maximumPixels = 3_000_000 }
     let large = link(TestImages.blackPNG(width: 1_200, height: 1_000))
     // Then
     #expect(Made.error(svg([large, large]), limits: limits) == nil)
@@ -140,5 +140,78 @@ import Testing
       "<svg xmlns='http://www.w3.org/2000/svg' width='20' height='20'><rect width='10' height='20'/></svg>"
     let pixels = try Made(Array(text.utf8)).pixels()
     #expect(pixels[5, 10] == [0, 0, 0, 255] && pixels[15, 10][3] == 0)
+  }
+}
+
+@Suite(.onOwnThreads) struct VectorTextTests {
+  private static let lime: [UInt8] = [0, 255, 0, 255]
+
+  private static func svg(_ content: String, root: String = "width='20' height='10'") -> String {
+    "<svg xmlns='http://www.w3.org/2000/svg' \(root)>\(content)</svg>"
+  }
+
+  private static func colour(_ bytes: [UInt8]) throws -> [UInt8] {
+    try Made(bytes) { $0.format = .png }.pixels()[5, 5]
+  }
+
+  private static let rect = "<rect width='20' height='10' fill='var(--c)'/>"
+
+  @Test(arguments: [
+    svg("<rect width='20' height='10' fill='var(--c, lime)'/>"),
+    svg("<rect width='20' height='10' style='fill:var( --c ,lime )'/>"),
+    svg("<rect width='20' height='10' fill='var(--a, var(--b, rgb(0, 255, 0)))'/>"),
+    svg("<style>rect{fill:var(--c,lime)}</style><rect width='20' height='10'/>"),
+    svg("<style><![CDATA[:root{--c:lime}]]></style>" + rect),
+    svg("<style>svg{--a:lime;--c:var(--a)}</style>" + rect),
+    svg(rect, root: "width='20' height='10' style='--c:lime'"),
+  ])
+  func `variables have their value, or their fallback`(text: String) throws {
+    #expect(try Self.colour(Array(text.utf8)) == Self.lime)
+  }
+
+  @Test func `variables that refer to each other cost no more than their text`() {
+    let values = (0..<60).map { "--v\($0):var(--v\($0 + 1)) var(--v\($0 + 1));" }.joined()
+    let text = Self.svg("<style>:root{\(values)--v60:lime}</style><rect fill='var(--v0)'/>")
+    #expect(Array(text.utf8).withUnsafeBytes { VectorText.mended($0) } == nil)
+    let loop = Self.svg("<style>:root{--c:var(--c)}</style>" + Self.rect)
+    #expect(Array(loop.utf8).withUnsafeBytes { VectorText.mended($0) } == nil)
+  }
+
+  @Test func `text that is shown keeps its words`() throws {
+    let text = Self.svg("<text>var(--c, x)</text><!-- var(--c, x) --><g fill='var(--c, red)'/>")
+    let mended = try #require(Array(text.utf8).withUnsafeBytes { VectorText.mended($0) })
+    #expect(
+      String(decoding: mended, as: UTF8.self)
+        == text.split(separator: "fill=")[0] + "fill='red'/></svg>")
+  }
+
+  @Test(arguments: [false, true], [false, true])
+  func `UTF-16 is read in both orders`(isLittle: Bool, hasDeclaration: Bool) throws {
+    let declaration = hasDeclaration ? "<?xml version='1.0' encoding='UTF-16'?>" : ""
+    let text =
+      declaration + Self.svg("<title>Grün 😀</title><rect width='20' height='10' fill='lime'/>")
+    let bytes = ("\u{feff}" + text).utf16.flatMap { unit in
+      let both = [UInt8(unit & 255), UInt8(unit >> 8)]
+      return isLittle ? both : both.reversed()
+    }
+    #expect(try Self.colour(bytes) == Self.lime)
+  }
+
+  @Test func `a compressed SVG is inflated, up to a limit`() throws {
+    let text = Self.svg("<rect width='20' height='10' fill='var(--c,lime)'/>")
+    #expect(try Self.colour(TestCoding.gzip.encode(Array(text.utf8))) == Self.lime)
+    let bomb = text + String(repeating: " ", count: VectorText.maximum)
+    for other in [Array(bomb.utf8), Array("text".utf8), []] {
+      #expect(Made.error(TestCoding.gzip.encode(other))?.code == "unsupported_format")
+    }
+  }
+
+  @Test(arguments: [("width='200'", 200, 150), ("height='50'", 300, 50)])
+  func `a side that is missing without a viewBox is that of browsers`(
+    root: String, width: Int, height: Int
+  ) throws {
+    let prolog = "<!-- <svg> --><!DOCTYPE svg>"
+    let text = prolog + Self.svg("<rect width='20' height='10' fill='lime'/>", root: root)
+    #expect(try Made(Array(text.utf8)).size == PixelSize(width: width, height: height))
   }
 }

@@ -149,8 +149,7 @@ import Testing
 
   @Test func `a stretched SVG is drawn within the pixel limit`() throws {
     // given: maximum width and one pixel high, which at the width's scale is 4 gigapixels
-    var limits = ImagingLimits()
-    limits.maximumPixels = 1_000_000
+    let limits = ImagingLimits { $0.maximumPixels = 1_000_000 }
     // when
     let made = try Made(TestImages.svg(width: 100, height: 100), limits: limits) {
       $0.width = 65_535

@@ -140,8 +140,7 @@ import Testing
     #expect(try Self.cost(of: vector(200)).isExpensive(ImagingLimits()))
     #expect(try !Self.cost(of: vector(2)).isExpensive(ImagingLimits()))
     // A watermark that alone takes 2 s
-    var limits = ImagingLimits()
-    limits.maximumSecondsOfPixels = 0.1
+    let limits = ImagingLimits { $0.maximumSecondsOfPixels = 0.1 }
     let small = try TestImages.png(width: 30, height: 20)
     let mark = TestImages.blackPNG(width: 9_000, height: 9_000)
     let error = Made.error(small, limits: limits, mark: Mark(mark))
@@ -253,8 +252,7 @@ import Testing
   {
     // Given: 20 frames, whose colours take 200 ms as a GIF; as a WebP they take 5 ms
     let source = try Self.animation(format)
-    var limits = ImagingLimits()
-    limits.maximumSeconds = 0.1
+    let limits = ImagingLimits { $0.maximumSeconds = 0.1 }
     // When, then: the variant is to blame, and others can be had
     let error = Made.error(source, limits: limits, width: 50, format: .gif)
     guard case .ofVariant(.tooCostly)? = error else {
@@ -270,8 +268,7 @@ import Testing
     "jpeg", "png", "gif", "webp", "tiff", "avif", "heic", "jxl", "jp2",
   ])
   func `decoding has a cost in every format`(kind: String) throws {
-    var limits = ImagingLimits()
-    limits.maximumSeconds = 1e-9
+    let limits = ImagingLimits { $0.maximumSeconds = 1e-9 }
     let error = Made.error(try HostileTests.source(kind), limits: limits) { $0.width = 8 }
     #expect(error?.code == "too_costly" && error?.isOfSource == true)
   }

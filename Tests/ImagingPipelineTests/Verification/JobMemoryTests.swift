@@ -106,8 +106,7 @@ import Testing
   ])
   func `what never fits is refused, and not held against the source`(suffix: String) throws {
     // Given: a source in strips is estimated at 11 MiB, and an estimate may be a sixth too high
-    var limits = ImagingLimits()
-    limits.maximumBytes = 10 << 20
+    let limits = ImagingLimits { $0.maximumBytes = 10 << 20 }
     #expect(Made.error(try Self.scene(".jpg"), limits: limits) { $0.width = 20 } == nil)
     // When, then
     let error = Made.error(try Self.scene(suffix), limits: limits) { $0.width = 700 }
@@ -133,8 +132,7 @@ import Testing
 
   @Test func `a result that never fits is refused, and smaller ones can be had`() throws {
     let source = try Self.scene(".jpg")
-    var limits = ImagingLimits()
-    limits.maximumBytes = 30 << 20
+    let limits = ImagingLimits { $0.maximumBytes = 30 << 20 }
     let error = Made.error(source, limits: limits, width: 1_000, format: .jxl)
     guard case .ofVariant(.tooCostly)? = error else {
       Issue.record("\(String(describing: error))")
