@@ -244,7 +244,7 @@ if isSanitized {
     "IntegrationTests": [
       "Support", "Clients", "Fleet", "Life/LifeTests.swift", "Life/ReloadTests.swift",
       "Images/ComingImagesTests.swift", "Images/RecompressionTests.swift",
-      "Images/ServingImagesTests.swift", "Operators/AdminPrefetchTests.swift",
+      "Images/ServingImagesTests.swift", "Operators/PrefetchTests.swift",
       "Operators/PurgeTests.swift", "Origins/BurstTests.swift",
     ],
   ]

@@ -6,19 +6,16 @@ import TestSupport
 import Testing
 
 /// Tests name the ids that they assert. `CacheConformanceTests` has cases of two equal requests.
-@Suite(.onOwnThreads) struct CacheConformanceExchangeTests {
+@Suite(.onOwnThreads) final class CacheConformanceExchangeTests: OriginSuite {
   private typealias Fields = KeyValuePairs<String, String>
 
-  private let folder: TemporaryFolder
-  private let origin: Origin
   private let image: [UInt8]
   private let otherImage: [UInt8]
 
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+  override init() throws {
     image = try TestImages.jpeg(width: 16, height: 16)
     otherImage = try TestImages.jpeg(width: 24, height: 8)
+    try super.init()
   }
 
   /// The ids of this file's cases, and of those that `CacheConformanceTests` has without rows.

@@ -4,15 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct ClientFreshnessTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
-
+@Suite(.onOwnThreads) final class ClientFreshnessTests: OriginSuite {
   @Test(arguments: [
     // A lifetime that the origin states for browsers is passed on.
     ("Cache-Control: max-age=60", "public, max-age=60"),

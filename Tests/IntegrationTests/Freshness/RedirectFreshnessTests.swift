@@ -98,35 +98,6 @@ import Testing
     #expect(origin.requests(to: "/open") == 1 && origin.requests(to: "/strict") == 2)
   }
 
-  @Test func `a slow redirect does not age its target, RFC 9111 4.2.3`() throws {
-    // Given a redirect that is held back until an image loaded before it has an age
-    let (folder, origin) = (try TemporaryFolder(), try Origin())
-    let pictor = try PictorProcess(in: folder)
-    let image = try TestImages.jpeg(width: 16, height: 16)
-    let gate = Gate()
-    origin.route("/earlier.jpg", to: .ok(image, headers: Self.year))
-    origin.route("/target.jpg", to: .ok(image, headers: Self.year))
-    origin.route(
-      "/slow",
-      to: .hold(gate, then: .status(302, headers: ["Location: \(origin.url("/target.jpg"))"])))
-    func age(of answer: HTTPAnswer) throws -> Int {
-      try #require(answer["age"].flatMap { Int($0) })
-    }
-    _ = try pictor.get(origin.target("/earlier.jpg"))
-    let client = try pictor.connect()
-    try client.send(HTTPClient.text("GET", target: origin.target("/slow")))
-    try blockUntil("the redirect is requested") { origin.requests(to: "/slow") == 1 }
-    try blockUntil("time passes") {
-      try age(of: pictor.get(origin.target("/earlier.jpg"))) > 5
-    }
-    // When
-    gate.open()
-    let answer = try client.readAnswer()
-    // Then
-    let elapsed = try age(of: pictor.get(origin.target("/earlier.jpg")))
-    #expect(try age(of: answer) <= elapsed - 3)
-  }
-
   @Test func `a 304 is limited by the redirects of its own request`() throws {
     // Given: a response that is stale at once, and a redirect whose headers change meanwhile
     let (folder, origin) = (try TemporaryFolder(), try Origin())

@@ -5,16 +5,9 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct StalenessTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
+@Suite(.onOwnThreads) final class StalenessTests: OriginSuite {
   /// Stale by 400 seconds on arrival.
   private static let old = ["ETag: \"1\"", "Age: 500"]
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
 
   private func seconds(_ field: String, of answer: HTTPAnswer) -> Int {
     answer[field].flatMap { Int($0) } ?? -1
@@ -71,43 +64,6 @@ import Testing
     let stats = try pictor.stats()
     #expect(stats.imaging.succeeded == 1)
     #expect(stats.freshness.staleWhileRevalidate >= 20 && stats.freshness.revalidations == 1)
-  }
-
-  @Test func `changed bytes are rendered in the background and served next`() throws {
-    let pictor = try PictorProcess(in: folder)
-    let wide = try TestImages.jpeg(width: 60, height: 30)
-    let tall = try TestImages.jpeg(width: 30, height: 60)
-    let stale = Self.old + ["Cache-Control: max-age=100, stale-while-revalidate=5000"]
-    origin.route("/a.jpg") { request in
-      request.number == 1 ? .ok(wide, headers: stale) : .ok(tall, headers: ["ETag: \"2\""])
-    }
-    let first = try pictor.get(origin.target("/a.jpg"))
-    #expect(try pictor.get(origin.target("/a.jpg")).body == first.body)
-    let fresh = try wait(
-      pictor, for: origin.target("/a.jpg"), with: "pictor; hit; detail=memory")
-    #expect(try Pixels(decoding: fresh.body).size.height == 60)
-  }
-
-  @Test func `an image is never served stale if its origin forbids it`() throws {
-    let pictor = try PictorProcess(in: folder)
-    let image = try TestImages.jpeg(width: 30, height: 20)
-    for (path, control) in [
-      ("/must", "max-age=100, stale-while-revalidate=5000, must-revalidate"),
-      ("/vary", "max-age=1000, stale-while-revalidate=5000"),
-    ] {
-      let headers = Self.old + ["Cache-Control: \(control)", "Vary: Accept", "Vary: Origin"]
-      let more = path == "/vary" ? ["Vary: *"] : []
-      origin.route(path) { request in
-        request.headers["if-none-match"] == "\"1\""
-          ? .status(304, headers: headers + more) : .ok(image, headers: headers + more)
-      }
-      let first = try pictor.get(origin.target(path))
-      #expect(first["cache-control"]?.hasSuffix(", must-revalidate") == true)
-      let again = try pictor.get(origin.target(path))
-      #expect(again["cache-status"] == "pictor; fwd=stale; fwd-status=304; stored")
-      origin.route(path, to: .status(503))
-      #expect(try pictor.get(origin.target(path)).status == 502)
-    }
   }
 
   @Test func `a reload of an immutable image does not ask the origin`() throws {
@@ -190,27 +146,6 @@ import Testing
     let stats = try pictor.stats()
     #expect(stats.freshness.failingSources == 1)
     #expect(stats.requests.byOrigin["stale"] == 1)
-  }
-
-  @Test(arguments: [404, 410])
-  func `an image that is gone at its origin is removed in all sizes`(_ status: Int) throws {
-    var pictor = try PictorProcess(in: folder)
-    let image = try TestImages.jpeg(width: 60, height: 40)
-    let stale = Self.old + ["Cache-Control: max-age=100"]
-    origin.serve("/a.jpg", bytes: image, headers: stale)
-    let targets = ["&w=30", "&w=20"].map { origin.target("/a.jpg", adding: $0) }
-    for target in targets { #expect(try pictor.get(target).status == 200) }
-    origin.route("/a.jpg", to: .status(status))
-    #expect(try pictor.get(targets[0]).status == 404)
-    #expect(try pictor.get(targets[1] + "&cache=only").status == 504)
-    #expect(try pictor.end() == 0)
-    pictor = try PictorProcess(in: folder)
-    for target in targets {
-      #expect(
-        try pictor.connect().get(
-          target + "&cache=only", headers: ["Cache-Control": "max-stale"]
-        ).status == 504)
-    }
   }
 
   @Test func `host rules limit the freshness lifetime of images`() throws {

@@ -5,16 +5,13 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct UnsharedAnswerTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
+@Suite(.onOwnThreads) final class UnsharedAnswerTests: OriginSuite {
   private let image: [UInt8]
   private let gate = Gate()
 
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+  override init() throws {
     image = try TestImages.jpeg(width: 1_600, height: 1_200, bare: true)
+    try super.init()
   }
 
   private func serve(_ control: String) {
@@ -79,57 +76,5 @@ import Testing
     gate.open()
     // Then
     for client in clients { #expect(try client.readAnswer().status == 200) }
-  }
-
-  @Test func `above the limit of separate loads, requests for unstorable sources wait and share`()
-    throws
-  {
-    // Given: four separate responses
-    let pictor = try PictorProcess(in: folder)
-    serve("no-store")
-    let target = origin.target("/a.jpg", adding: "&format=jpeg&progressive=1")
-    var clients: [HTTPClient] = []
-    for _ in 0..<4 {
-      let client = try pictor.connect()
-      clients.append(client)
-      try client.send(HTTPClient.text("GET", target: target))
-      _ = try head(client)
-      _ = try client.read(1_000)
-    }
-    // When: forty more clients request it
-    let more = try (0..<40).map { _ in try pictor.connect() }
-    for client in more { try client.send(HTTPClient.text("GET", target: target)) }
-    try pictor.waitFor("they wait") { $0.flights.waiting >= 40 }
-    // Then: the origin gets a request when one of the four has ended, and one for all forty
-    #expect(origin.requests(to: "/a.jpg") == 4)
-    gate.open()
-    for client in clients {
-      #expect(try client.read(image.count - 1_000) == Array(image[1_000...]))
-    }
-    for client in more {
-      let answer = try client.readAnswer()
-      #expect(answer.status == 200 && answer.body == image)
-    }
-    #expect(origin.requests(to: "/a.jpg") <= 8)
-  }
-
-  @Test func `a storable response is shared until its last byte`() throws {
-    // Given
-    let pictor = try PictorProcess(in: folder)
-    serve("max-age=60")
-    let target = origin.target("/a.jpg", adding: "&format=jpeg&progressive=1")
-    // When
-    let clients = try (0..<3).map { _ in try pictor.connect() }
-    for client in clients {
-      try client.send(HTTPClient.text("GET", target: target))
-      _ = try head(client)
-      _ = try client.read(1_000)
-    }
-    gate.open()
-    // Then
-    for client in clients {
-      #expect(try client.read(image.count - 1_000) == Array(image[1_000...]))
-    }
-    #expect(origin.requests(to: "/a.jpg") == 1)
   }
 }

@@ -4,13 +4,9 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct ClientHintTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+@Suite(.onOwnThreads) final class ClientHintTests: OriginSuite {
+  override init() throws {
+    try super.init()
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 1_000, height: 500))
   }
 

@@ -6,18 +6,15 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct ComingImagesTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
+@Suite(.onOwnThreads) final class ComingImagesTests: OriginSuite {
   private let image: [UInt8]
   private let wish = "&format=jpeg&progressive=1"
   /// What clients have of the first 30,000 bytes: the last byte waits for the image's end.
   private static let sent = 29_999
 
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+  override init() throws {
     image = try TestImages.jpeg(width: 1_600, height: 1_200, bare: true)
+    try super.init()
   }
 
   /// Returns the body received so far, once it has `count` bytes.

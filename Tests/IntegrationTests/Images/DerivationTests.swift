@@ -5,15 +5,12 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct DerivationTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
+@Suite(.onOwnThreads) final class DerivationTests: OriginSuite {
   /// Parameters that store no source on disk.
   private let kept = "&store=memory"
 
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+  override init() throws {
+    try super.init()
     let image = try TestImages.jpeg(width: 1_200, height: 900, quality: 95)
     for path in ["/a.jpg", "/b.jpg"] { origin.serve(path, bytes: image) }
   }
@@ -39,19 +36,5 @@ import Testing
     let likeness = try Pixels(decoding: derived.body).psnr(to: Pixels(decoding: reference.body))
     #expect(likeness > 32, "\(likeness) dB")
     #expect(try pictor.stats().flights.derived == 1)
-  }
-
-  @Test func `a cached source or a disabled setting prevents derivation`() throws {
-    do {
-      let pictor = try PictorProcess(in: folder)
-      _ = try pictor.get(origin.target("/a.jpg", adding: "&quality=90"))
-      let answer = try pictor.get(origin.target("/a.jpg", adding: "&w=300"))
-      #expect(answer["cache-status"] == "pictor; hit; detail=source")
-    }
-    let pictor = try PictorProcess(in: folder, ["--imaging.derive", "false"])
-    for wish in ["&quality=90", "&w=300"] {
-      let answer = try pictor.get(origin.target("/b.jpg", adding: wish + kept))
-      #expect(answer["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
-    }
   }
 }

@@ -7,13 +7,9 @@ import Signing
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct FallbackImageTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+@Suite(.onOwnThreads) final class FallbackImageTests: OriginSuite {
+  override init() throws {
+    try super.init()
     mkdir(folder.path + "/root", 0o755)
     try folder.write(
       "root/gone.png", bytes: try Self.plain([255, 0, 255], width: 400, height: 400))

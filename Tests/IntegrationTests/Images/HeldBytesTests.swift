@@ -5,15 +5,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct HeldBytesTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
-
+@Suite(.onOwnThreads) final class HeldBytesTests: OriginSuite {
   @Test func `slow readers hold no more memory than allowed, and get every byte`() throws {
     // Given a server with memory for twenty of thirty results, each larger than what sockets buffer
     var random = SeededGenerator(seed: 14)

@@ -4,15 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct InfoTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
-
+@Suite(.onOwnThreads) final class InfoTests: OriginSuite {
   private func infoTarget(_ path: String, adding rest: String = "") -> String {
     "/info?url=\(encoded(origin.url(path)))\(rest)"
   }
@@ -55,35 +47,6 @@ import Testing
       #expect(placeholder?.kind == kind && placeholder?.value.isEmpty == false)
     }
     #expect(origin.requests(to: "/a.jpg") == 1)
-  }
-
-  @Test func `concurrent requests for a description and an image cause one download`() throws {
-    let pictor = try PictorProcess(in: folder)
-    let gate = Gate()
-    origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 90, height: 60))))
-    let targets = [infoTarget("/a.jpg"), origin.target("/a.jpg"), infoTarget("/a.jpg")]
-    let clients = try targets.map { target in
-      let client = try pictor.connect()
-      try client.send(HTTPClient.text("GET", target: target))
-      return client
-    }
-    try pictor.waitFor("all wait") { $0.flights.coalesced == 2 }
-    gate.open()
-    let answers = try clients.map { try $0.readAnswer() }
-    #expect(answers.allSatisfy { $0.status == 200 })
-    #expect(answers[0].body == answers[2].body)
-    #expect(answers[1]["content-type"] == "image/jpeg")
-    #expect(origin.requests(to: "/a.jpg") == 1)
-  }
-
-  @Test func `a source that cannot be described fails with the errors of images`() throws {
-    let pictor = try PictorProcess(in: folder)
-    origin.route("/absent", to: .status(404))
-    origin.serve("/text", bytes: Array("no image".utf8))
-    #expect(try pictor.get(infoTarget("/absent")).status == 404)
-    #expect(try pictor.get(infoTarget("/text")).status == 415)
-    #expect(try pictor.get("/info").status == 400)
-    #expect(try pictor.get(infoTarget("/text", adding: "&w=3")).status == 400)
   }
 
   @Test func `a placeholder is a tiny image`() throws {

@@ -4,14 +4,11 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct NegotiationTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
+@Suite(.onOwnThreads) final class NegotiationTests: OriginSuite {
   private let chrome = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"
 
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+  override init() throws {
+    try super.init()
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 80, height: 60))
   }
 
@@ -74,20 +71,6 @@ import Testing
     #expect(origin.requests(to: "/large.jpg") == 1)
   }
 
-  @Test func `a redirect leads to an image that is rendered once`() throws {
-    let pictor = try PictorProcess(in: folder, ["--server.redirect_auto", "true"])
-    let client = try pictor.connect()
-    let answer = try client.get(origin.target("/a.jpg", adding: "&format=auto&w=40"))
-    #expect(answer.status == 302)
-    let location = try #require(answer["location"])
-    #expect("/" + location == origin.target("/a.jpg", adding: "&w=40&format=jpeg"))
-    let image = try client.get("/" + location)
-    #expect(image["cache-status"] == "pictor; hit; detail=memory")
-    #expect(image["vary"] == nil)
-    #expect(try Pixels(decoding: image.body).size.width == 40)
-    #expect(try pictor.stats().imaging.succeeded == 1)
-  }
-
   @Test func `a redirect never leads to an AVIF that is not encoded yet`() throws {
     origin.serve("/large.jpg", bytes: try TestImages.jpeg(width: 600, height: 400))
     let pictor = try PictorProcess(in: folder, ["--server.redirect_auto", "true"])
@@ -104,18 +87,6 @@ import Testing
     try pictor.waitFor("the AVIF") { $0.flights.avifsLater == 1 }
     #expect(try image("avif")["cache-status"] == "pictor; hit; detail=memory")
     #expect(try pictor.stats().imaging.succeeded == 2)
-  }
-
-  @Test func `a preset expands to its parameters and can be made mandatory`() throws {
-    let pictor = try PictorProcess(
-      in: folder, ["--presets", "thumb=w=20&format=png", "--server.presets_only", "true"])
-    let client = try pictor.connect()
-    let answer = try client.get(origin.target("/a.jpg", adding: "&preset=thumb"))
-    #expect(answer["content-type"] == "image/png")
-    #expect(answer["vary"] == nil)
-    #expect(try Pixels(decoding: answer.body).size.width == 20)
-    #expect(try client.get(origin.target("/a.jpg", adding: "&w=20")).status == 403)
-    #expect(try client.get(origin.target("/a.jpg")).status == 400)
   }
 
   @Test func `an invalid preset prevents the start and is named`() throws {

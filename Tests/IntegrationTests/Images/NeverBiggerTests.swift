@@ -5,15 +5,12 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct NeverBiggerTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
+@Suite(.onOwnThreads) final class NeverBiggerTests: OriginSuite {
   private let image: [UInt8]
 
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+  override init() throws {
     image = try TestImages.jpeg(width: 320, height: 240, quality: 40, bare: true)
+    try super.init()
     origin.serve("/a.jpg", bytes: image)
   }
 
@@ -40,22 +37,5 @@ import Testing
     tags.insert(answer["etag"])
     #expect(tags.count == 1 && !tags.contains(nil))
     #expect(try pictor.stats().imaging.succeeded == 0)
-  }
-
-  @Test func `a smaller, converted, resized or stripped image is rendered`() throws {
-    let pictor = try PictorProcess(in: folder)
-    for wish in ["&quality=10", "&quality=100&format=webp", "&quality=100&w=319"] {
-      let answer = try pictor.get(origin.target("/a.jpg", adding: wish))
-      #expect(answer.status == 200 && answer.body != image)
-    }
-    // With Exif, the source's pixels are sent without it.
-    let exif = try TestImages.jpeg(width: 320, height: 240, quality: 40)
-    origin.serve("/b.jpg", bytes: exif)
-    let answer = try pictor.get(origin.target("/b.jpg", adding: "&quality=100"))
-    let sign = Array("Exif".utf8)
-    #expect(exif.contains(sign) && !answer.body.contains(sign))
-    #expect(answer.body.count < exif.count)
-    #expect(try Pixels(decoding: answer.body).values == Pixels(decoding: exif).values)
-    #expect(try pictor.stats().flights.sourcesInstead == 0)
   }
 }

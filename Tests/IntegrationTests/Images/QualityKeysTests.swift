@@ -3,13 +3,9 @@
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct QualityKeysTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+@Suite(.onOwnThreads) final class QualityKeysTests: OriginSuite {
+  override init() throws {
+    try super.init()
     origin.serve(
       "/a.png",
       bytes: try TestImages.encode(.scene(width: 320, height: 240, alpha: false), as: ".png"))

@@ -7,13 +7,9 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct RecompressionTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+@Suite(.onOwnThreads) final class RecompressionTests: OriginSuite {
+  override init() throws {
+    try super.init()
     let headers = ["Cache-Control: max-age=6000"]
     let scene = Self.noisy(width: 320, height: 240)
     origin.serve("/a.png", bytes: try TestImages.encode(scene, as: ".png"), headers: headers)
@@ -113,36 +109,6 @@ import Testing
     #expect(try other.get(target).body == last.body)
   }
 
-  @Test(arguments: ["webp", "avif"], [false, true])
-  func `a popular image of a local file is encoded again unless the file has changed`(
-    format: String, isChanged: Bool
-  ) throws {
-    // Given
-    let size = PixelSize(width: 640, height: 480)
-    // Effort gains with the noise for some encoders, without it for others.
-    let picture =
-      format == "avif"
-      ? Pixels.scene(width: size.width, height: size.height)
-      : Self.noisy(width: size.width, height: size.height)
-    let photo = try TestImages.encode(picture, as: ".jpg[Q=95]")
-    try folder.write("photo.jpg", bytes: photo)
-    let pictor = try pictor(["--sources.local_root", folder.path])
-    let target = "/image?url=local:///photo.jpg&w=400&format=\(format)"
-    let client = try pictor.connect()
-    let first = try client.get(target)
-    // When
-    if isChanged { try folder.write("photo.jpg", bytes: photo + [0]) }
-    for _ in 0..<3 { #expect(try client.get(target).body == first.body) }
-    // Then
-    let other = origin.target("/b.jpg", adding: "&w=600&quality=95")
-    _ = try ask(pictor, other)
-    try waitUntilDone(pictor, isChanged ? 1 : 2)
-    let last = try client.get(target)
-    #expect((last.body.count < first.body.count) == !isChanged)
-    #expect((last["etag"] == first["etag"]) == isChanged)
-    #expect(last["cache-control"] == first["cache-control"])
-  }
-
   @Test(arguments: ["format=avif", "format=auto"])
   func `a popular AVIF has fewer bytes and looks the same`(wish: String) throws {
     origin.serve(
@@ -204,65 +170,5 @@ import Testing
       in: TemporaryFolder(), ["--imaging.recompress_after", "0"])
     for _ in 0..<50 { #expect(try plain.get(target).body == first) }
     #expect(try plain.stats().recompression.smaller == 0)
-  }
-
-  @Test func `a purge forgets the smaller image, too`() throws {
-    let pictor = try pictor(PictorProcess.operated)
-    let target = origin.target("/b.jpg", adding: "&w=600&quality=95")
-    let first = try ask(pictor, target)
-    try waitUntilDone(pictor, 1)
-    #expect(
-      try pictor.operate("DELETE", target: "/admin/cache?url=\(encoded(origin.url("/b.jpg")))")
-        .status == 200)
-    let again = try pictor.get(target)
-    #expect(again.body == first.body && again["etag"] == first["etag"])
-    #expect(again["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
-  }
-
-  @Test func `a request during a recompression is answered at once, and the work is done later`()
-    throws
-  {
-    // Given: a PNG that takes long to recompress, on one worker
-    origin.serve(
-      "/large.png",
-      bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 2))
-    let pictor = try pictor(["--imaging.workers", "1"])
-    let target = origin.target("/large.png", adding: "&w=990&format=png")
-    let first = try ask(pictor, target)
-    try pictor.waitFor("it is recompressed") { $0.imaging.running == 1 }
-    // When
-    let other = try pictor.get(origin.target("/b.jpg", adding: "&w=100"))
-    // Then
-    #expect(other.status == 200)
-    #expect(try pictor.stats().recompression.smaller == 0)
-    try waitUntilDone(pictor, 1)
-    #expect(try pictor.get(target).body.count < first.body.count)
-  }
-
-  @Test func `a worker that is killed twice with a recompression leaves the image as it is`() throws
-  {
-    origin.serve(
-      "/large.png",
-      bytes: try TestImages.encode(.scene(width: 500, height: 400), as: ".png", zoom: 2))
-    let pictor = try pictor(["--imaging.workers", "1"])
-    let target = origin.target("/large.png", adding: "&w=990&format=png")
-    let first = try ask(pictor, target)
-    // When each worker that gets the job dies of SIGSEGV, as by a fault of a decoder
-    var killed: Set<pid_t> = []
-    try blockUntil("the job is given up") {
-      let stats = try pictor.stats()
-      guard stats.recompression.failed == 0 else { return true }
-      guard stats.imaging.running == 1, stats.imaging.workers == 1 else { return false }
-      for worker in pictor.workers() where killed.insert(worker).inserted { kill(worker, SIGSEGV) }
-      return false
-    }
-    // Then
-    for _ in 0..<8 {
-      let last = try pictor.get(target)
-      #expect(last.body == first.body && last["etag"] == first["etag"])
-    }
-    #expect(try pictor.get(origin.target("/b.jpg", adding: "&w=100")).status == 200)
-    let figures = try pictor.stats().recompression as Figures
-    #expect(figures.failed == 1 && figures.smaller == 0 && figures.waiting == 0)
   }
 }

@@ -6,15 +6,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct ServingImagesTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
-
+@Suite(.onOwnThreads) final class ServingImagesTests: OriginSuite {
   @Test func `an image is loaded, scaled, stored and served again`() throws {
     let pictor = try PictorProcess(in: folder)
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 400, height: 300))
@@ -41,16 +33,6 @@ import Testing
       let answer = try pictor.get(origin.target("/a.jpg"))
       #expect(answer["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200")
     }
-  }
-
-  @Test(arguments: 1...8)
-  func `every EXIF orientation is rendered upright`(tag: Int) throws {
-    let pictor = try PictorProcess(in: folder)
-    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 600, height: 400, orientation: tag))
-    let answer = try pictor.get(origin.target("/a.jpg", adding: "&w=150"))
-    let image = try Pixels(decoding: answer.body)
-    #expect(image.size == PixelSize(width: 150, height: 100))
-    #expect(image.psnr(to: .scene(width: 150, height: 100)) > 25)
   }
 
   @Test func `workers encode every output format and load encoders when needed`()
@@ -107,52 +89,6 @@ import Testing
     #expect(answers.count { $0["cache-status"]?.contains("collapsed") == true } == count - 1)
     #expect(origin.requests(to: "/a.jpg") == 1)
     #expect(try pictor.stats().imaging.succeeded == 1)
-  }
-
-  @Test func `ten concurrent sizes cause one download`() throws {
-    let pictor = try PictorProcess(in: folder)
-    let gate = Gate()
-    origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 300, height: 200))))
-    let clients = try (1...10).map { number in
-      let client = try pictor.connect()
-      try client.send(
-        HTTPClient.text(
-          "GET", target: origin.target("/a.jpg", adding: "&scale=\(Double(number) / 10)")))
-      return client
-    }
-    try pictor.waitFor("all wait") { $0.flights.coalesced == 9 }
-    gate.open()
-    for (index, client) in clients.enumerated() {
-      let answer = try client.readAnswer()
-      #expect(try Pixels(decoding: answer.body).size.width == 30 * (index + 1))
-    }
-    #expect(origin.requests(to: "/a.jpg") == 1)
-    // Later sizes need no download either.
-    let later = try pictor.get(origin.target("/a.jpg", adding: "&w=17"))
-    #expect(later["cache-status"] == "pictor; hit; detail=source")
-    #expect(origin.requests(to: "/a.jpg") == 1)
-  }
-
-  @Test func `the last client to disconnect ends the download, and earlier ones only leave it`()
-    throws
-  {
-    let pictor = try PictorProcess(in: folder)
-    let gate = Gate()
-    origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
-    let clients = try (0..<3).map { _ in
-      let client = try pictor.connect()
-      try client.send(HTTPClient.text("GET", target: origin.target("/a.jpg")))
-      return client
-    }
-    try pictor.waitFor("all wait") { $0.flights.coalesced == 2 && $0.downloads.running == 1 }
-    clients[0].close()
-    clients[1].close()
-    try pictor.waitFor("two are gone") { $0.requests.clientsGone == 2 }
-    #expect(try pictor.stats().downloads.running == 1)
-    clients[2].close()
-    try pictor.waitFor("the download ends") { $0.downloads.cancelled == 1 }
-    #expect(try pictor.stats().flights.cancelled == 2)
-    gate.open()
   }
 
   @Test func `killed workers lose no request`() throws {

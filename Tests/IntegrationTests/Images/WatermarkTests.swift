@@ -5,13 +5,9 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct WatermarkTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+@Suite(.onOwnThreads) final class WatermarkTests: OriginSuite {
+  override init() throws {
+    try super.init()
     mkdir(folder.path + "/root", 0o755)
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 400, height: 300))
   }
@@ -44,26 +40,6 @@ import Testing
       #expect(image[width * 4 / 5 - 2, width * 3 / 4 - 1] != [255, 0, 255])
     }
     #expect(origin.requests(to: "/logo.png") == 1 && origin.requests(to: "/a.jpg") == 1)
-  }
-
-  @Test func `a changed local watermark appears when its lifetime ends`() throws {
-    // given
-    try folder.write("root/mark.png", bytes: try plain([255, 0, 255]))
-    let pictor = try start(["--sources.local_lifetime", "0s"])
-    let target = origin.target(
-      "/a.jpg", adding: "&watermark=local:///mark.png&watermark_position=left-top&format=png")
-    let first = try pictor.get(target)
-    #expect(try Pixels(decoding: first.body)[5, 5] == [255, 0, 255])
-    let made = try pictor.stats().imaging.succeeded
-    // when: the watermark is unchanged
-    let second = try pictor.get(target)
-    // then: it is revalidated without work
-    #expect(second["etag"] == first["etag"] && second.body == first.body)
-    #expect(try pictor.stats().imaging.succeeded == made)
-    // and when it has changed
-    try folder.write("root/mark.png", bytes: try plain([0, 255, 255]))
-    #expect(try Pixels(decoding: pictor.get(target).body)[5, 5] == [0, 255, 255])
-    #expect(origin.requests(to: "/a.jpg") == 1)
   }
 
   @Test

@@ -7,15 +7,7 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct LifeTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
-
+@Suite(.onOwnThreads) final class LifeTests: OriginSuite {
   @Test func `every request is logged by the time the server has stopped`() throws {
     // Given
     let pictor = try PictorProcess(in: folder)
@@ -69,42 +61,6 @@ import Testing
     #expect(memory["cache-status"] == "pictor; hit; detail=memory")
   }
 
-  @Test func `a damaged file is a miss and never served`() throws {
-    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 300, height: 200))
-    var pictor = try PictorProcess(in: folder)
-    let before = try pictor.get(origin.target("/a.jpg", adding: "&w=100"))
-    #expect(try pictor.end() == 0)
-    let files = TemporaryFolder.files(below: folder.path + "/cache").filter { size(of: $0) > 500 }
-    #expect(files.count == 2)
-    for file in files { flipByte(in: file, at: size(of: file) - 100) }
-
-    pictor = try PictorProcess(in: folder)
-    let after = try pictor.get(origin.target("/a.jpg", adding: "&w=100"))
-    #expect(after.status == 200)
-    #expect(after["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
-    #expect(after.body == before.body)
-    #expect(try pictor.stats().disk.damaged == 2)
-  }
-
-  @Test func `the limits of memory and disk are respected`() throws {
-    let pictor = try PictorProcess(
-      in: folder,
-      ["--memory.limit", "200KiB", "--disk.limit", "1MiB", "--download.limit_per_host", "64"])
-    origin.route("/a.png") { _ in .ok((try? TestImages.png(width: 100, height: 100)) ?? []) }
-    let client = try pictor.connect()
-    for number in 0..<100 {
-      let answer = try client.get(origin.target("/a.png?\(number)", adding: "&format=png"))
-      #expect(answer.status == 200)
-      if number.isMultiple(of: 10) {
-        #expect(TemporaryFolder.diskUsage(of: folder.path + "/cache") <= 1 << 20)
-      }
-    }
-    let stats = try pictor.stats()
-    #expect(stats.memory.bytes <= 200 << 10 && stats.memory.evictions > 0)
-    #expect(stats.disk.bytes <= 1 << 20)
-    #expect(TemporaryFolder.diskUsage(of: folder.path + "/cache") <= 1 << 20)
-  }
-
   @Test func `each detached request counts against the limit until its work ends`() throws {
     // Given a server with a limit of five requests, and an origin that waits
     let pictor = try PictorProcess(in: folder, ["--server.active_requests", "5"])
@@ -126,27 +82,6 @@ import Testing
     gate.open()
     try pictor.waitFor("the places are free") { $0.flights.variants == 0 }
     #expect(try pictor.get(origin.target("/a.png?0")).status == 200)
-  }
-
-  @Test
-  func `the memory count limit is respected, and memory pressure is reported unless disabled`()
-    throws
-  {
-    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 30, height: 20))
-    for (pressure, isOff) in [("0", true), ("0.9", false)] {
-      let pictor = try PictorProcess(
-        in: folder, ["--memory.count_limit", "2", "--memory.pressure", pressure])
-      for width in 1...5 {
-        #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=\(width)")).status == 200)
-      }
-      let memory = try pictor.stats().memory as Figures
-      #expect(memory.entries == 2)
-      // Without memory figures from the kernel, there are none to report.
-      let pressure: Figures? = memory.pressure
-      #expect(!isOff || pressure == nil)
-      #expect(pressure.map { $0.limit <= memory.limit } ?? true)
-      #expect(try pictor.end() == 0)
-    }
   }
 
   @Test(arguments: [SIGTERM, SIGINT])
@@ -218,51 +153,6 @@ import Testing
     #expect(try pictor.end() == 0)
   }
 
-  @Test func `SIGHUP loads new tokens and names the keys that need a restart`() throws {
-    // Given
-    let file = folder.path + "/pictor.json5"
-    func write(_ text: String) throws {
-      try Data(text.utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
-    }
-    try write("{ admin: { tokens: ['the-first-token-of-all'] } }")
-    let pictor = try PictorProcess(in: folder, ["--config", file])
-    func status(_ token: String) throws -> Int {
-      try pictor.connect().get("/admin/failed", headers: ["Authorization": "Bearer \(token)"])
-        .status
-    }
-    func waitForLog(_ text: String) throws {
-      try blockUntil("\(text) is logged") { pictor.log.contains(text) }
-    }
-    #expect(try status("the-first-token-of-all") == 200)
-    // When
-    try write("{ admin: { tokens: ['the-second-token-of-all'] }, memory: { limit: '1MiB' } }")
-    kill(pictor.id, SIGHUP)
-    // Then
-    try waitForLog("memory.limit")
-    #expect(try status("the-first-token-of-all") == 401)
-    #expect(try status("the-second-token-of-all") == 200)
-    // When
-    try write("{ admin: { tokens: ['short'] } }")
-    kill(pictor.id, SIGHUP)
-    // Then
-    try waitForLog("the configuration was not reloaded")
-    #expect(try status("the-second-token-of-all") == 200)
-    #expect(!pictor.log.contains("token-of-all"))
-    #expect(try pictor.end() == 0)
-  }
-
-  @Test func `requests that exceed the grace period are answered 503`() throws {
-    let pictor = try PictorProcess(in: folder, ["--server.grace_time", "200ms"])
-    origin.route("/a.jpg", to: .silence)
-    let client = try pictor.connect()
-    try client.send(HTTPClient.text("GET", target: origin.target("/a.jpg")))
-    try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
-    kill(pictor.id, SIGTERM)
-    let answer = try client.readAnswer()
-    #expect(answer.status == 503 && answer.text.contains("draining"))
-    #expect(try pictor.end(0) == 0)
-  }
-
   @Test func `connections of many clients that disconnect at once are released`() throws {
     let pictor = try PictorProcess(
       in: folder, ["--server.connections", "256", "--server.header_timeout", "60s"])
@@ -273,19 +163,5 @@ import Testing
       crowd.removeAll()
     }
     try pictor.waitFor("all connections are closed") { $0.requests.connections <= 1 }
-  }
-
-  private func size(of path: String) -> Int {
-    var status = stat()
-    return stat(path, &status) == 0 ? Int(status.st_size) : 0
-  }
-
-  private func flipByte(in path: String, at offset: Int) {
-    let descriptor = open(path, O_RDWR)
-    defer { close(descriptor) }
-    var byte: UInt8 = 0
-    pread(descriptor, &byte, 1, offset)
-    byte ^= 0x55
-    pwrite(descriptor, &byte, 1, offset)
   }
 }

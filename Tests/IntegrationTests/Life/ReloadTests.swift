@@ -6,14 +6,11 @@ import Signing
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct ReloadTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
+@Suite(.onOwnThreads) final class ReloadTests: OriginSuite {
   private let proxied: KeyValuePairs = ["X-Forwarded-For": "198.51.100.7"]
 
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+  override init() throws {
+    try super.init()
     let image = try TestImages.jpeg(width: 60, height: 40)
     for number in 0..<10 { origin.serve("/\(number).jpg", bytes: image) }
   }

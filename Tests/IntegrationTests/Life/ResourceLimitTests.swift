@@ -4,15 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct ResourceLimitTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
-
+@Suite(.onOwnThreads) final class ResourceLimitTests: OriginSuite {
   /// Starts a server under hard limits, given as options of prlimit(1).
   private func pictor(_ limits: String...) throws -> PictorProcess {
     try PictorProcess(in: folder, wrapper: ["/usr/bin/prlimit"] + limits)

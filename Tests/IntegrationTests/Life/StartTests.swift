@@ -6,15 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct StartTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
-
+@Suite(.onOwnThreads) final class StartTests: OriginSuite {
   @Test func `a port in use is reported in one error with exit status 1`() throws {
     let pictor = try PictorProcess(
       in: folder,

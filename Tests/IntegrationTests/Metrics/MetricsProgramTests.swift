@@ -5,13 +5,9 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct MetricsProgramTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+@Suite(.onOwnThreads) final class MetricsProgramTests: OriginSuite {
+  override init() throws {
+    try super.init()
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
     origin.serve("/b.jpg", bytes: try TestImages.jpeg(width: 50, height: 40))
     origin.route("/text", to: .ok(Array("no image".utf8)))

@@ -3,13 +3,9 @@
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct ExplainedErrorsTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+@Suite(.onOwnThreads) final class ExplainedErrorsTests: OriginSuite {
+  override init() throws {
+    try super.init()
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 30, height: 20))
   }
 
@@ -66,13 +62,5 @@ import Testing
       #expect(try !pictor.get(target).text.contains("%20"))
     }
     #expect(try pictor.get("/image?url=\(origin.url("/a+b.jpg"))").status == 200)
-  }
-
-  @Test func `a redirect to a file URL is refused with its scheme`() throws {
-    let pictor = try PictorProcess(in: folder)
-    origin.route("/moved.jpg", to: .redirect(to: "file:///etc/passwd"))
-    let answer = try pictor.get(origin.target("/moved.jpg"))
-    #expect(answer.status == 403 && answer.text.contains("forbidden_source"))
-    #expect(answer.text.contains("with the scheme 'file', and only http and https are allowed"))
   }
 }

@@ -3,15 +3,8 @@
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct FailedURLTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
+@Suite(.onOwnThreads) final class FailedURLTests: OriginSuite {
   private static let fromTheList = "pictor; hit; detail=failed-url"
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
 
   @Test func `a permanent failure is returned again at once, listed, and removed on request`()
     throws
@@ -60,76 +53,6 @@ import Testing
     #expect(try pictor.failedURLs().isEmpty)
     _ = try pictor.get(origin.target("/gone"))
     #expect(origin.requests(to: "/gone") == 2)
-  }
-
-  @Test func `a transient failure is requested again each time`() throws {
-    // Given
-    func start(_ options: [String], cache: String) throws -> PictorProcess {
-      try PictorProcess(
-        in: folder,
-        PictorProcess.operated + options + [
-          "--download.retries", "0", "--download.breaker_threshold", "0", "--disk.path",
-          "\(folder.path)/\(cache)",
-        ])
-    }
-    origin.route("/silent", to: .silence)
-    origin.route("/reset", to: .resetBeforeHead)
-    for status in [429, 500, 503] { origin.route("/\(status)", to: .status(status)) }
-    // Only the silent URL gets little time: the others must not reach it.
-    let patient = try start([], cache: "patient")
-    let hurried = try start(["--download.timeout", "2s"], cache: "hurried")
-    for path in ["/silent", "/reset", "/429", "/500", "/503"] {
-      let pictor = path == "/silent" ? hurried : patient
-      for request in 1...2 {
-        // When
-        let answer = try pictor.get(origin.target(path))
-        // Then
-        #expect(answer.status == (path == "/silent" ? 504 : 502), "\(path)")
-        #expect(answer["cache-status"] == nil && answer["cache-control"] == "no-store", "\(path)")
-        #expect(origin.requests(to: path) == request, "\(path)")
-      }
-      #expect(try pictor.failedURLs().isEmpty)
-    }
-  }
-
-  @Test func `an unreachable or cancelled image is loaded as soon as it is available`() throws {
-    let pictor = try PictorProcess(
-      in: folder, PictorProcess.operated + ["--download.retries", "0"])
-    let closed = try ClosedPort()
-    for url in [closed.url("/a.jpg"), "http://no-such-host.invalid/a.jpg"] {
-      for _ in 0..<2 {
-        let answer = try pictor.get("/image?url=\(encoded(url))")
-        #expect(answer.status == 502 && answer["cache-status"] == nil, "\(url)")
-      }
-    }
-
-    let image = try TestImages.jpeg(width: 30, height: 20)
-    origin.route("/a.jpg") { $0.number == 1 ? .silence : .ok(image) }
-    let client = try pictor.ask(origin.target("/a.jpg"))
-    try blockUntil("the origin gets the request") { origin.requests(to: "/a.jpg") == 1 }
-    client.close()
-    try pictor.waitFor("it is cancelled") { $0.downloads.cancelled == 1 }
-    #expect(try pictor.failedURLs().isEmpty)
-    #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
-  }
-
-  @Test func `retry ignores a remembered failure, and success removes it`() throws {
-    // Given
-    let pictor = try PictorProcess(in: folder, PictorProcess.operated)
-    let image = try TestImages.jpeg(width: 30, height: 20)
-    origin.route("/a.jpg") { $0.number <= 2 ? .status(404) : .ok(image) }
-    #expect(try pictor.get(origin.target("/a.jpg")).status == 404)
-    // When it fails again
-    #expect(try pictor.get(origin.target("/a.jpg", adding: "&retry=1")).status == 404)
-    // Then the URL stays listed
-    #expect(origin.requests(to: "/a.jpg") == 2)
-    #expect(try pictor.get(origin.target("/a.jpg"))["cache-status"] == Self.fromTheList)
-    // When it succeeds
-    #expect(try pictor.get(origin.target("/a.jpg", adding: "&retry=1")).status == 200)
-    // Then it is not listed
-    #expect(try pictor.failedURLs().isEmpty)
-    #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=10")).status == 200)
-    #expect(origin.requests(to: "/a.jpg") == 3)
   }
 
   @Test func `a failure expires after its time, and the oldest is dropped above the limit`()

@@ -5,13 +5,9 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct OperatorListenerProgramTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+@Suite(.onOwnThreads) final class OperatorListenerProgramTests: OriginSuite {
+  override init() throws {
+    try super.init()
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 30, height: 20))
   }
 
@@ -36,29 +32,6 @@ import Testing
         "--server.port", "\(pictor.port)", "--server.operator_address", "\(pictor.operatorPort)",
       ], environment: environment, isServer: false)
     return (try command.end(0), command.log)
-  }
-
-  @Test func `a flood of quiet clients leaves operators their figures and endpoints`() throws {
-    // Given as many quiet clients as the server accepts, and as many more
-    let pictor = try PictorProcess(
-      in: folder,
-      Self.listener + PictorProcess.operated + [
-        "--server.connections", "128", "--server.header_timeout", "1h",
-      ])
-    let crowd = try (0..<openFilesAllow(256)).map { _ in try pictor.connect() }
-    try blockUntil("no connection is left") {
-      try HTTPClient(port: pictor.operatorPort).get("/stats").text
-        .contains("\"connections\" : \(min(crowd.count, 128))")
-    }
-    // Then
-    for _ in 0..<20 {
-      #expect(try HTTPClient(port: pictor.operatorPort).get("/stats").status == 200)
-      #expect(
-        try status("GET", path: "/admin/downloads", of: pictor, token: PictorProcess.token) == 200)
-    }
-    let (health, output) = try run(["healthcheck"], for: pictor)
-    #expect(health == 0, "\(output)")
-    withExtendedLifetime(crowd) {}
   }
 
   @Test func `commands use the operators' listener and the first token with the scopes`() throws {
@@ -138,28 +111,6 @@ import Testing
       try status("GET", path: "/admin/failed", of: pictor, token: "the-second-token-of-all") == 200)
     #expect(try pictor.end() == 0)
     #expect(!pictor.log.contains("token-of-all"))
-  }
-
-  @Test func `after SIGTERM operators see the server drain until its last request`() throws {
-    // Given a running request
-    let pictor = try PictorProcess(in: folder, Self.listener)
-    let gate = Gate()
-    let image = try TestImages.jpeg(width: 30, height: 20)
-    origin.route("/slow.jpg", to: .hold(gate, then: .ok(image)))
-    let client = try pictor.connect()
-    try client.send(HTTPClient.text("GET", target: origin.target("/slow.jpg")))
-    try blockUntil("the download runs") { origin.activeRequests == 1 }
-    // When
-    kill(pictor.id, SIGTERM)
-    // Then
-    try blockUntil("clients are refused") { (try? pictor.connect()) == nil }
-    for _ in 0..<5 {
-      let stats = try HTTPClient(port: pictor.operatorPort).get("/stats")
-      #expect(stats.status == 503 && stats.text.contains("\"active\" : "))
-    }
-    gate.open()
-    #expect(try client.readAnswer().status == 200)
-    #expect(try pictor.end(0) == 0)
   }
 
   @Test func `clients cannot have the operators' listener loaded as a source`() throws {

@@ -4,60 +4,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct OperatorTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
-
-  // MARK: SetImageOperationKey
-
-  @Test func `a later request with the same operation key ends the older one and its download`()
-    throws
-  {
-    // Given
-    let pictor = try PictorProcess(in: folder)
-    let gate = Gate()
-    let image = try TestImages.jpeg(width: 30, height: 20)
-    for path in ["/1.jpg", "/other.jpg"] {
-      origin.route(path, to: .ok(image, holdingAfter: 0, at: gate))
-    }
-    origin.serve("/2.jpg", bytes: image)
-    let older = try pictor.ask(origin.target("/1.jpg"), headers: ["X-Operation-Key": "row 7"])
-    let other = try pictor.ask(origin.target("/other.jpg"), headers: ["X-Operation-Key": "row 8"])
-    try blockUntil("both run") { origin.activeRequests == 2 }
-    // When
-    let newer = try pictor.ask(origin.target("/2.jpg"), headers: ["X-Operation-Key": "row 7"])
-    // Then
-    let superseded = try older.readAnswer()
-    #expect(superseded.status == 409 && superseded.text.contains("\"superseded\""))
-    #expect(try newer.readAnswer().status == 200)
-    try blockUntil("the origin sees it go") { origin.clientsGone == 1 }
-    #expect(try pictor.stats().downloads.cancelled == 1)
-    gate.open()
-    #expect(try other.readAnswer().status == 200)
-  }
-
-  @Test func `a superseded request does not affect other participants`() throws {
-    let pictor = try PictorProcess(in: folder)
-    let gate = Gate()
-    origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
-    let older = try pictor.ask(origin.target("/a.jpg"), headers: ["X-Operation-Key": "k"])
-    let other = try pictor.ask(origin.target("/a.jpg"))
-    try pictor.waitFor("both wait") { $0.flights.coalesced == 1 }
-    let newer = try pictor.ask(
-      origin.target("/a.jpg", adding: "&w=10"), headers: ["X-Operation-Key": "k"])
-    #expect(try older.readAnswer().status == 409)
-    gate.open()
-    #expect(try other.readAnswer().status == 200)
-    #expect(try newer.readAnswer().status == 200)
-    #expect(origin.requests(to: "/a.jpg") == 1)
-  }
-
-  // MARK: cancelAll, isRunning
+@Suite(.onOwnThreads) final class OperatorTests: OriginSuite {  // MARK: cancelAll, isRunning
 
   @Test func `an operator's cancel ends all work, and the server continues`() throws {
     // Given
@@ -165,46 +112,6 @@ import Testing
     gate.open()
     for client in clients { #expect(try client.readAnswer().status == 200) }
     #expect(try pictor.downloads().isEmpty)
-  }
-
-  @Test(arguments: [0, 0.5, 1])
-  func `download events arrive in the requested steps, and always at the end`(
-    interval: Double
-  ) throws {
-    // Given
-    let pictor = try PictorProcess(in: folder, PictorProcess.operated)
-    let image = try TestImages.jpeg(width: 30, height: 20)
-    // Each piece is sent after the test received the event for the previous one, if there is one.
-    let gates = (0..<3).map { _ in Gate() }
-    let quarter = image.count / 4
-    let pieces = (0..<4).map { Array(image[($0 * quarter)...].prefix($0 < 3 ? quarter : .max)) }
-    origin.route(
-      "/a.jpg",
-      to: OriginReply(
-        [
-          .send(OriginReply.head(200, headers: ["Content-Length: \(image.count)"])),
-          .send(pieces[0]),
-        ]
-          + zip(gates, pieces.dropFirst()).flatMap { [.hold($0), .send($1)] }))
-    let events: EventReader<DownloadStatus> = try pictor.events(
-      at: "/admin/downloads?interval=\(interval)")
-    // When
-    let client = try pictor.ask(origin.target("/a.jpg"))
-    for (index, gate) in gates.enumerated() {
-      try blockUntil("a piece is here") {
-        try pictor.downloads().first?.received == (index + 1) * quarter
-      }
-      gate.open()
-    }
-    #expect(try client.readAnswer().status == 200)
-    let told = try events.events { $0.state != .waiting && $0.state != .running }
-    // Then
-    #expect(told.last?.state == .finished && told.last?.received == image.count)
-    #expect(told.last?.expected == image.count)
-    let steps = told.dropLast().compactMap(\.fraction)
-    for (before, after) in zip(steps, steps.dropFirst()) {
-      #expect(after - before >= interval, "\(steps)")
-    }
   }
 
   @Test func `an unknown length is reported as -1 until the end`() throws {

@@ -43,6 +43,26 @@ import Testing
     #expect(parts.imagers.limits == imagers.limits)
   }
 
+  /// Keys whose effect the tests of one part show: the program must give them to that part.
+  @Test(arguments: [
+    ("download.breaker_open_time", "7s"), ("download.limit", "7"), ("download.order", "lifo"),
+    ("download.proxy", "http://127.0.0.1:7"), ("download.queue_limit", "7"),
+    ("download.queue_timeout", "7s"), ("imaging.derive", "false"), ("imaging.queue_limit", "7"),
+    ("imaging.save_data_reduction", "7"), ("memory.count_limit", "7"), ("memory.pressure", "0"),
+    ("memory.limit", "7MiB"), ("disk.limit", "7MiB"), ("server.grace_time", "7s"),
+    ("server.active_requests_per_client", "7"), ("server.client_hints", "true"),
+    ("server.fallback_status", "200"), ("server.presets_only", "true"),
+    ("server.proxy_protocol", "true"), ("server.size_steps", "20,40"),
+    ("sources.local_lifetime", "7s"),
+  ])
+  func `a key changes the settings of a part`(key: String, value: String) throws {
+    var configuration = Configuration()
+    configuration.server.id = "me"
+    let usual = settings(try PartConfigurations(configuration, room: 64 << 30))
+    try configuration.apply(option: key, value: value)
+    #expect(settings(try PartConfigurations(configuration, room: 64 << 30)) != usual)
+  }
+
   @Test func `a budget decides the shares of all parts, and jobs get what is left`() throws {
     var configuration = Configuration()
     configuration.memory.budget = 358 << 20

@@ -8,9 +8,9 @@ import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) struct PrefetchTests {
-  private static let token = "0123456789abcdef"
   private let folder: TemporaryFolder
   private let origin: Origin
+  private static let token = "0123456789abcdef"
   private let pictor: PictorProcess
 
   init() throws {
@@ -72,23 +72,6 @@ import Testing
       command.log.contains("line 3: unknown_parameter: unknown parameter 'ww'; did you mean w?\n"))
   }
 
-  @Test func `a prefetch loads one image per host at a time, and clients take precedence`() throws {
-    let gate = Gate()
-    let image = try TestImages.jpeg(width: 30, height: 20)
-    for number in 0..<4 {
-      origin.route("/\(number).jpg", to: .ok(image, holdingAfter: 0, at: gate))
-    }
-    origin.serve("/client.jpg", bytes: image)
-    let command = try prefetch((0..<4).map { origin.url("/\($0).jpg") })
-    try blockUntil("the first is loaded") { origin.activeRequests == 1 }
-    #expect(try pictor.get(origin.target("/client.jpg")).status == 200)
-    #expect(origin.peakRequests == 2)
-    #expect(try pictor.stats().prefetch.waiting == 3)
-    gate.open()
-    #expect(try command.end(0) == 0)
-    #expect(origin.peakRequests == 2)
-  }
-
   @Test func `Ctrl-C cancels the list and its download`() throws {
     origin.route("/a.jpg", to: .silence)
     let command = try prefetch([origin.url("/a.jpg"), origin.url("/b.jpg")])
@@ -119,12 +102,5 @@ import Testing
       command.complaints == [
         "pictor: 127.0.0.1 port \(pictor.port) does not accept the token token1 of admin.tokens"
       ])
-  }
-
-  @Test(arguments: [["prefetch"], ["prefetch", "a", "b"], ["prefetch", "a", "--nope"]])
-  func `invalid usage is reported in one error with exit status 2`(options: [String]) throws {
-    let command = try PictorProcess(in: folder, options, isServer: false)
-    #expect(try command.end(0) == 2)
-    #expect(command.complaints.count == 1)
   }
 }

@@ -6,15 +6,7 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct PurgeTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
-
+@Suite(.onOwnThreads) final class PurgeTests: OriginSuite {
   private func operated(_ options: [String] = []) throws -> PictorProcess {
     try PictorProcess(in: folder, PictorProcess.operated + options)
   }
@@ -78,46 +70,6 @@ import Testing
     #expect(origin.totalRequests == 3)
   }
 
-  @Test func `a purge removes the remembered failure of its URL`() throws {
-    let pictor = try operated()
-    #expect(try pictor.get(origin.target("/a.jpg")).status == 404)
-    #expect(try purge(pictor, query: "url=" + encoded(origin.url("/a.jpg"))).failed == 1)
-    origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
-    #expect(isMiss(try pictor.get(origin.target("/a.jpg"))))
-  }
-
-  @Test
-  func `a running load serves its participants after a purge, and the next request loads again`()
-    throws
-  {
-    // Given
-    let pictor = try operated()
-    let gate = Gate()
-    let old = try TestImages.jpeg(width: 60, height: 40)
-    let new = try TestImages.jpeg(width: 40, height: 60)
-    origin.route("/a.jpg") { request in
-      request.number == 1 ? .ok(old, holdingAfter: 100, at: gate) : .ok(new)
-    }
-    let waiting = try pictor.ask(origin.target("/a.jpg"))
-    try blockUntil("it comes in") { try pictor.downloads().first?.received == 100 }
-    // When
-    _ = try purge(pictor, query: "url=" + encoded(origin.url("/a.jpg")))
-    let after = try pictor.get(origin.target("/a.jpg"))
-    gate.open()
-    let before = try waiting.readAnswer()
-    // Then
-    #expect(isMiss(after) && after["Cache-Status"]?.contains("stored") == true)
-    #expect(before.status == 200)
-    #expect(before["Cache-Status"] == "pictor; fwd=uri-miss; fwd-status=200")
-    #expect(before.body != after.body)
-    let kept = try pictor.get(origin.target("/a.jpg"))
-    #expect(kept["Cache-Status"] == "pictor; hit; detail=memory" && kept.body == after.body)
-    #expect(origin.requests(to: "/a.jpg") == 2)
-    // It is not on disk either.
-    #expect(try pictor.operate("POST", target: "/admin/cache/clear?tier=memory").status == 200)
-    #expect(try pictor.get(origin.target("/a.jpg")).body == after.body)
-  }
-
   @Test func `a purge survives a restart`() throws {
     var pictor = try operated()
     for path in ["/1.jpg", "/2.jpg", "/3.jpg"] {
@@ -137,38 +89,6 @@ import Testing
   }
 
   // MARK: Clear, clean, look
-
-  @Test func `clear empties one tier, a look reports the entries, and clean keeps fresh ones`()
-    throws
-  {
-    let pictor = try operated()
-    origin.serve(
-      "/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40),
-      headers: ["Cache-Control: max-age=5000"]
-    )
-    #expect(try look(pictor, path: "/a.jpg") == nil)
-    _ = try pictor.get(origin.target("/a.jpg"))
-    #expect(try look(pictor, path: "/a.jpg") == "memory disk source")
-    #expect(try look(pictor, path: "/a.jpg", adding: "&w=20") == "source")
-    let json = try pictor.operate(
-      "GET", target: "/admin/cache?url=" + encoded(origin.url("/a.jpg")))
-    let ttl = try #require(json.text.split(separator: "\"ttl\" : ").dropFirst().first)
-    #expect((4_900...5_000).contains(Int(ttl.prefix { $0.isNumber }) ?? 0))
-    #expect(try pictor.operate("POST", target: "/admin/cache/clean").status == 200)
-    // Memory
-    #expect(try pictor.operate("POST", target: "/admin/cache/clear?tier=memory").status == 200)
-    #expect(try look(pictor, path: "/a.jpg") == "disk source")
-    let fromDisk = try pictor.get(origin.target("/a.jpg"))
-    #expect(fromDisk["Cache-Status"] == "pictor; hit; detail=disk")
-    // Disk
-    #expect(try pictor.operate("POST", target: "/admin/cache/clear?tier=disk").status == 200)
-    #expect(try look(pictor, path: "/a.jpg") == "memory")
-    // Both
-    #expect(try pictor.operate("POST", target: "/admin/cache/clear").status == 200)
-    #expect(try look(pictor, path: "/a.jpg") == nil)
-    #expect(isMiss(try pictor.get(origin.target("/a.jpg"))))
-    #expect(origin.requests(to: "/a.jpg") == 2)
-  }
 
   @Test func `a removal with a tier takes entries from this tier only`() throws {
     let pictor = try operated()

@@ -5,7 +5,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct SecretsTests {
+@Suite(.onOwnThreads) final class SecretsTests: OriginSuite {
   /// Marks by their place. They consist of letters and digits, so no encoding hides them.
   private enum Mark {
     static let user = "usr4mark"
@@ -15,12 +15,8 @@ import Testing
     static let all = [user, query, header, operators]
   }
 
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+  override init() throws {
+    try super.init()
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 40, height: 30))
     origin.route(
       "/text", to: .ok(Array("no image".utf8), headers: ["Set-Cookie: s=\(Mark.header)"]))

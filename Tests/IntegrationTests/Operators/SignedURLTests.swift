@@ -4,15 +4,12 @@ import Signing
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct SignedURLTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
+@Suite(.onOwnThreads) final class SignedURLTests: OriginSuite {
   private let secret = "s3cr3t-s3cr3t-s3cr3t-s3cr3t-main"
   private let oldSecret = "s3cr3t-s3cr3t-s3cr3t-s3cr3t-old1"
 
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+  override init() throws {
+    try super.init()
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 60, height: 40))
   }
 
@@ -73,20 +70,6 @@ import Testing
       #expect(!log.contains(signature.split(separator: ".").last ?? ""))
     }
     #expect(!log.contains("s3cr3t"))
-  }
-
-  @Test func `with options, plain sizes and presets need no signature`() throws {
-    let pictor = try server(
-      "options", ["--presets", "soft=w=20&blur=2", "--server.allow", "retry"])
-    for rest in ["", "&w=20", "&width=20&dpr=2&format=png", "&preset=soft", "&retry=1"] {
-      #expect(try pictor.get(origin.target("/a.jpg", adding: rest)).status == 200, "\(rest)")
-    }
-    for rest in ["&blur=2", "&quality=5", "&refresh=1", "&priority=high", "&store=none"] {
-      let answer = try pictor.get(origin.target("/a.jpg", adding: rest))
-      #expect(answer.status == 403 && answer.text.contains("forbidden_parameter"), "\(rest)")
-      #expect(
-        try pictor.get(signed(origin.target("/a.jpg", adding: rest))).status == 200, "\(rest)")
-    }
   }
 
   @Test func `a key is replaced without a refused URL`() throws {

@@ -5,18 +5,15 @@ import Telemetry
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct DamagedSourcesTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
+@Suite(.onOwnThreads) final class DamagedSourcesTests: OriginSuite {
   private let whole: [UInt8]
   private let damaged: [UInt8]
 
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+  override init() throws {
     whole = try TestImages.jpeg(width: 640, height: 480, bare: true)
     // A third of the coded data is missing, so the damage is always detected.
     damaged = Array(whole.prefix(whole.count / 3) + whole.suffix(whole.count / 3))
+    try super.init()
   }
 
   /// Returns the seconds for which a client may store a response: from an `Age` of 0.

@@ -4,40 +4,10 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct HostRulesTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
+@Suite(.onOwnThreads) final class HostRulesTests: OriginSuite {
+  override init() throws {
+    try super.init()
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 40, height: 30))
-  }
-
-  @Test func `two URLs that differ in a dropped parameter share one download`() throws {
-    let pictor = try PictorProcess(
-      in: folder, ["--hosts", "[{ host: '127.0.0.1', drop_parameters: ['utm_*'] }]"])
-    let first = try pictor.get(origin.target("/a.jpg?utm_source=a&v=1"))
-    #expect(first["cache-status"] == "pictor; fwd=uri-miss; fwd-status=200; stored")
-    let second = try pictor.get(origin.target("/a.jpg?v=1&utm_source=b", adding: "&w=20"))
-    #expect(second["cache-status"] == "pictor; hit; detail=source")
-    let third = try pictor.get(origin.target("/a.jpg?v=1"))
-    #expect(third["cache-status"] == "pictor; hit; detail=memory")
-    #expect(third.body == first.body)
-    // The origin receives the URL that the client requested.
-    #expect(origin.received(at: "/a.jpg").map(\.target) == ["/a.jpg?utm_source=a&v=1"])
-    #expect(try pictor.get(origin.target("/a.jpg?v=2")).status == 200)
-    #expect(origin.requests(to: "/a.jpg") == 2)
-  }
-
-  @Test func `by default, a client's Authorization and Cookie are not forwarded`() throws {
-    let pictor = try PictorProcess(in: folder)
-    let answer = try pictor.connect().get(
-      origin.target("/a.jpg"), headers: ["Authorization": "Bearer x", "Cookie": "a=b"])
-    #expect(answer.status == 200)
-    let headers = try #require(origin.received(at: "/a.jpg").first).headers
-    #expect(headers["authorization"] == nil && headers["cookie"] == nil)
-    #expect(headers["user-agent"]?.hasPrefix("Pictor/") == true)
   }
 
   @Test func `each value of a forwarded header has its own variant, also on disk`() throws {
@@ -171,21 +141,5 @@ import Testing
     #expect(warnings.count == 1)
     #expect(warnings.first?.contains("certificates are not verified") == true)
     #expect(warnings.first?.contains("\"hosts\":\"*.local.example\"") == true)
-  }
-
-  @Test func `a proxy is used for all hosts except direct ones`() throws {
-    let proxy = try Origin()
-    proxy.serve("http://images.example/a.jpg", bytes: try TestImages.jpeg(width: 40, height: 30))
-    let pictor = try PictorProcess(
-      in: folder,
-      [
-        "--download.proxy", "http://127.0.0.1:\(proxy.port)", "--hosts",
-        "[{ host: '127.0.0.1', proxy: 'direct' }]",
-      ])
-    let byProxy = try pictor.get("/image?url=\(encoded("http://images.example/a.jpg"))")
-    #expect(byProxy.status == 200)
-    #expect(try pictor.get(origin.target("/a.jpg")).status == 200)
-    #expect(proxy.totalRequests == 1)
-    #expect(origin.totalRequests == 1)
   }
 }

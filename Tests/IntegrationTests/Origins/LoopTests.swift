@@ -4,15 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct LoopTests {
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
-
+@Suite(.onOwnThreads) final class LoopTests: OriginSuite {
   /// Returns a target of this length that names `base` repeatedly. Each `?` takes several bytes.
   private func nested(_ base: String, length: Int) -> String {
     var url = "\(origin.url("/a.jpg"))"
@@ -29,23 +21,6 @@ import Testing
     #expect(stats.downloads.failed == ["forbidden_source": 1] && stats.downloads.succeeded == 0)
     #expect(stats.requests.byStatus["403"] == 1)
     #expect(origin.totalRequests == 0)
-  }
-
-  @Test(arguments: [[], ["--server.id", "images.example.com"]])
-  func `a server behind a load balancer recognizes its own requests`(options: [String]) throws {
-    let pictor = try PictorProcess(in: folder, options)
-    let port = pictor.port
-    origin.route("/image") { request in
-      let trail = request.headers["cdn-loop"] ?? ""
-      let answer = try? HTTPClient(port: port).get(request.target, headers: ["CDN-Loop": trail])
-      return .status(answer?.status ?? 599, body: answer?.body ?? [])
-    }
-    let answer = try pictor.get(nested("http://127.0.0.1:\(origin.port)", length: 2_000))
-    #expect(answer.status == 502 && answer.text.contains("the origin responded with status 403"))
-    #expect(origin.totalRequests == 1)
-    let told = try #require(origin.received(at: "/image").first).headers
-    #expect(told["cdn-loop"].map { "1.1 " + $0 } == told["via"])
-    if let id = options.last { #expect(told["cdn-loop"] == id) }
   }
 
   @Test func `two servers that name each other end the loop, sequentially and concurrently`() throws

@@ -3,17 +3,9 @@
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct TraceTests {
+@Suite(.onOwnThreads) final class TraceTests: OriginSuite {
   private static let traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
   private static let parent = "00-\(traceID)-00f067aa0ba902b7-01"
-
-  private let folder: TemporaryFolder
-  private let origin: Origin
-
-  init() throws {
-    folder = try TemporaryFolder()
-    origin = try Origin()
-  }
 
   @Test func `listed origins get the trace, and the access log names it`() throws {
     // Given
