@@ -86,8 +86,8 @@ import Testing
     let began = try pictor.prefetch(list)
     try blockUntil("three run") { everywhere.activeRequests == 3 }
     // Then
-    let figures = try pictor.stats().prefetch as Figures
-    #expect((figures.running, figures.waiting) == (3, 12))
+    let figures = try pictor.stats().prefetch
+    #expect(figures.running == 3 && figures.waiting == 12)
     let downloads = try pictor.downloads()
     #expect(Set(downloads.map(\.host)).count == 3)
     #expect(downloads.allSatisfy { $0.priority == "low" })
