@@ -153,8 +153,8 @@ let package = Package(
     .target(
       name: "TestSupport",
       dependencies: [
-        "Model", "Platform", "ImagingPipeline", "ImagingWire", "CLinux", "CVips", "CCodecs",
-        "CSandbox", "CGLib",
+        "Model", "Platform", "Telemetry", "ImagingPipeline", "ImagingWire", "CLinux", "CVips",
+        "CCodecs", "CSandbox", "CGLib",
       ],
       path: "Tests/TestSupport", swiftSettings: optimized),
     .target(name: "CAllocations", path: "Tests/CAllocations"),

@@ -155,7 +155,7 @@ import Testing
     #expect(downloader.figures.succeeded == 300)
     #expect(downloader.figures.running == 0)
     #expect(downloader.figures.bytes == 300 * image.count)
-    #expect(downloader.figures.latency?.count == 300)
+    #expect(downloader.figures.latency.count == 300)
   }
 
   @Test func `relative and absolute redirects are followed to the body`() async throws {

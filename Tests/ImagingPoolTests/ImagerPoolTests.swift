@@ -26,7 +26,7 @@ import Testing
       #expect(try PoolSupport.bytes(of: image.body).starts(with: [0x89, 0x50, 0x4e, 0x47]))
       #expect(pool.figures.succeeded == 1)
       #expect(pool.figures.running == 0)
-      #expect(pool.figures.latency?.count == 1)
+      #expect(pool.figures.latency.count == 1)
       #expect(pool.figures.residentBytes > 1 << 20)
     }
   }

@@ -69,8 +69,8 @@ struct SandboxTests {
     // When
     var detail = ""
     try await PoolSupport.withPool(configuration) { pool in
-      let sandbox = pool.figures.sandbox as Figures
-      #expect((sandbox.landlock > 0 && sandbox.isSeccomp) == (mode == .required))
+      let sandbox = pool.figures.sandbox
+      #expect((sandbox.landlock > 0 && sandbox.seccomp.isSet) == (mode == .required))
       do {
         _ = try await pool.process(job)
       } catch let error as ImageError {

@@ -30,7 +30,7 @@ import Testing
         kill(victim, SIGCONT)
       }
       do { _ = try await task.value } catch { failure = error as? ImageError }
-      lost = pool.figures.workersLost
+      lost = pool.figures.workersLost.whole
       // The next job finds a worker.
       _ = try await pool.process(PoolSupport.job())
     }

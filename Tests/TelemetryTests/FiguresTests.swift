@@ -30,7 +30,7 @@ struct FiguresTests {
     let figures = Figures(of: counters)
     // Then each has its value under its key
     #expect(figures.ended == 3 && figures.running == 2 && figures.failed == ["timeout": 1])
-    #expect(figures.time?.count == 1 && figures.time?.sumSeconds == 1.0)
+    #expect(figures.time.count == 1 && figures.time.sumSeconds == 1.0)
     // And under its name, with its type and its labels
     let page = try page(figures)
     #expect(
@@ -51,7 +51,7 @@ struct FiguresTests {
       part.label("tier", tier)
       all.add(tier, part)
     }
-    #expect(all.memory.hits == 5 && all.disk.hits == 2 && all.absent == nil as Figures?)
+    #expect(all.memory.hits == 5 && all.disk.hits == 2 && all.absent.isAbsent)
     let page = try page(all)
     #expect(page.families.count == 1)
     #expect(page.value("pictor_lookups_total", ["tier": "disk", "result": "hit"]) == 2)
@@ -81,7 +81,7 @@ struct FiguresTests {
     let json = try JSONEncoder().encode(figures)
     let read = try JSONDecoder().decode(Figures.self, from: json)
     #expect(read == figures)
-    #expect(read.isReady && read.ratio == 0.5 && read.version == "1.2.3")
+    #expect(read.ready == true && read.ratio == 0.5 && read.version == "1.2.3")
     #expect(read.flights.failedURLs == 7)
   }
 }

@@ -1,5 +1,6 @@
 // MetricsTests: tests counters, histograms and request identifiers.
 
+import TestSupport
 import Testing
 
 @testable import Telemetry

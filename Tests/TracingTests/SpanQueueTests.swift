@@ -1,6 +1,7 @@
 // SpanQueueTests: when a batch is sent, what is dropped, and what is counted.
 
 import Telemetry
+import TestSupport
 import Testing
 
 @testable import Tracing

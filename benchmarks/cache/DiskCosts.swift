@@ -37,8 +37,8 @@ enum DiskCosts {
     while !tier.isIndexed { try await Task.sleep(for: .microseconds(100)) }
     let indexed = start.duration(to: .now)
     let index = allocated - before
-    guard tier.figures.entries == count else {
-      CacheBenchmark.fail("\(tier.figures.entries) entries instead of \(count)")
+    guard tier.figures.entries.whole == count else {
+      CacheBenchmark.fail("\(tier.figures.entries.whole) entries instead of \(count)")
     }
 
     var chance = Chance(seed: 5)

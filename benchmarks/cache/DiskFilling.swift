@@ -24,7 +24,7 @@ enum DiskFilling {
     let start = ContinuousClock.now
     let tier = try open(folder)
     while !tier.isIndexed { try await Task.sleep(for: .milliseconds(1)) }
-    let there = tier.figures.entries
+    let there = tier.figures.entries.whole
     guard there <= count - stores else { CacheBenchmark.fail("\(there) entries are there already") }
     let body = self.body.withUnsafeBytes { ImageBytes(copying: $0) }
     try await store(there..<(count - stores), body, in: tier)

@@ -71,7 +71,7 @@ private struct Variants {
     let probe = MemoryTier()
     probe.store(
       Self.variant(keys[0], ImageBytes(copying: UnsafeRawBufferPointer(start: nil, count: 0))))
-    let besides = probe.figures.bytes - keys[0].text.utf8.count
+    let besides = probe.figures.bytes.whole - keys[0].text.utf8.count
     costs = zip(keys, trace.sizes).map { $0.text.utf8.count + $1 + besides }
   }
 

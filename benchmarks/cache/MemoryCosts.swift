@@ -28,8 +28,8 @@ enum MemoryCosts {
       guard tier.store(variant) else { CacheBenchmark.fail("the tier does not keep \(number)") }
     }
     let all = DiskCosts.allocated - before
-    guard tier.figures.entries == count else {
-      CacheBenchmark.fail("\(tier.figures.entries) entries instead of \(count)")
+    guard tier.figures.entries.whole == count else {
+      CacheBenchmark.fail("\(tier.figures.entries.whole) entries instead of \(count)")
     }
     return MemoryCost(
       entries: count, overhead: Double(all - keys - count * body) / Double(count))

@@ -53,11 +53,13 @@ struct PrefetchTable {
     self.endedLists = endedLists
   }
 
+  private var runningLists: Int { entries.count(where: \.list.isRunning) }
+
   /// The current state, and counts since the start.
   var figures: Figures {
     var figures = Figures()
     figures.add(
-      "lists", entries.count(where: \.list.isRunning), "pictor_prefetch_lists",
+      "lists", runningLists, "pictor_prefetch_lists",
       "Running prefetch lists.")
     figures.add(
       "waiting", entries.reduce(0) { $0 + $1.list.waiting }, "pictor_prefetch_images_waiting",
@@ -94,7 +96,7 @@ struct PrefetchTable {
     _ list: PrefetchList, at now: ContinuousClock.Instant
   ) throws(ImageError) -> Int {
     guard !isShutDown else { throw .draining }
-    guard !list.isRunning || figures.lists < settings.lists else {
+    guard !list.isRunning || runningLists < settings.lists else {
       throw .overloaded(queue: "prefetch", retryAfter: 10)
     }
     var list = list

@@ -113,7 +113,7 @@ final class ServerFigures: Sendable {
     }
     figures.add("by_outcome", byOutcome)
     let byOrigin = Self.byOrigin(outcomes)
-    figures.add("by_origin", Figure.group(byOrigin.mapValues { .count($0) }))
+    figures.add("by_origin", Figure.group(byOrigin.mapValues { .integer($0) }))
     let hits = ["memory", "disk", "source", "stale"].reduce(0) { $0 + (byOrigin[$1] ?? 0) }
     let images = hits + (byOrigin["origin"] ?? 0)
     figures.add("hit_ratio", images > 0 ? Double(hits) / Double(images) : 0)

@@ -10,7 +10,7 @@
 @dynamicMemberLookup
 public struct Figures: Sendable {
   /// The content of `/stats`, by key.
-  private(set) var values: [String: Figure] = [:]
+  package var values: [String: Figure] = [:]
   /// The content of `/metrics`, in order.
   private(set) var families: [MetricFamily] = []
   private var indices: [String: Int] = [:]
@@ -25,10 +25,13 @@ public struct Figures: Sendable {
     }
   }
 
+  /// The figure with a key, in camel case: `figures.givenUp` is `given_up`; an empty group if there is none.
+  public subscript(dynamicMember key: String) -> Figure { Figure.group(values)[dynamicMember: key] }
+
   /// Adds a figure that only `/stats` shows.
   public mutating func add(_ key: String, _ value: some FigureValue) {
-    if case .count(let first) = values[key], case .count(let more) = value.figure {
-      values[key] = .count(first + more)
+    if case .integer(let first) = values[key], case .integer(let more) = value.figure {
+      values[key] = .integer(first + more)
     } else {
       values[key] = value.figure
     }
@@ -49,10 +52,10 @@ public struct Figures: Sendable {
   public mutating func add(
     _ key: String, _ counts: [String: Int], _ name: String, by label: String, _ help: String
   ) {
-    values[key] = .group(counts.mapValues { .count($0) })
+    values[key] = .group(counts.mapValues { .integer($0) })
     add(
       counts.sorted { $0.key < $1.key }.map {
-        MetricFamily.Sample(labels: [[label, $0.key]], value: .count($0.value))
+        MetricFamily.Sample(labels: [[label, $0.key]], value: .integer($0.value))
       }, to: name, help)
   }
 
@@ -107,9 +110,9 @@ struct MetricFamily: Sendable {
 
   mutating func add(_ sample: Sample) {
     if let same = samples.firstIndex(where: { $0.labels == sample.labels }),
-      case .count(let first) = samples[same].value, case .count(let more) = sample.value
+      case .integer(let first) = samples[same].value, case .integer(let more) = sample.value
     {
-      samples[same].value = .count(first + more)
+      samples[same].value = .integer(first + more)
     } else {
       samples.append(sample)
     }
@@ -119,19 +122,33 @@ struct MetricFamily: Sendable {
 // MARK: Values
 
 /// A value in `/stats` and `/metrics`.
+@dynamicMemberLookup
 public enum Figure: Hashable, Sendable {
   /// Yes or no; in `/metrics` 1 or 0.
   case flag(Bool)
   /// A whole number. The largest integer means that there is no limit.
-  case count(Int)
+  case integer(Int)
   /// A number with a fraction.
-  case number(Double)
+  case real(Double)
   /// Durations.
   case latency(LatencyFigures)
   /// A text, or several; only in `/stats`.
   case text(String), texts([String])
   /// Figures by their keys; only in `/stats`.
   case group([String: Figure])
+
+  /// The whole number; -1 if it is none.
+  public var whole: Int { if case .integer(let number) = self { number } else { -1 } }
+
+  /// The figure of a group with a key, in camel case; an empty group if there is none.
+  public subscript(dynamicMember key: String) -> Figure {
+    let key = key.replacing(/[A-Z]+/) { "_" + $0.output.lowercased() }
+    return switch self {
+    case .group(let values): values[key] ?? .group([:])
+    case .latency(let latency): latency.group[key] ?? .group([:])
+    default: .group([:])
+    }
+  }
 }
 
 /// A value that is a figure.
@@ -147,12 +164,12 @@ extension Figure: FigureValue {
 
 extension Int: FigureValue {
   /// The number as a figure.
-  public var figure: Figure { .count(self) }
+  public var figure: Figure { .integer(self) }
 }
 
 extension Double: FigureValue {
   /// The number as a figure.
-  public var figure: Figure { .number(self) }
+  public var figure: Figure { .real(self) }
 }
 
 extension Bool: FigureValue {
@@ -167,40 +184,22 @@ extension LatencyFigures: FigureValue {
   /// The figures in `/stats`.
   var group: [String: Figure] {
     [
-      "count": .count(count), "sum_seconds": .number(sumSeconds), "p50_ms": .number(p50),
-      "p95_ms": .number(p95), "p99_ms": .number(p99),
+      "count": .integer(count), "sum_seconds": .real(sumSeconds), "p50_ms": .real(p50),
+      "p95_ms": .real(p95), "p99_ms": .real(p99),
     ]
   }
 }
 
 // MARK: JSON
 
-extension Figure: Codable {
-  /// Reads a value of `/stats`.
-  public init(from decoder: any Decoder) throws {
-    let value = try decoder.singleValueContainer()
-    if let flag = try? value.decode(Bool.self) {
-      self = .flag(flag)
-    } else if let count = try? value.decode(Int.self) {
-      self = .count(count)
-    } else if let number = try? value.decode(Double.self) {
-      self = .number(number)
-    } else if let text = try? value.decode(String.self) {
-      self = .text(text)
-    } else if let texts = try? value.decode([String].self) {
-      self = .texts(texts)
-    } else {
-      self = .group(try value.decode([String: Figure].self))
-    }
-  }
-
+extension Figure: Encodable {
   /// Writes a value of `/stats`.
   public func encode(to encoder: any Encoder) throws {
     var value = encoder.singleValueContainer()
     switch self {
     case .flag(let flag): try value.encode(flag)
-    case .count(let count): try value.encode(count)
-    case .number(let number): try value.encode(number)
+    case .integer(let count): try value.encode(count)
+    case .real(let number): try value.encode(number)
     case .latency(let latency): try value.encode(latency.group)
     case .text(let text): try value.encode(text)
     case .texts(let texts): try value.encode(texts)
@@ -209,75 +208,7 @@ extension Figure: Codable {
   }
 }
 
-extension Figures: Codable, Equatable {
-  /// Reads `/stats`.
-  public init(from decoder: any Decoder) throws { values = try [String: Figure](from: decoder) }
-
+extension Figures: Encodable {
   /// Writes `/stats`.
   public func encode(to encoder: any Encoder) throws { try values.encode(to: encoder) }
-
-  /// Returns whether two parts have the same values in `/stats`.
-  public static func == (left: Figures, right: Figures) -> Bool { left.values == right.values }
-}
-
-// MARK: Reading
-
-/// A figure has the name of its key, in camel case: `figures.givenUp` is `given_up`, `figures.isReady` is `ready`.
-extension Figures {
-  /// Returns a whole number; -1 if there is none.
-  public subscript(dynamicMember name: String) -> Int {
-    if case .count(let count) = self[name] { count } else { -1 }
-  }
-
-  /// Returns a number; not a number if there is none.
-  @_disfavoredOverload public subscript(dynamicMember name: String) -> Double {
-    switch self[name] {
-    case .number(let number): number
-    case .count(let count): Double(count)
-    default: .nan
-    }
-  }
-
-  /// Returns whether a flag is set.
-  @_disfavoredOverload public subscript(dynamicMember name: String) -> Bool {
-    self[name] == .flag(true)
-  }
-
-  /// Returns a text; empty if there is none.
-  @_disfavoredOverload public subscript(dynamicMember name: String) -> String {
-    if case .text(let text) = self[name] { text } else { "" }
-  }
-
-  /// Returns the figures of a part; `nil` if there are none.
-  @_disfavoredOverload public subscript(dynamicMember name: String) -> Figures? {
-    var part = Figures()
-    switch self[name] {
-    case .group(let values): part.values = values
-    case .latency(let latency): part.values = latency.group
-    default: return nil
-    }
-    return part
-  }
-
-  /// Returns the figures of a part; empty if there are none.
-  @_disfavoredOverload public subscript(dynamicMember name: String) -> Figures {
-    self[dynamicMember: name] ?? Figures()
-  }
-
-  /// Returns counts by their label; empty if there are none.
-  @_disfavoredOverload public subscript(dynamicMember name: String) -> [String: Int] {
-    guard case .group(let values) = self[name] else { return [:] }
-    return values.compactMapValues { if case .count(let count) = $0 { count } else { nil } }
-  }
-
-  private subscript(name: String) -> Figure? {
-    var key = ""
-    var wasUpper = true
-    for character in name {
-      if character.isUppercase, !wasUpper { key += "_" }
-      wasUpper = character.isUppercase
-      key += character.lowercased()
-    }
-    return values[key.hasPrefix("is_") ? String(key.dropFirst(3)) : key]
-  }
 }

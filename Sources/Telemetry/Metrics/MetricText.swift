@@ -22,9 +22,9 @@ public struct MetricText {
     for sample in family.samples {
       switch sample.value {
       case .flag(let flag): add(family.name, sample.labels, flag ? "1" : "0")
-      case .count(let count):
+      case .integer(let count):
         add(family.name, sample.labels, Self.text(of: count == .max ? .infinity : Double(count)))
-      case .number(let number): add(family.name, sample.labels, Self.text(of: number))
+      case .real(let number): add(family.name, sample.labels, Self.text(of: number))
       case .latency(let figures): add(family.name, sample.labels, figures)
       case .text, .texts, .group: break
       }

@@ -41,13 +41,13 @@ import Testing
     let evicted = tier.figures.evictions
     look(0.5)
     #expect(tier.figures.entries == full)
-    #expect(watch.figures.evictions == 0 && !watch.figures.isActive)
+    #expect(watch.figures.evictions == 0 && watch.figures.active == false)
 
     look(0.95)
     let half = tier.figures
     #expect(half.bytes <= 1 << 19 && half.bytes > 1 << 18)
     #expect(watch.figures.limit == 1 << 19)
-    #expect(watch.figures.isActive && watch.figures.warnings == 1)
+    #expect(watch.figures.active == true && watch.figures.warnings == 1)
     #expect(watch.figures.evictions == full - half.entries)
     #expect(half.evictions - evicted == full - half.entries)
     // Remaining entries are found, and the lower limit is in force.
@@ -61,7 +61,7 @@ import Testing
     #expect(tier.variant(for: Sample.variantKey(1)) == nil)
 
     look(0.5, times: 60)
-    #expect(watch.figures.limit == 1 << 20 && !watch.figures.isActive)
+    #expect(watch.figures.limit == 1 << 20 && watch.figures.active == false)
     fill()
     #expect(tier.figures.entries == full)
     #expect(tier.figures.limit == 1 << 20)
@@ -112,9 +112,9 @@ import Testing
     let warnings = MemoryWarnings(
       for: tier, configuration, log: .silent, root: kernel.folder.path)
     try warnings.start()
-    try await eventually { (warnings.figures?.evictions ?? 0) > 0 }
+    try await eventually { warnings.figures?.evictions.whole ?? 0 > 0 }
     #expect(tier.figures.bytes <= 1 << 19)
-    #expect(warnings.figures?.share == 0.989)
+    #expect(warnings.figures?.share.number == 0.989)
     warnings.stop()
   }
 

@@ -100,13 +100,13 @@ import Testing
     gate.open()
     // Then
     #expect(try await held.file.bytes == body)
-    #expect(downloader.figures.paused && downloader.figures.running == 0)
+    #expect(downloader.figures.paused == true && downloader.figures.running == 0)
     #expect(downloader.figures.waiting == 1 && origin.requests(to: "/a") == 0)
     // When
     downloader.resume()
     // Then
     #expect(try await next.file.bytes == body)
-    #expect(!downloader.figures.paused)
+    #expect(downloader.figures.paused == false)
   }
 
   @Test func `a pause does not extend the queue time-out`() async throws {

@@ -36,7 +36,7 @@ import Testing
         in: folder, ["healthcheck", "--server.port", "\(pictor.port)"], isServer: false)
       #expect(try check.end(0) == 0, "\(check.log)")
     }
-    let stats = try pictor.stats().requests as Figures
+    let stats = try pictor.stats().requests
     #expect(stats.connectionsYielded > 0 && stats.connections <= 64 + 64)
     withExtendedLifetime(crowd) {}
   }

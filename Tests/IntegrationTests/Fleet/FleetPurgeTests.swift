@@ -56,7 +56,7 @@ import Testing
     let second = try start(1)
     #expect(try machines.cacheStatus(second).contains("fwd=uri-miss"))
     machines.server.kill()
-    try blockUntil { try !machines.figures(first).isConnected }
+    try blockUntil { try machines.figures(first).connected == false }
     #expect(try machines.cacheStatus(first).contains("fwd=uri-miss"))
     #expect(try machines.cacheStatus(second).contains("hit"))
     try machines.purge(first)

@@ -50,9 +50,9 @@ import Testing
     #expect(try again.end(0) == 0)
     #expect(again.log.contains("5 images, 0 loaded, 5 skipped, 0 failed"), "\(again.log)")
     #expect(origin.totalRequests == 5)
-    let figures = try pictor.stats().prefetch as Figures
-    #expect((figures.finished, figures.skipped, figures.failed) == (5, 5, 0))
-    #expect((figures.lists, figures.waiting, figures.running) == (0, 0, 0))
+    let figures = try pictor.stats().prefetch
+    #expect(figures.finished == 5 && figures.skipped == 5 && figures.failed == 0)
+    #expect(figures.lists == 0 && figures.waiting == 0 && figures.running == 0)
   }
 
   @Test func `invalid lines and missing images are reported, and the other lines are loaded`()

@@ -19,15 +19,15 @@ struct SealedWorkersTests {
 
   @Test func `the log and the figures tell how workers are sealed`() throws {
     let pictor = try PictorProcess(in: folder, ["--imaging.sandbox", "required"])
-    let sandbox = try pictor.stats().imaging.sandbox as Figures
-    #expect(sandbox.landlock > 0 && sandbox.isSeccomp)
+    let sandbox = try pictor.stats().imaging.sandbox
+    #expect(sandbox.landlock > 0 && sandbox.seccomp == true)
     #expect(pictor.log.contains("imaging workers are sealed"))
   }
 
   @Test func `a sandbox that is off is a warning`() throws {
     let pictor = try PictorProcess(in: folder, ["--imaging.sandbox", "off"])
-    let sandbox = try pictor.stats().imaging.sandbox as Figures
-    #expect(sandbox.landlock == 0 && !sandbox.isSeccomp)
+    let sandbox = try pictor.stats().imaging.sandbox
+    #expect(sandbox.landlock == 0 && sandbox.seccomp == false)
     #expect(pictor.log.contains("imaging workers are not sealed"))
   }
 
@@ -35,8 +35,8 @@ struct SealedWorkersTests {
     // When they are used if possible
     let pictor = try PictorProcess(in: folder, wrapper: withoutLandlock)
     // Then
-    let sandbox = try pictor.stats().imaging.sandbox as Figures
-    #expect(sandbox.landlock == 0 && sandbox.isSeccomp)
+    let sandbox = try pictor.stats().imaging.sandbox
+    #expect(sandbox.landlock == 0 && sandbox.seccomp == true)
     #expect(pictor.log.contains("a layer is missing"))
     // When they are required
     for arguments in [[], ["--check-config"]] {

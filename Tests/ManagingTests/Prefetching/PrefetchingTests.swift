@@ -24,8 +24,9 @@ final class PrefetchingTests: ManagedTests {
     #expect(memory.lookups.value == 0)
     #expect(loader.started.value == 20)
     let figures = prefetcher.figures
-    #expect((figures.finished, figures.skipped, figures.failed) == (20, 20, 0))
-    #expect((figures.lists, figures.waiting, figures.running, figures.limit) == (0, 0, 0, 3))
+    #expect(figures.finished == 20 && figures.skipped == 20 && figures.failed == 0)
+    #expect(
+      figures.lists == 0 && figures.waiting == 0 && figures.running == 0 && figures.limit == 3)
   }
 
   @Test func `a fresh image on disk is skipped, and an expired one is loaded`() async throws {

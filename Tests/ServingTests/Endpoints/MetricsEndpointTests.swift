@@ -89,13 +89,13 @@ import Testing
       let figures = server.figures
       #expect(figures.byOutcome.hit.memory == 3)
       #expect(figures.byOutcome.miss == ["none": 1] && figures.byOutcome.error == ["none": 1])
-      #expect((figures.byOutcome.staleHit as [String: Int]).values.reduce(0, +) == 0)
+      #expect(figures.byOutcome.staleHit.counts.values.reduce(0, +) == 0)
       #expect(figures.errors == ["source_not_found": 1])
       for stage in Timings.Stage.allCases {
-        let figures: Figures = figures.stages[dynamicMember: stage.rawValue]
+        let figures = figures.stages[dynamicMember: stage.rawValue]
         #expect(figures.count == (["download", "encode"].contains(stage.rawValue) ? 1 : 0))
       }
-      #expect(figures.stages.download?.sumSeconds == 0.012)
+      #expect(figures.stages.download.sumSeconds == 0.012)
     }
   }
 }

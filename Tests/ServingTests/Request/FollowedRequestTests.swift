@@ -105,7 +105,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
       }
       #expect(provider.left.withLock { $0 } == 0)
       try await eventually { server.figures.active == 0 }
-      let encoding = server.figures.stages[dynamicMember: "encode"] as Figures
+      let encoding = server.figures.stages[dynamicMember: "encode"]
       #expect(encoding.count == 2, "once, and of the request alone")
     }
   }

@@ -117,8 +117,8 @@ import Testing
       #expect(provider.others.value == 0)
       let figures = server.figures
       #expect(figures.byOutcome.hit.disk == 3)
-      #expect(figures.stages.disk?.count == 3)
-      #expect(figures.missLatency?.count == 3)
+      #expect(figures.stages.disk.count == 3)
+      #expect(figures.missLatency.count == 3)
       #expect(figures.knownTargets == 1)
     }
   }

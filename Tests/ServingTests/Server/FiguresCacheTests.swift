@@ -29,7 +29,7 @@ import Testing
   }
 
   private func total(_ json: [UInt8]) throws -> Int {
-    try JSONDecoder().decode(Figures.self, from: Data(json)).requests.total
+    try JSONDecoder().decode(Figures.self, from: Data(json)).requests.total.whole
   }
 
   @Test func `the figures of the default lifetime are computed four times a second`() throws {

@@ -250,7 +250,7 @@ import Testing
       #expect(figures.hitRatio == 1)
       #expect(figures.bytesSent > 90_000 && figures.bytesSent < 91_000)
       #expect(figures.connections == 1)
-      #expect(figures.hitLatency?.count == 7)
+      #expect(figures.hitLatency.count == 7)
       client.close()
       try await eventually { server.figures.connections == 0 }
     }

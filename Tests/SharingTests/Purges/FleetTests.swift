@@ -45,7 +45,7 @@ import Testing
     server.kill()
     try await first?.fleet.purge(.tag("a"))
     try await first?.fleet.purge(.tag("b"))
-    #expect(first?.fleet.figures.purgesWaiting == 2)
+    #expect(first?.fleet.figures.purgesWaiting.whole == 2)
     await first?.fleet.stop()
     first = nil
     let again = try PurgingMachine(server, in: folders[0])

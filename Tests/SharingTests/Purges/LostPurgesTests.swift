@@ -148,7 +148,7 @@ import Testing
     try server.command("CLIENT", "KILL", "TYPE", "normal")
     // And has other connections before its reader continues
     try await eventually {
-      first.fleet.figures.failures >= before + 2 && first.fleet.figures.isConnected
+      first.fleet.figures.failures >= before + 2 && first.fleet.figures.connected == true
     }
     first.gate.open()
     // Then the others get it nevertheless

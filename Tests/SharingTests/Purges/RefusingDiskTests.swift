@@ -95,7 +95,7 @@ import Testing
     for _ in 0..<2 {
       await #expect(throws: ImageError.self) { try await first?.fleet.purge(.tag("a")) }
     }
-    #expect(first?.fleet.figures.purgesWaiting == 1)
+    #expect(first?.fleet.figures.purgesWaiting.whole == 1)
     // When the disk takes it, it outlives the machine.
     permit("fleet-purges", in: folders[0])
     let files = FleetFiles(folder: folders[0].path)

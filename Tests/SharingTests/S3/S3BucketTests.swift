@@ -71,7 +71,7 @@ extension S3Bucket.Entry {
     #expect(accepted.contains(expires))
     let figures = store.figures
     #expect(figures.hits == 1 && figures.misses == 1 && figures.stores == 1)
-    #expect(figures.bytes == 26 && figures.isReady && figures.failures == 0)
+    #expect(figures.bytes == 26 && figures.ready == true && figures.failures == 0)
   }
 
   @Test func `a prefix may be empty, and requests name the bucket as configured`() async throws {

@@ -139,7 +139,7 @@ import Testing
     for width in 1...8 { _ = tier.store(variant(2, width: width), for: .repeated) }
     #expect(await tier.quiet())
     #expect(files == 21 && tier.figures.displaced == 92)
-    #expect(tier.figures.variants?.entries == 21)
+    #expect(tier.figures.variants.entries == 21)
     await tier.shutDown(within: .seconds(10))
   }
 
