@@ -14,7 +14,7 @@ BUILD := release
 built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
-.PHONY: help run build build-all test test-sanitized fuzz lint format docs check-clients check-deployments check-fleet check-metrics \
+.PHONY: help run build build-all test test-sanitized fuzz lint generated format docs check-clients check-deployments check-fleet check-metrics \
 	check-page check-s3 check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images soak set-up
 
 help: ## what there is
@@ -55,6 +55,9 @@ fuzz: set-up ## parsers with random inputs, SECONDS=60 a test; ONLY=Icon: some; 
 
 lint: ## formatting, house rules and documents
 	scripts/lint
+
+generated: ## write what is made from the table of keys: config/pictor.*, completion, rows of docs/configuration.md
+	PICTOR_WRITE_FILES=1 scripts/run-tests --filter ConfigurationFilesTests || true
 
 format: ## write the sources as lint wants them
 	swift format -i -r Package.swift Sources Tests benchmarks/*/

@@ -15,18 +15,41 @@ extension Invocation {
     case sign
     /// Tests what the configuration refuses, without a server.
     case selftest
+
+    /// The options that only this command has.
+    var options: [String] {
+      switch self {
+      case .prefetch: ["preset"]
+      case .purge: ["prefix", "host", "tag", "all"]
+      case .sign: ["expires-in", "key"]
+      case .explain: ["accept", "json"]
+      case .healthcheck, .selftest: []
+      }
+    }
+
+    /// What a command cannot do without.
+    var missing: String? {
+      switch self {
+      case .prefetch: "a file, or - for standard input, is"
+      case .purge: "URLs, --prefix, --host, --tag or --all are"
+      case .explain: "a URL is"
+      case .sign: "URLs are"
+      case .selftest: "the name of a test, security, is"
+      case .healthcheck: nil
+      }
+    }
   }
 
   /// Returns the text of `--help` for a command, or for the program if `command` is `nil`.
   public static func help(for command: Command?) -> String {
     switch command {
     case nil: programHelp
-    case .healthcheck: healthcheckHelp + commonHelp
-    case .prefetch: prefetchHelp + commonHelp
-    case .purge: purgeHelp + commonHelp
-    case .explain: explainHelp + commonHelp
-    case .sign: signHelp
-    case .selftest: selftestHelp
+    case .healthcheck: healthcheckHelp + commonHelp + commonOptions
+    case .prefetch: prefetchHelp + commonHelp + commonOptions
+    case .purge: purgeHelp + commonHelp + commonOptions
+    case .explain: explainHelp + commonHelp + commonOptions
+    case .sign: signHelp + commonOptions
+    case .selftest: selftestHelp + commonOptions
     }
   }
 
@@ -121,9 +144,6 @@ extension Invocation {
     options:
       --expires-in TIME  the time from now on after which the URLs are refused, such as 10m, 8h or 30d
       --key ID           sign with this key in place of the first
-      --config FILE      read settings from a JSON5 file
-      --KEY VALUE        set one key; overrides the environment and the file
-      --help             write this, and exit
 
     """
 
@@ -137,9 +157,6 @@ extension Invocation {
     Exits 0 if all are refused, 1 if one is open, 2 for wrong usage.
 
     options:
-      --config FILE      read settings from a JSON5 file
-      --KEY VALUE        set one key, such as --server.port 8081; overrides the environment and the file
-      --help             write this, and exit
 
     """
 
@@ -147,6 +164,10 @@ extension Invocation {
 
     The command uses the server at server.operator_address, or else at the first of server.address that accepts. These
     options set them, as for the server itself:
+
+    """
+
+  private static let commonOptions = """
       --config FILE      read settings from a JSON5 file
       --KEY VALUE        set one key, such as --server.port 8081; overrides the environment and the file
       --help             write this, and exit

@@ -103,75 +103,35 @@ public struct Invocation: Hashable, Sendable {
     try problems.check()
   }
 
+  /// An argument of a command: what it is about, or one of the command's own options.
+  private struct Part {
+    var option: String?
+    let value: String
+  }
+
   /// Parses the arguments after the program's name. Adds mistakes to `problems`, uses the rest.
   public init(arguments: [String], _ problems: inout ConfigurationProblems) {
     var rest = arguments[...]
     if rest.first == "help" { rest = rest.dropFirst() + ["--help"] }
     let command = rest.first.flatMap(Command.init)
     if command != nil { rest = rest.dropFirst() }
-    var list = nil as String?
-    var presets = [] as [String]
-    var subjects: [PurgeSubject] = []
-    var order = SigningOrder()
-    var tests: [String] = []
-    var question = ExplainOrder()
+    var parts: [Part] = []
     while let argument = rest.popFirst() {
-      if command == .purge, let subject = Self.subject(argument, rest: &rest, into: &problems) {
-        subjects.append(contentsOf: subject)
-        continue
-      }
       switch argument {
       case "--help", "-h": action = .help(command)
-      case "--json" where command == .explain: question.isJSON = true
       case "--version": action = .version
       case "--check-config": action = .checkConfiguration
       case "--print-config": action = .printConfiguration
+      case "--all" where command == .purge, "--json" where command == .explain:
+        parts.append(Part(option: String(argument.dropFirst(2)), value: ""))
       case _ where argument.hasPrefix("--"):
-        let parts = argument.dropFirst(2).split(
-          separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-        let name = parts.first.map(String.init) ?? ""
-        let isKnown =
-          name == "config" || Self.options(of: command).contains(name) && command != .purge
-          || Configuration.key(name) != nil
-        guard isKnown else {
-          problems.add(at: argument, Self.unknownOption(name, of: command))
-          // Most likely the option's value, so not a mistake by itself.
-          if parts.count == 1, rest.first?.hasPrefix("-") == false { rest = rest.dropFirst() }
-          continue
-        }
-        guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
-          problems.add(at: argument, "a value is required")
-          continue
-        }
-        switch name {
-        case "config": file = value
-        case "preset": presets.append(value)
-        case "key": order.key = value
-        case "accept": question.accept = value
-        case "expires-in":
-          order.expiresIn = TimeSpan.parse(value).flatMap {
-            SigningOrder.times.contains($0) ? $0 : nil
-          }
-          if order.expiresIn == nil {
-            problems.add(
-              at: argument,
-              "'\(value)' is not allowed: " + ConfigurationKey.allowedTimes(SigningOrder.times))
-          }
-        default: options.append(Option(path: name, value: value))
-        }
-      case _
-      where command == .prefetch && list == nil
-        && (argument == "-" || !argument.hasPrefix("-")):
-        list = argument
-      case _
-      where command == .explain && question.subject.isEmpty && !argument.isEmpty
-        && !argument.hasPrefix("-"):
-        question.subject = argument
-      case _ where command == .sign && !argument.hasPrefix("-"): order.urls.append(argument)
-      case "security" where command == .selftest && tests.isEmpty: tests.append(argument)
+        guard let option = option(argument, of: command, &rest, &problems) else { continue }
+        parts.append(option)
+      case _ where Self.isSubject(argument, of: command, after: parts):
+        parts.append(Part(value: argument))
       default:
-        let names = argument.hasPrefix("-") ? [] : Command.allCases.map(\.rawValue)
-        let nearest = NearestNames.of(argument, among: command == nil ? names : [])
+        let names = argument.hasPrefix("-") || command != nil ? [] : Command.allCases
+        let nearest = NearestNames.of(argument, among: names.map(\.rawValue))
         problems.add(
           at: argument,
           "unknown command"
@@ -179,113 +139,107 @@ public struct Invocation: Hashable, Sendable {
       }
     }
     guard let command, action == .serve else { return }
+    let isWithoutSubject =
+      problems.isEmpty && !parts.contains { $0.option == nil || command == .purge }
+    if isWithoutSubject, let missing = command.missing {
+      problems.add(at: command.rawValue, missing + " required")
+    }
+    action = Self.action(command, parts, &problems)
+  }
+
+  /// Parses an option with its value. Returns it if it is the command's own.
+  private mutating func option(
+    _ argument: String, of command: Command?, _ rest: inout ArraySlice<String>,
+    _ problems: inout ConfigurationProblems
+  ) -> Part? {
+    let parts = argument.dropFirst(2).split(
+      separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let name = parts.first.map(String.init) ?? ""
+    let isOwn = command?.options.contains(name) == true
+    guard name == "config" || isOwn || Configuration.key(name) != nil else {
+      problems.add(at: argument, Self.unknownOption(name, of: command))
+      // Most likely the option's value, so not a mistake by itself.
+      if parts.count == 1, rest.first?.hasPrefix("-") == false { rest = rest.dropFirst() }
+      return nil
+    }
+    guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
+      problems.add(at: argument, "a value is required")
+      // What it would be a value of was meant.
+      return isOwn ? Part(option: name, value: "") : nil
+    }
+    guard !isOwn else { return Part(option: name, value: value) }
+    if name == "config" { file = value } else { options.append(Option(path: name, value: value)) }
+    return nil
+  }
+
+  /// Whether a command takes an argument that is no option.
+  private static func isSubject(
+    _ argument: String, of command: Command?, after parts: [Part]
+  ) -> Bool {
+    guard !argument.hasPrefix("-") || command == .prefetch && argument == "-" else { return false }
+    let isFirst = !parts.contains { $0.option == nil }
     switch command {
-    case .healthcheck: action = .healthcheck
-    case .selftest:
-      action = .securityTest
-      if tests.isEmpty, problems.isEmpty {
-        problems.add(at: "selftest", "the name of a test is required: security")
-      }
-    case .purge:
-      action = .purge(subjects)
-      if subjects.isEmpty, problems.isEmpty {
-        problems.add(at: "purge", "URLs, --prefix, --host, --tag or --all are required")
-      }
-    case .explain:
-      action = .explain(question)
-      if question.subject.isEmpty, problems.isEmpty {
-        problems.add(at: "explain", "a URL is required")
-      }
-    case .sign:
-      action = .sign(order)
-      if order.urls.isEmpty, problems.isEmpty { problems.add(at: "sign", "URLs are required") }
-    case .prefetch:
-      action = .prefetch(file: list ?? "", presets: presets)
-      if list == nil, problems.isEmpty {
-        problems.add(at: "prefetch", "a file is required, or - for standard input")
-      }
+    case .purge, .sign: return true
+    case .prefetch: return isFirst
+    case .explain: return isFirst && !argument.isEmpty
+    case .selftest: return isFirst && argument == "security"
+    case .healthcheck, nil: return false
     }
   }
 
-  /// Returns the options that only this command has.
-  private static func options(of command: Command?) -> [String] {
+  private static func action(
+    _ command: Command, _ parts: [Part], _ problems: inout ConfigurationProblems
+  ) -> Action {
+    let subjects = parts.filter { $0.option == nil }.map(\.value)
+    func last(_ option: String) -> String? { parts.last { $0.option == option }?.value }
     switch command {
-    case .prefetch: ["preset"]
-    case .purge: ["prefix", "host", "tag", "all"]
-    case .sign: ["expires-in", "key"]
-    case .explain: ["accept", "json"]
-    case .healthcheck, .selftest, nil: []
+    case .healthcheck: return .healthcheck
+    case .selftest: return .securityTest
+    case .purge:
+      return .purge(
+        parts.map { part in
+          switch part.option {
+          case "prefix": .prefix(part.value)
+          case "host": .host(part.value)
+          case "tag": .tag(part.value)
+          case nil: .url(part.value)
+          default: .everything
+          }
+        })
+    case .explain:
+      var order = ExplainOrder(subjects.first ?? "")
+      order.accept = last("accept")
+      order.isJSON = last("json") != nil
+      return .explain(order)
+    case .sign:
+      var order = SigningOrder()
+      order.urls = subjects
+      order.key = last("key")
+      if let text = last("expires-in") {
+        order.expiresIn = TimeSpan.parse(text).flatMap {
+          SigningOrder.times.contains($0) ? $0 : nil
+        }
+        if order.expiresIn == nil {
+          problems.add(
+            at: "--expires-in",
+            "'\(text)' is not allowed: " + TimeSpan.allowed(SigningOrder.times))
+        }
+      }
+      return .sign(order)
+    case .prefetch:
+      return .prefetch(
+        file: subjects.first ?? "",
+        presets: parts.filter { $0.option == "preset" }.map(\.value))
     }
   }
 
   /// Returns the message for an unknown option.
   private static func unknownOption(_ name: String, of command: Command?) -> String {
     let nearest = NearestNames.of(
-      name, among: ownOptions + options(of: command) + Configuration.paths)
+      name, among: ownOptions + (command?.options ?? []) + Configuration.paths)
     guard nearest.isEmpty else {
       return "unknown option" + NearestNames.question(nearest.map { "--" + $0 })
     }
     return "unknown option; --help lists them"
-  }
-
-  /// Returns the subjects that an argument of `purge` names, with its value from `rest`. Returns
-  /// `nil` for an option of all commands, and no subject if the value is missing.
-  private static func subject(
-    _ argument: String, rest: inout ArraySlice<String>, into problems: inout ConfigurationProblems
-  ) -> [PurgeSubject]? {
-    guard argument.hasPrefix("-") else { return [.url(argument)] }
-    guard argument != "--all" else { return [.everything] }
-    let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-    let subjects = [
-      "--prefix": PurgeSubject.prefix, "--host": PurgeSubject.host, "--tag": PurgeSubject.tag,
-    ]
-    guard let subject = subjects[String(parts[0])] else { return nil }
-    guard let value = parts.count == 2 ? String(parts[1]) : rest.popFirst() else {
-      problems.add(at: argument, "a value is required")
-      return []
-    }
-    return [subject(value)]
-  }
-}
-
-extension Configuration {
-  /// Returns the effective configuration of an invocation, and the unknown environment variables.
-  ///
-  /// - Throws: all mistakes.
-  public static func load(
-    _ invocation: Invocation, environment: [String: String]
-  ) throws(ConfigurationError) -> (configuration: Configuration, unknownVariables: [String]) {
-    var problems = ConfigurationProblems()
-    let loaded = load(invocation, environment: environment, into: &problems)
-    try problems.check()
-    return loaded
-  }
-
-  /// Does the same, but adds mistakes to `problems` and keeps each mistaken setting as it was.
-  public static func load(
-    _ invocation: Invocation, environment: [String: String],
-    into problems: inout ConfigurationProblems
-  ) -> (configuration: Configuration, unknownVariables: [String]) {
-    var configuration = Configuration()
-    if let file = invocation.file {
-      problems.collect { () throws(ConfigurationError) in
-        try configuration.apply(json5: contents(of: file), file: file)
-      }
-    }
-    let unknown = configuration.apply(environment: environment, &problems)
-    for option in invocation.options {
-      problems.collect { () throws(ConfigurationError) in
-        try configuration.apply(option: option.path, value: option.value)
-      }
-    }
-    return (configuration, unknown)
-  }
-
-  private static func contents(of path: String) throws(ConfigurationError) -> String {
-    do throws(FileProblem) {
-      return try textOfFile(path, limit: 1 << 20)
-    } catch {
-      throw ConfigurationError(at: path, error.description)
-    }
   }
 }

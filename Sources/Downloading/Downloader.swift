@@ -159,7 +159,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
   }
 
   /// Starts no waiting download until `resume` (SDWebImageDownloader's `suspended`). Running
-  /// transfers continue, and waiting downloads still expire after `queueTimeout`.
+  /// transfers continue, and waiting downloads still expire.
   public func pause() { mailbox.post(.pause) }
 
   /// Ends a pause.
@@ -248,8 +248,7 @@ public struct DownloaderConfiguration: Sendable {
   ) {
     self.settings = settings
     hosts.ports = settings.ports.compactMap(PortRange.init)
-    maximumBytesInFlight =
-      settings.maximumBytesInFlight ?? plan.bodies(ofAtMost: settings.maximumBytes)
+    maximumBytesInFlight = plan.bodies(ofAtMost: settings.maximumBytes)
   }
 
   /// Transfers of one client at once while others wait, at least 1.
@@ -261,7 +260,7 @@ public struct DownloaderConfiguration: Sendable {
   var queueLimits: DownloadQueue.Limits {
     DownloadQueue.Limits(
       total: settings.limit, perHost: settings.limitPerHost, share: share, silent: silentLimit,
-      waiting: settings.queueLimit, timeout: settings.queueTimeout)
+      waiting: settings.queueLimit, timeout: settings.queueTimeout ?? settings.timeout)
   }
 
   /// Logs a warning for hosts whose certificates are not verified.

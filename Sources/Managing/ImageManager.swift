@@ -24,8 +24,6 @@ public final class ImageManager: ImageProvider {
   ///   - sourceFormats: the formats accepted for uploaded images.
   ///   - passing: which sources may be passed through.
   ///   - avifPolicy: how requests that negotiate AVIF are answered.
-  ///   - derives: whether small variants may be derived from larger ones if their source is not
-  ///     cached.
   ///   - recompression: which variants are made smaller once they are popular.
   ///   - storage: where variants are until they are sent.
   ///   - fleet: what machines share; `nil` for a machine that is alone.
@@ -39,7 +37,6 @@ public final class ImageManager: ImageProvider {
     stalePolicy: StalePolicy = StalePolicy(),
     sourceFormats: Set<ImageFormat> = Set(ImagingSettings().formats),
     passing: PassingPolicy = PassingPolicy(), avifPolicy: AVIFPolicy = AVIFPolicy(),
-    derives: Bool = ImagingSettings().derives,
     recompression: RecompressionPolicy = RecompressionPolicy(),
     storage: VariantStorage = .unlimited,
     fleet: (any SharedCache)? = nil,
@@ -50,7 +47,7 @@ public final class ImageManager: ImageProvider {
     parts = ManagerParts(
       memory: memory, disk: disk, loader: loader, processor: processor,
       freshnessPolicy: freshnessPolicy, purges: purges, failurePolicy: failurePolicy,
-      stalePolicy: stalePolicy, passing: passing, avif: avifPolicy, derives: derives,
+      stalePolicy: stalePolicy, passing: passing, avif: avifPolicy,
       recompression: recompression, storage: storage, fleet: fleet, files: files, log: log,
       now: now)
     variants = VariantService(parts)
@@ -69,7 +66,6 @@ public final class ImageManager: ImageProvider {
     parts.passing.apply(imaging)
     parts.avif.apply(imaging)
     parts.recompression.apply(imaging)
-    parts.derives.withLock { $0 = imaging.derives }
     uploads.formats.withLock { $0 = Set(imaging.formats) }
   }
 

@@ -17,8 +17,6 @@ struct ManagerParts: Sendable {
   let passing: PassingPolicy
   let avif: AVIFPolicy
   let recompression: RecompressionPolicy
-  /// Whether small variants may be derived from larger ones.
-  let derives: Lock<Bool>
   let now: @Sendable () -> UnixTime
 
   let validity: EntryValidity
@@ -39,7 +37,7 @@ struct ManagerParts: Sendable {
     memory: any MemoryCache, disk: any DiskCache, loader: any ImageLoader,
     processor: any ImageProcessor, freshnessPolicy: any FreshnessPolicy, purges: any PurgeList,
     failurePolicy: FailurePolicy, stalePolicy: StalePolicy, passing: PassingPolicy,
-    avif: AVIFPolicy, derives: Bool, recompression: RecompressionPolicy, storage: VariantStorage,
+    avif: AVIFPolicy, recompression: RecompressionPolicy, storage: VariantStorage,
     fleet: (any SharedCache)?, files: BlockingThreads, log: Log,
     now: @escaping @Sendable () -> UnixTime
   ) {
@@ -54,7 +52,6 @@ struct ManagerParts: Sendable {
     self.passing = passing
     self.avif = avif
     self.recompression = recompression
-    self.derives = Lock(derives)
     self.now = now
     validity = EntryValidity(purges: purges)
     sweep = MemorySweep(memory: memory, purges: purges, validity: validity)

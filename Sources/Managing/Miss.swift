@@ -230,7 +230,7 @@ extension VariantService {
   private func derive(
     _ request: ImageRequest, _ timings: Timings, _ effects: Effects
   ) async throws(ImageError) -> MissAnswer? {
-    guard parts.derives.withLock({ $0 }), request.options.cache.readsCache,
+    guard request.options.cache.readsCache,
       !request.options.isRevalidation, request.source.scheme != .local
     else { return nil }
     let candidates = parts.candidates.withLock { $0.candidates(for: request) }

@@ -11,7 +11,6 @@ extension ImageError {
     case .unsignedParameter(_, let key): key
     case .invalidSignature: "signing.keys"
     case .sourceTooLarge(_, let key): key
-    case .tooManyRedirects: "download.maximum_redirects"
     case .tooManyPixels: "imaging.maximum_pixels"
     case .tooManyFrames: "imaging.maximum_frames"
     case .outOfMemory: "imaging.worker_memory"
@@ -66,9 +65,8 @@ extension ImageError {
   }
 
   private static let keysOfQueues = [
-    "memory": "memory.response_limit",
-    "download memory": "download.maximum_bytes_in_flight",
-    "download time": "download.queue_timeout",
+    "memory": "memory.budget", "download memory": "memory.budget",
+    "download time": "download.timeout",
     "stalled downloads": "download.limit",
     "requests": "server.active_requests", "imaging": "imaging.queue_limit",
     "download": "download.queue_limit",

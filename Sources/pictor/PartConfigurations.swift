@@ -27,7 +27,6 @@ struct PartConfigurations: Sendable {
   let imagers: ImagerPoolConfiguration
   let passing: PassingPolicy
   let avif: AVIFPolicy
-  let derives: Bool
   let recompression: RecompressionPolicy
   let prefetcher: PrefetchSettings
   /// Through what the machine shares; `nil`: it is alone.
@@ -137,8 +136,8 @@ struct PartConfigurations: Sendable {
     if let budget = configuration.memory.budget, parts > budget {
       problems.add(
         at: "memory.budget",
-        "\(budget) bytes are less than memory.limit, memory.response_limit, "
-          + "download.maximum_bytes_in_flight and the disk's queue together: \(parts)")
+        "\(budget) bytes are less than memory.limit, images being sent, bodies of downloads and the "
+          + "disk's queue together: \(parts)")
     }
     imagers = ImagerPoolConfiguration(
       executable: executable ?? "", configuration.imaging, plan: plan, parts: parts)
@@ -146,7 +145,6 @@ struct PartConfigurations: Sendable {
       configuration, plan: plan, parts: parts, workers: imagers.workers)
     passing = PassingPolicy(configuration.imaging)
     avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
-    derives = configuration.imaging.derives
     recompression = RecompressionPolicy(configuration.imaging)
     prefetcher = configuration.prefetch
     shutdownDelay = configuration.server.shutdownDelay

@@ -29,7 +29,7 @@ enum ResourceProbe {
       case .addresses(let needed, let reason):
         """
         the system does not give \(needed >> 20) MiB of address space: \(reason); raise the limit (ulimit -v), or lower \
-        memory.limit and download.maximum_bytes_in_flight
+        memory.budget
         """
       case .descriptors(let limit, let needed):
         """

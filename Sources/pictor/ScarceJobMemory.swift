@@ -19,17 +19,13 @@ enum ScarceJobMemory {
     let left = max(plan.budget - parts, 0)
     let least = workers * MemoryPlan.leastJobMemory
     guard plan.budget != .max, left < least else { return nil }
-    let download = configuration.download
-    let bodies = plan.bodies(ofAtMost: DownloadSettings().maximumBytes)
-    var causes = [
-      ("memory.limit", configuration.memory.limit, plan.memoryTier),
-      ("memory.response_limit", configuration.memory.responseLimit, plan.responses),
-      ("download.maximum_bytes_in_flight", download.maximumBytesInFlight, bodies),
-    ].compactMap { key, value, automatic in
-      value.flatMap { $0 > automatic ? "\(key) \(mebibytes($0))" : nil }
+    var causes: [String] = []
+    if let limit = configuration.memory.limit, limit > plan.memoryTier {
+      causes.append("memory.limit \(mebibytes(limit))")
     }
-    if download.maximumBytesInFlight == nil, download.maximumBytes > bodies {
-      causes.append("download.maximum_bytes \(mebibytes(download.maximumBytes))")
+    let body = configuration.download.maximumBytes
+    if body > plan.bodies(ofAtMost: DownloadSettings().maximumBytes) {
+      causes.append("download.maximum_bytes \(mebibytes(body))")
     }
     if configuration.imaging.workers > plan.workers { causes.append("imaging.workers \(workers)") }
     guard !causes.isEmpty else { return nil }

@@ -65,7 +65,7 @@ final class Service: Sendable {
       failurePolicy: configurations.failures, stalePolicy: configurations.stale,
       sourceFormats: configurations.imagers.limits.formats,
       passing: configurations.passing, avifPolicy: configurations.avif,
-      derives: configurations.derives, recompression: configurations.recompression,
+      recompression: configurations.recompression,
       storage: storage, fleet: fleet, log: log)
     let prefetcher = Prefetcher(provider: manager, settings: configurations.prefetcher)
     let start = ContinuousClock.now

@@ -19,7 +19,7 @@ import Testing
       { // a comment, unquoted keys, single quotes and a trailing comma are JSON5
         server: { port: 9000, },
         'memory': { limit: '1GiB' },
-        disk: { maximum_age: "never", source_share: 0.25 },
+        disk: { maximum_age: "never", count_limit: 7 },
         download: { allow_networks: ["10.0.0.0/8", "fd00::/8"], timeout: "250ms" },
         imaging: { formats: ["jpeg", "png"] },
       }
@@ -27,7 +27,7 @@ import Testing
     #expect(configuration.server.port == 9_000)
     #expect(configuration.memory.limit == 1 << 30)
     #expect(configuration.disk.maximumAge == nil)
-    #expect(configuration.disk.sourceShare == 0.25)
+    #expect(configuration.disk.countLimit == 7)
     #expect(configuration.download.allowNetworks == ["10.0.0.0/8", "fd00::/8"])
     #expect(configuration.download.timeout == .milliseconds(250))
     #expect(configuration.imaging.formats == [.jpeg, .png])
@@ -146,10 +146,10 @@ import Testing
 
   @Test func `the disk limits and the start of an entry's age are validated`() throws {
     let disk = try apply(
-      "{ disk: { source_share: 0.25, count_limit: 0, expire_by: 'creation' } }"
+      "{ disk: { count_limit: 0, expire_by: 'creation' }, memory: { pressure: 0.25 } }"
     ).disk
-    #expect((disk.sourceShare, disk.countLimit, disk.expireBy) == (0.25, 0, .creation))
-    for wrong in ["source_share: 0", "source_share: 1", "count_limit: -1", "expire_by: 'change'"] {
+    #expect((disk.countLimit, disk.expireBy) == (0, .creation))
+    for wrong in ["count_limit: -1", "expire_by: 'change'"] {
       #expect(throws: ConfigurationError.self) { _ = try apply("{ disk: { \(wrong) } }") }
     }
   }
@@ -193,8 +193,6 @@ import Testing
     ("{ server: { address: [] } }", "server.address", "at most 32"),
     ("{ server: { address: ['0.0.0.0', 'unix:p'] } }", "server.address", "absolute path"),
     ("{ server: { address: 8080 } }", "server.address", "numeric addresses"),
-    ("{ server: { socket_mode: '0066' } }", "server.socket_mode", "octal"),
-    ("{ server: { socket_mode: '0o660' } }", "server.socket_mode", "octal"),
     ("{ server: { address: 'localhost' } }", "server.address: 'localhost'", "numeric"),
     ("{ server: { cors_origin: ['https://a/'] } }", "server.cors_origin", "without a path"),
     ("{ server: { cors_origin: 'https://a:443' } }", "server.cors_origin", "without a path"),
@@ -214,7 +212,7 @@ import Testing
     ("{ imaging: { formats: [] } }", "imaging.formats", "jpeg, png"),
     ("{ imaging: { auto_formats: ['png'] } }", "imaging.auto_formats", "avif, webp, jxl"),
     ("{ imaging: { auto_formats: ['jxl', 'jxl'] } }", "imaging.auto_formats", "each once"),
-    ("{ disk: { source_share: NaN } }", "disk.source_share", "0.01 to 0.99"),
+    ("{ memory: { pressure: NaN } }", "memory.pressure", "0.0 to 1.0"),
     ("{ log: { level: 'loud' } }", "log.level: 'loud'", "debug, info"),
     ("{\n\n server: { port 1 } }", "pictor.json5:3: not valid JSON5", ""),
     ("{ // {\n server:\n  { port: 1\n} /* \n } */\n x }", "pictor.json5:6: ", "not valid JSON5"),

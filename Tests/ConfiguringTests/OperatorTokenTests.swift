@@ -79,7 +79,10 @@ import Testing
     ("[{ token: 'env:A', scopes: [] }]", "token 1, scopes: [] is not allowed"),
     ("[{ token: 'env:A', scopes: ['raed'] }]", "scopes: ['raed'] is not allowed: a list of read"),
     ("[{ token: 'env:A', scopes: 'read' }]", "token 1, scopes: 'read' is not allowed"),
-    ("[{ token: 'env:A', scope: ['read'] }]", "token 1, scope: unknown member: name, token"),
+    (
+      "[{ token: 'env:A', scope: ['read'] }]",
+      "token 1, scope: unknown member; did you mean scopes?"
+    ),
     ("[{ token: 'env:A', name: 'x' }, { token: 'env:B', name: 'x' }]", "have the name x"),
     ("[{ token: 'env:A', name: 'token2' }, 'env:B']", "have the name token2"),
   ])

@@ -22,7 +22,7 @@ import Testing
         { fleet: { redis: "redis://h", s3: {
           endpoint: "http://10.0.0.5:9000", region: "eu-west-3", bucket: "shared", prefix: "a/b/",
           access_key: "AKID", secret_key: "env:SECRET", session_token: "file:/token",
-          addressing: "path", timeout: "1s", ca_file: "/ca.pem" } } }
+          addressing: "path", ca_file: "/ca.pem" } } }
         """, file: "x")
     let bucket = configuration.fleet.bucket
     #expect(bucket.access.endpoint?.text == "http://10.0.0.5:9000/")
@@ -31,7 +31,6 @@ import Testing
     #expect(bucket.access.accessKey == .literal("AKID"))
     #expect(bucket.access.secretKey == .environment("SECRET"))
     #expect(bucket.access.sessionToken == .file("/token") && bucket.access.addressing == .path)
-    #expect(bucket.timeout == .seconds(1))
     #expect(bucket.caFile == "/ca.pem")
     #expect(bucket.conflict(hasRedis: true) == nil)
     // What is printed is read back.
@@ -54,7 +53,7 @@ import Testing
   @Test(
     arguments: [
       (["s3.endpoint": "http://h"], "fleet.s3.bucket"),
-      (["s3.timeout": "1s"], "fleet.s3.bucket"), (["s3.ca_file": "/ca.pem"], "fleet.s3.bucket"),
+      (["s3.ca_file": "/ca.pem"], "fleet.s3.bucket"),
       (["s3.bucket": "shared", "s3.access_key": "a"], "fleet.s3.access_key"),
       (["s3.bucket": "shared", "s3.secret_key": "env:A"], "fleet.s3.access_key"),
       (["s3.bucket": "shared", "s3.session_token": "env:A"], "fleet.s3.session_token"),
@@ -77,7 +76,7 @@ import Testing
     ("bucket", "Upper"), ("bucket", "a"), ("bucket", "10.0.0.1"), ("prefix", "/a"),
     ("prefix", "a//b"), ("prefix", "../a"), ("prefix", "a/./b"), ("prefix", "a b"),
     ("prefix", "a%2f"), ("prefix", String(repeating: "x", count: 257)), ("addressing", "dns"),
-    ("timeout", "0s"), ("timeout", "2m"), ("entry_limit", "1KiB"), ("access_key", "a/b"),
+    ("entry_limit", "1KiB"), ("access_key", "a/b"),
     ("secret_key", "literal"), ("session_token", "literal"), ("secret_key", "file:relative"),
   ])
   func `anything else is refused`(name: String, value: String) {

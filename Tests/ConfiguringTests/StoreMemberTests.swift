@@ -22,7 +22,8 @@ import Testing
     let store = try #require(rule.store)
     #expect(store.endpoint?.text == "http://10.0.0.5:9000/" && store.region == "eu-west-3")
     #expect(store.addressing == .path && store.accessKey == .literal("AKID"))
-    let text = HostRuleMember.text(rule)
+    let text = Setting.literal(
+      of: rule, by: HostRule.members, requiring: "host", unlike: HostRule(host: .all))
     #expect(try self.rule(String(text.dropFirst(2).dropLast(2))).store == store)
     let resolved = try rule.resolved(
       environment: ["SECRET": "hidden", "TOKEN": "t"], at: "hosts: rule 1")

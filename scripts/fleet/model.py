@@ -17,7 +17,7 @@ DEADLINE, CATCH_UP = 15, 20
 SETTINGS = ["--server.shutdown_delay", "0s", "--fleet.retry_interval", "100ms", "--log.level", "info",
             "--imaging.workers", "1", "--server.workers", "1",
             # Variants of the two larger widths go to S3.
-            "--fleet.variant_limit", "80", "--fleet.s3.timeout", "1s"]
+            "--fleet.variant_limit", "80", "--fleet.timeout", "200ms"]
 
 
 class Wrong(Exception):

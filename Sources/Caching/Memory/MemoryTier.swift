@@ -22,7 +22,7 @@ public struct MemoryTierConfiguration: Sendable {
   ) {
     self.settings = settings
     limit = settings.limit ?? plan.memoryTier
-    responseLimit = settings.responseLimit ?? plan.responses
+    responseLimit = plan.responses
     countLimit = settings.countLimit == 0 ? nil : settings.countLimit
   }
 

@@ -46,6 +46,12 @@ enum TimeSpan {
     return text == "0" ? .zero : nil
   }
 
+  /// Returns the allowed values, as text for error messages.
+  static func allowed(_ range: ClosedRange<Duration>) -> String {
+    "a time such as \"15s\" (ms, s, m, h, d), from \(text(range.lowerBound)) to "
+      + text(range.upperBound)
+  }
+
   /// Returns the shortest exact form, with millisecond precision.
   static func text(_ duration: Duration) -> String {
     let parts = duration.components

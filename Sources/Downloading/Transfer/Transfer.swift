@@ -309,7 +309,7 @@ final class Transfer {
     let limit = rules.configuration.maximumBytes
     if let length = head.contentLength, length > limit { throw .sourceTooLarge(limit: limit) }
     if let length = head.bodyLength, length > room.limit {
-      throw .sourceTooLarge(limit: room.limit, key: "download.maximum_bytes_in_flight")
+      throw .sourceTooLarge(limit: room.limit, key: "memory.budget")
     }
     reports.received(0, head.bodyLength ?? -1)
     try beginBody(coding, limit: limit)
@@ -495,6 +495,6 @@ final class Transfer {
   private func timeoutKey(_ now: ContinuousClock.Instant) -> String {
     // curl counts whole milliseconds, so it may report the deadline a little early.
     if now + .milliseconds(2) >= deadline { return "download.timeout" }
-    return hop.sentAt != nil ? "download.low_speed_time" : "download.connect_timeout"
+    return hop.sentAt != nil ? "download.timeout" : "download.connect_timeout"
   }
 }

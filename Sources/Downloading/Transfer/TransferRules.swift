@@ -213,7 +213,10 @@ extension EasyHandle {
     // Each hop brings its addresses. They must not expire while it waits for a connection.
     try set(CURLOPT_DNS_CACHE_TIMEOUT, to: max(configuration.timeout.wholeSeconds, 60))
     try set(CURLOPT_LOW_SPEED_LIMIT, to: configuration.lowSpeedLimit)
-    try set(CURLOPT_LOW_SPEED_TIME, to: configuration.lowSpeedTime.wholeSeconds)
+    try set(
+      CURLOPT_LOW_SPEED_TIME,
+      to: (configuration.lowSpeedTime ?? max(.seconds(15), configuration.firstByteTimeout))
+        .wholeSeconds)
   }
 
   /// Sets the options of the hop's host rule, and resets the options of the previous hop.

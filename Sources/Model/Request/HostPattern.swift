@@ -9,12 +9,19 @@ public struct HostPattern: Hashable, Sendable, CustomStringConvertible {
   private let name: String
   private let matchesBelow: Bool
 
+  /// The pattern of all hosts, `*`.
+  public static let all = HostPattern()
+
+  private init() {
+    name = ""
+    matchesBelow = true
+  }
+
   /// Parses a pattern. Returns `nil` if the text is empty or contains anything but letters, digits,
   /// `-`, `_`, `.` and `:`. `*` is only valid alone or as a leading `*.`.
   public init?(_ text: String) {
     guard text != "*" else {
-      name = ""
-      matchesBelow = true
+      self = .all
       return
     }
     matchesBelow = text.hasPrefix("*.")

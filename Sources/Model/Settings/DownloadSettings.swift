@@ -15,9 +15,9 @@ public struct DownloadSettings: Hashable, Sendable {
   public var timeout = Duration.seconds(15)
   /// Time-out for name, connection and TLS of one hop, 100 ms to 1 h; limited by `timeout`.
   public var connectTimeout = Duration.seconds(5)
-  /// Time in whole seconds, 1 s to 1 h, below the minimum rate after which a transfer times out,
-  /// including the wait for the first byte.
-  public var lowSpeedTime = Duration.seconds(15)
+  /// Time in whole seconds below the minimum rate after which a transfer times out, including the
+  /// wait for the first byte; `nil`: 15 s, or `firstByteTimeout` if that is longer.
+  public var lowSpeedTime: Duration?
   /// Time-out from sending a request to the first byte of the response, at most 1 h; limited by the
   /// rest of `timeout`. 0: no limit.
   public var firstByteTimeout = Duration.seconds(10)
@@ -44,13 +44,10 @@ public struct DownloadSettings: Hashable, Sendable {
   public var limitPerClient = 0
   /// Maximum number of waiting downloads; further ones are refused.
   public var queueLimit = 1_024
-  /// Maximum time a download waits for a slot, 100 ms to 1 h.
-  public var queueTimeout = Duration.seconds(15)
+  /// Maximum time a download waits for a slot; `nil`: `timeout`.
+  public var queueTimeout: Duration?
   /// Maximum size of a source, in bytes.
   public var maximumBytes = 64 << 20
-  /// Maximum total size of the bodies being received, in bytes. `nil` depends on the available
-  /// memory (`MemoryPlan.bodies`).
-  public var maximumBytesInFlight: Int?
   /// Maximum number of redirects followed, 0–50.
   public var maximumRedirects = 5
   /// Networks (CIDR) that are allowed although they are not public.

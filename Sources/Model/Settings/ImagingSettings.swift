@@ -50,8 +50,6 @@ public struct ImagingSettings: Hashable, Sendable {
   /// After how many hits in memory a variant is recompressed, once, while workers are idle;
   /// 0–1,000,000; 0: never.
   public var recompressAfter = 20
-  /// Whether small variants may be derived from larger ones if their source is not cached.
-  public var derives = true
 
   /// Creates the default settings.
   public init() {}

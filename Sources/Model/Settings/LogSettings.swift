@@ -63,8 +63,6 @@ public struct AccessSettings: Hashable, Sendable {
   public var format = AccessFormat.log
   /// The file for the lines; empty: they are in the log.
   public var path = ""
-  /// The share of successful requests that have a line, 0–1. Failures always have one.
-  public var sample = 1.0
 
   /// Creates the default settings.
   public init() {}

@@ -44,13 +44,13 @@ public struct MemoryPlan: Hashable, Sendable {
   /// `memory.limit`, in bytes.
   public var memoryTier: Int { min(256 << 20, room / 8) }
 
-  /// `memory.response_limit`, in bytes.
+  /// Images in memory that the tier does not have, until they are sent or stored, in bytes.
   public var responses: Int { min(256 << 20, room / 16) }
 
   /// Bytes that may wait to be written to disk.
   public var writeQueue: Int { min(64 << 20, room / 16) }
 
-  /// `download.maximum_bytes_in_flight`, in bytes: at least one body of the maximum length.
+  /// Bodies being received, in bytes: at least one of the maximum length.
   public func bodies(ofAtMost maximumBytes: Int) -> Int {
     min(512 << 20, max(room / 8, maximumBytes))
   }

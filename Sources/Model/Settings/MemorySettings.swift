@@ -7,9 +7,6 @@ public struct MemorySettings: Hashable, Sendable {
   /// Maximum size in bytes. 0 disables the tier. `nil` depends on the available memory
   /// (`MemoryPlan.memoryTier`).
   public var limit: Int?
-  /// Maximum bytes of images in memory that the tier does not have: those that are being sent or
-  /// stored. `nil` depends on the available memory (`MemoryPlan.responses`).
-  public var responseLimit: Int?
   /// Maximum number of images; 0 is no limit.
   public var countLimit = 0
   /// The share of the available memory, 0 to 1, from which the tier shrinks. All memory use in the

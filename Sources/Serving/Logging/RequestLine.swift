@@ -85,7 +85,7 @@ extension RequestHandler {
 
   /// Writes a request's line: status 500 as an error, other server faults as warnings, everything
   /// else at info. `loggedRequests` moves memory hits, requests to routine endpoints and successes
-  /// to debug, and `loggedShare` leaves out successes.
+  /// to debug.
   func log(_ line: RequestLine, of client: Connection, on connection: OpaquePointer?) {
     if client.trace.isRecorded { client.trace.line = line }
     let isQuiet =
@@ -101,8 +101,6 @@ extension RequestHandler {
       level = .debug
     default: level = .info
     }
-    let share = client.policy.configuration.loggedShare
-    guard isFailure || share >= 1 || Double.random(in: 0..<1) < share else { return }
     log.request(
       level, fields: fields(line, of: client, on: connection),
       combined: combined(line, of: client, on: connection))

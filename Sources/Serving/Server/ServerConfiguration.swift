@@ -20,8 +20,6 @@ public struct ServerConfiguration: Sendable {
   public var trustedProxies = TrustedProxies()
   /// Which responses have a line in the log at level info (`log.requests`).
   public var loggedRequests: LoggedRequests
-  /// The share of successful requests that have a line, 0–1.
-  public var loggedShare: Double
   /// The operators (`admin.tokens`); without any there is no `/admin`.
   public var operators: [Operator] = []
   /// Maximum size in bytes of an image that an operator puts into the cache
@@ -85,7 +83,6 @@ public struct ServerConfiguration: Sendable {
     corsOrigins = settings.corsOrigins ?? (download.allowNetworks.isEmpty ? ["*"] : [])
     trustedProxies.field = settings.forwardedHeader
     loggedRequests = log.requests
-    loggedShare = log.access.sample
     maximumUpload = download.maximumBytes
     autoFormats = imaging.autoFormats
     maximumResultPixels = imaging.maximumResultPixels

@@ -10,7 +10,7 @@ import Telemetry
 
 /// A bucket in S3's protocol. One thread (`pictor-s3`) has all connections; callers suspend.
 ///
-/// - A read ends within `fleet.s3.timeout`, a write within ten times of that.
+/// - A read ends within five times `fleet.timeout`, a write within ten times of that.
 /// - After a failure the breaker is open and requests fail at once (`Breaker`). So a bucket that is away costs callers
 ///   at most one time-out an interval.
 /// - Bodies are received into memory files, which count against a budget.

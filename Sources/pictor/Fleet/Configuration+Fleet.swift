@@ -30,12 +30,14 @@ extension Configuration {
   private func bucketConfiguration(
     environment: [String: String], _ problems: inout ConfigurationProblems
   ) -> S3Configuration? {
-    let settings = fleet.bucket
+    var settings = fleet.bucket
     if let (key, problem) = settings.conflict(hasRedis: fleet.redis != nil) {
       problems.add(at: key, problem)
       return nil
     }
     guard settings.isOn else { return nil }
+    // An entry is up to 64 times as large as those of Redis.
+    settings.timeout = fleet.timeout * 5
     return problems.collect { () throws(ConfigurationError) in
       try requireAuthorities(settings.caFile, at: "fleet.s3.ca_file")
       let credentials = try settings.credentials(environment: environment)

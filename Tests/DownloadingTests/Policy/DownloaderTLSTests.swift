@@ -53,7 +53,7 @@ import Testing
     var held = memory.lease(190_000)
     let failure = await downloader.failure(of: nginx.url("/a.jpg?1"))
     // Then HTTP/2 is used, and the body does not wait
-    #expect(failure?.decidingKey == "download.maximum_bytes_in_flight")
+    #expect(failure?.decidingKey == "memory.budget")
     withExtendedLifetime(held) {}
     // When more of it is in use
     held = nil

@@ -81,7 +81,7 @@ import Testing
     for _ in 0..<3 {
       let failure = await downloader.failure(of: origin.url("/second"))
       #expect(failure?.code == "overloaded")
-      #expect(failure?.decidingKey == "download.maximum_bytes_in_flight")
+      #expect(failure?.decidingKey == "memory.budget")
     }
     #expect(downloader.figures.circuitsOpen == 0)
     #expect(first.file.count == body.count)
@@ -127,7 +127,7 @@ import Testing
     origin.serve("/a", bytes: [UInt8](repeating: 1, count: 60_001))
     let failure = try await makeDownloader().failure(of: origin.url("/a"))
     #expect(failure?.code == "source_too_large")
-    #expect(failure?.decidingKey == "download.maximum_bytes_in_flight")
+    #expect(failure?.decidingKey == "memory.budget")
   }
 
   @Test func `a body of unknown length fails where memory ends`() async throws {
@@ -140,7 +140,7 @@ import Testing
     let failure = await downloader.failure(of: origin.url("/chunked"))
     // Then
     #expect(failure?.code == "overloaded")
-    #expect(failure?.decidingKey == "download.maximum_bytes_in_flight")
+    #expect(failure?.decidingKey == "memory.budget")
     withExtendedLifetime(first) {}
     first = nil
     #expect(try await downloader.load(origin.url("/chunked")).file.count == body.count)

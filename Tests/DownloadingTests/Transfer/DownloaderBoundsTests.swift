@@ -99,7 +99,7 @@ import Testing
     let held = Task { try await downloader.load(origin.url("/held")) }
     try await eventually("the place is taken") { origin.activeRequests == 1 }
     let turnedAway = await downloader.failure(of: origin.url("/a"))
-    #expect(turnedAway?.decidingKey == "download.queue_timeout")
+    #expect(turnedAway?.decidingKey == "download.timeout")
     #expect(origin.requests(to: "/a") == 0)
     held.cancel()
     #expect(await held.result.failure as? ImageError == .cancelled)

@@ -115,7 +115,7 @@ import Testing
     let downloader = try makeDownloader { $0.queueTimeout = .milliseconds(50) }
     downloader.pause()
     let failure = await downloader.failure(of: origin.url("/a"))
-    #expect(failure?.decidingKey == "download.queue_timeout")
+    #expect(failure?.decidingKey == "download.timeout")
     #expect(origin.totalRequests == 0)
   }
 

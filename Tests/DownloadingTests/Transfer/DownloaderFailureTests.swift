@@ -123,7 +123,7 @@ import Testing
     }
     let failure = await downloader.failure(of: origin.url("/trickle"))
     #expect(failure?.code == "source_timeout")
-    #expect(failure?.decidingKey == "download.low_speed_time")
+    #expect(failure?.decidingKey == "download.timeout")
   }
 
   @Test func `a body over the limit is refused by its declared length or by its bytes`()

@@ -25,7 +25,7 @@ import Testing
       [
         "--fleet.s3.bucket", "shared", "--fleet.s3.endpoint", bucket.endpoint,
         "--fleet.s3.region", S3Server.region, "--fleet.s3.access_key", S3Server.accessKey,
-        "--fleet.s3.secret_key", "file:\(secrets.path)/secret", "--fleet.s3.timeout", "10s",
+        "--fleet.s3.secret_key", "file:\(secrets.path)/secret",
         "--fleet.variant_limit", "10B",
       ] + options)
   }

@@ -13,9 +13,14 @@ import Testing
       size: PixelSize(width: 600, height: 600), colorType: 0, depth: 8,
       samples: (0..<360_000).map { _ in Int.random(in: 0...255, using: &random) })
     origin.serve("/a.png", bytes: noise.bytes)
-    let (tier, rest) = (5 << 20, 256 << 10)
+    let (tier, budget) = (5 << 20, 8 << 20)
+    let rest = budget / 7 * 10 / 16
     let pictor = try PictorProcess(
-      in: folder, ["--memory.limit", "\(tier)", "--memory.response_limit", "\(rest)"])
+      in: folder,
+      [
+        "--memory.limit", "\(tier)", "--memory.budget", "\(budget)",
+        "--download.maximum_bytes", "1MiB",
+      ])
     let targets = (0..<30).map { origin.target("/a.png", adding: "&format=png&w=\(500 + $0)") }
     // When clients ask for different sizes and read nothing
     let clients = try targets.map { target in
@@ -47,7 +52,8 @@ import Testing
       in: folder,
       [
         "--imaging.workers", "1", "--download.maximum_bytes", "\(limit)",
-        "--download.maximum_bytes_in_flight", "\(limit)", "--download.timeout", "60s",
+        "--memory.budget", "\(limit * 56 / 10)", "--memory.limit", "0",
+        "--download.timeout", "60s",
       ])
     let paths = (0..<12).map { "/\($0).png" }
     for path in paths { origin.serve(path, bytes: body) }
@@ -67,27 +73,36 @@ import Testing
   }
 
   @Test func `an upload without room in memory is refused, and the next one is stored`() throws {
+    // Given memory for two uploads, and one that is under way
     let body = try TestImages.png(width: 200, height: 150)
+    let limit = 2 * body.count + 32_000
     let pictor = try PictorProcess(
       in: folder,
       [
-        "--admin.tokens", "secret-token-of-operators",
-        "--download.maximum_bytes_in_flight", "\(body.count)",
-        "--download.maximum_bytes", "\(4 * body.count)",
+        "--admin.tokens", "secret-token-of-operators", "--memory.limit", "0",
+        "--memory.budget", "\(limit * 56 / 10)", "--download.maximum_bytes", "\(limit)",
       ])
-    func upload(_ bytes: [UInt8]) throws -> HTTPAnswer {
+    func begin(
+      _ name: String, _ bytes: [UInt8], of length: Int = body.count
+    ) throws -> HTTPClient {
       let client = try pictor.connect()
       try client.send(
         HTTPClient.text(
-          "PUT", target: "/admin/cache?url=https://a.example/a.png",
+          "PUT", target: "/admin/cache?url=https://a.example/\(name).png",
           headers: [
             "Authorization": "Bearer secret-token-of-operators",
-            "Content-Length": "\(bytes.count)", "Content-Type": "image/png",
+            "Content-Length": "\(length)", "Content-Type": "image/png",
           ]))
       try client.send(bytes: bytes)
-      return try client.readAnswer()
+      return client
     }
-    #expect(try upload(body + [0]).status == 503)
-    #expect(try upload(body).status < 300)
+    let first = try begin("a", body.dropLast())
+    try pictor.waitFor("it holds memory") { $0.budgets.bodies.bytes >= body.count - 1 }
+    // Then
+    let larger = body + [UInt8](repeating: 0, count: 40_000)
+    #expect(try begin("b", larger, of: larger.count).readAnswer().status == 503)
+    try first.send(bytes: body.suffix(1))
+    #expect(try first.readAnswer().status < 300)
+    #expect(try begin("b", body).readAnswer().status < 300)
   }
 }

@@ -74,7 +74,7 @@ import Testing
       in: folder,
       [
         "--server.connections", "2000", "--server.request_timeout", "90s",
-        "--download.timeout", "90s", "--download.low_speed_time", "90s",
+        "--download.timeout", "90s",
       ])
     let gate = Gate()
     origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 300, height: 200))))

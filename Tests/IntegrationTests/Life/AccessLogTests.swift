@@ -72,24 +72,6 @@ import Testing
     #expect(pictor.log.contains("access log lines dropped"))
   }
 
-  @Test func `successes are sampled, failures are not`() throws {
-    let path = folder.path + "/access.log"
-    let pictor = try PictorProcess(
-      in: folder,
-      [
-        "--log.access_path", path, "--log.access_format", "json", "--log.requests", "all",
-        "--log.access_sample", "0",
-      ])
-    for _ in 0..<5 {
-      #expect(try pictor.get("/livez").status == 200)
-      #expect(try pictor.get("/missing").status == 404)
-    }
-    #expect(try pictor.end() == 0)
-    let lines = contents(of: path).split(separator: "\n")
-    #expect(lines.count == 5)
-    #expect(lines.allSatisfy { $0.contains("\"status\":404") })
-  }
-
   @Test func `standard output is a place for the lines, also as a socket and with a stuck reader`()
     throws
   {

@@ -218,7 +218,7 @@ private struct ManagedSocket: ~Copyable {
     #expect(access(path, F_OK) == 0)
     #expect(try check(address) == 1)
     // When
-    pictor = try PictorProcess(in: folder, address + ["--server.socket_mode", "0600"])
+    pictor = try PictorProcess(in: folder, address)
     // Then
     #expect(try check(address) == 0)
     let second = try PictorProcess(

@@ -44,8 +44,7 @@ import Testing
         "--server.connections", "6000", "--server.active_requests", "6000",
         "--server.request_timeout", "2m", "--download.queue_limit", "6000",
         "--imaging.queue_limit", "6000", "--download.timeout", "2m",
-        "--download.first_byte_timeout", "2m", "--download.low_speed_time", "2m",
-        "--download.queue_timeout", "2m",
+        "--download.first_byte_timeout", "2m",
       ])
     func ask(_ urls: [String]) throws -> [Asked] {
       try urls.map { url in

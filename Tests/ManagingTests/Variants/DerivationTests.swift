@@ -122,15 +122,4 @@ final class DerivationTests: ManagedTests {
     await #expect(throws: ImageError.self) { try await manager.variant(for: try wish(400)) }
     #expect(loader.started.value == 2 && processor.started.value == 3)
   }
-
-  @Test func `without derivation in the configuration the origin is asked`() async throws {
-    let large = try await makeLarge()
-    let plain = ImageManager(
-      memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: freshness, purges: purges, derives: false,
-      now: { [clock] in clock.now })
-    memory.remove(large.key)
-    _ = try await plain.variant(for: try wish(1_000, quality: 95))
-    #expect(try await plain.variant(for: try wish(400)).cacheStatus != .hit(.variant))
-  }
 }

@@ -1,4 +1,4 @@
-// ConfigurationLoading: applies file, environment and command line over the defaults.
+// Configuration+Loading: applies file, environment and command line over the defaults.
 
 import Model
 import Platform
@@ -16,12 +16,12 @@ extension Configuration {
   ///   is not allowed. Valid settings are applied even then.
   public mutating func apply(json5 text: String, file: String) throws(ConfigurationError) {
     guard let root = RawValue(json5: text) else {
-      let line = syntaxErrorLine(in: text) { RawValue(json5: $0) != nil }
+      let line = JSON5Structure.errorLine(in: text) { RawValue(json5: $0) != nil }
       throw ConfigurationError(at: "\(file):\(line)", "not valid JSON5")
     }
     var problems = ConfigurationProblems()
     apply(root, at: "", file: file, into: &problems)
-    for path in RepeatedKeys(in: text).paths {
+    for path in JSON5Structure(of: text).repeatedKeys {
       problems.add(at: "\(file): \(path)", "it is given twice in one object; merge the two")
     }
     try problems.check()
@@ -77,32 +77,15 @@ extension Configuration {
     try set(key, to: .argument(value), at: "--\(path)")
   }
 
-  /// The configuration as a JSON5 file with the purpose of each key. `apply(json5:file:)` can read
-  /// it.
-  public var json5: String {
-    var text = "{\n"
-    var sections: [Substring] = []
-    for key in Self.keys {
-      let parts = key.path.split(separator: ".")
-      let common = zip(sections, parts.dropLast()).prefix { $0 == $1 }.count
-      while sections.count > common {
-        sections.removeLast()
-        text += Self.indent(sections) + "},\n"
-      }
-      for section in parts.dropLast().dropFirst(common) {
-        text += Self.indent(sections) + "\(section): {\n"
-        sections.append(section)
-      }
-      let indent = Self.indent(sections)
-      text +=
-        "\(indent)// \(key.purpose)\n\(indent)\(parts[parts.count - 1]): \(key.write(self)),\n"
+  /// Returns this configuration with the values that a reload of `wanted` applies.
+  public func reloaded(from wanted: Configuration) -> Configuration {
+    var result = self
+    for key in Self.keys where key.isLive {
+      // The text is whole: `--print-config` writes a usable file.
+      guard let value = RawValue(json5: key.write(wanted)) else { continue }
+      _ = key.apply(value, to: &result)
     }
-    while sections.popLast() != nil { text += Self.indent(sections) + "},\n" }
-    return text + "}\n"
-  }
-
-  private static func indent(_ sections: [Substring]) -> String {
-    String(repeating: "  ", count: sections.count + 1)
+    return result
   }
 
   private mutating func apply(
@@ -128,18 +111,11 @@ extension Configuration {
   private mutating func set(
     _ key: ConfigurationKey, to value: RawValue, at place: String
   ) throws(ConfigurationError) {
-    let isAllowed: Bool
-    do throws(MemberProblems) {
-      isAllowed = try key.read(&self, value)
-    } catch {
-      var problems = ConfigurationProblems()
-      for problem in error.all { problems.add(at: place + problem.place, problem.description) }
-      return try problems.check()
+    var problems = ConfigurationProblems()
+    for problem in key.apply(value, to: &self) {
+      problems.add(at: place + problem.place, problem.description)
     }
-    guard isAllowed else {
-      throw ConfigurationError(
-        at: place, "\(SecretMask.masked("\(value)")) is not allowed: \(key.allowed)")
-    }
+    try problems.check()
   }
 
   /// Returns the message for an unknown path, with suggestions or the existing names.
@@ -151,5 +127,47 @@ extension Configuration {
     let near = paths.filter { $0.hasPrefix(section) }
     return "unknown key: "
       + (near.isEmpty ? sections.sorted() : near).joined(separator: ", ")
+  }
+}
+
+extension Configuration {
+  /// Returns the effective configuration of an invocation, and the unknown environment variables.
+  ///
+  /// - Throws: all mistakes.
+  public static func load(
+    _ invocation: Invocation, environment: [String: String]
+  ) throws(ConfigurationError) -> (configuration: Configuration, unknownVariables: [String]) {
+    var problems = ConfigurationProblems()
+    let loaded = load(invocation, environment: environment, into: &problems)
+    try problems.check()
+    return loaded
+  }
+
+  /// Does the same, but adds mistakes to `problems` and keeps each mistaken setting as it was.
+  public static func load(
+    _ invocation: Invocation, environment: [String: String],
+    into problems: inout ConfigurationProblems
+  ) -> (configuration: Configuration, unknownVariables: [String]) {
+    var configuration = Configuration()
+    if let file = invocation.file {
+      problems.collect { () throws(ConfigurationError) in
+        try configuration.apply(json5: contents(of: file), file: file)
+      }
+    }
+    let unknown = configuration.apply(environment: environment, &problems)
+    for option in invocation.options {
+      problems.collect { () throws(ConfigurationError) in
+        try configuration.apply(option: option.path, value: option.value)
+      }
+    }
+    return (configuration, unknown)
+  }
+
+  private static func contents(of path: String) throws(ConfigurationError) -> String {
+    do throws(FileProblem) {
+      return try textOfFile(path, limit: 1 << 20)
+    } catch {
+      throw ConfigurationError(at: path, error.description)
+    }
   }
 }
