@@ -2,8 +2,8 @@
 
 import Telemetry
 
-/// Counters of a tier. Only the disk tier's entries expire, get another date, are damaged or cannot
-/// be stored.
+/// Counters of a tier. Only the disk tier's entries expire, are damaged or cannot be
+/// stored.
 final class TierCounters: Sendable {
   let hits = Counter()
   let misses = Counter()
@@ -13,10 +13,6 @@ final class TierCounters: Sendable {
     "evictions", "pictor_cache_evictions_total", "Entries evicted for room.")
   let expirations = Counter(
     "expirations", "pictor_cache_expirations_total", "Entries removed by age.")
-  /// Entries from the future, because the clock was set back.
-  let redated = Counter(
-    "redated", "pictor_cache_redated_entries_total",
-    "Entries whose times were in the future, and were reset to now.")
   let damaged = Counter(
     "damaged", "pictor_cache_damaged_entries_total", "Damaged entries removed.")
   /// Counted when found.

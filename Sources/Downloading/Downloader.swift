@@ -203,9 +203,6 @@ public struct DownloaderConfiguration: Sendable {
   public var maximumHeaderBytes = 64 << 10
   /// When a host counts as silent or slow.
   package var pace = TransferPace.Limits()
-  /// How long a response shows that its host is alive. A transfer that is silent meanwhile says something about its URL
-  /// only.
-  public var aliveAfterResponse: Duration = .seconds(10)
   /// Maximum number of stalled transfers, silent or slow, that do not count against `limit`. Beyond
   /// it, the slowest one ends when another download waits for its place.
   public var silentLimit = 256

@@ -26,8 +26,7 @@ enum NameFailure: Error, Hashable, Sendable {
 /// - getaddrinfo(3) cannot be interrupted, so a look-up takes its thread until the resolver answers.
 ///   Each load waits until a deadline of its own. Further names wait for a thread.
 /// - Names of one domain take at most a thirty-second part of the threads and of the queue, so that domains
-///   whose servers never answer delay no other domain. When all look-ups that a domain may have are stuck, its
-///   further names fail at once.
+///   whose servers never answer delay no other domain.
 /// - Addresses that have expired serve while they cannot be looked up anew (RFC 8767).
 /// - Answers are remembered, failures more briefly. A name whose address is refused is remembered as
 ///   briefly as one that does not exist (`shorten`), so that its answers take the same time.
@@ -130,7 +129,6 @@ struct NameTable {
     let hangs = lookUps[name].map { $0.started.map { $0 + limits.patience <= now } ?? true }
     if hangs ?? !hasRoom, let stale = stale(name, now) { return [.answer(id, stale)] }
     if lookUps[name] == nil {
-      guard !isLost(domain, now) else { return [.answer(id, .failure(.late))] }
       guard queue.count < limits.waiting, queued[domain, default: 0] < share(of: limits.waiting)
       else { return [.answer(id, .failure(.full))] }
       lookUps[name] = LookUp(domain: domain)
@@ -200,12 +198,6 @@ struct NameTable {
       now < known.expires + limits.staleTime
     else { return nil }
     return known.answer
-  }
-
-  /// Whether all look-ups that a domain may have are stuck.
-  private func isLost(_ domain: String, _ now: ContinuousClock.Instant) -> Bool {
-    running[domain, default: 0] >= share(of: limits.threads)
-      && lookUps.values.allSatisfy { $0.domain != domain || $0.started == nil || isStuck($0, now) }
   }
 
   private var negativeLifetime: Duration { min(limits.negativeLifetime, limits.lifetime) }

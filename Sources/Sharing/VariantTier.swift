@@ -6,7 +6,7 @@ import Signing
 import Telemetry
 
 /// The variants that machines share: small ones in Redis, all in the bucket. Other machines and the bucket are untrusted.
-/// Writes follow the answers: to Redis in the order of their arrival, to the bucket at the same time.
+/// Writes follow the answers.
 final class VariantTier: Sendable {
   /// The longest metadata of an entry, and what frames it.
   static let frameLimit = 64 << 10
@@ -139,8 +139,6 @@ final class VariantTier: Sendable {
   }
 
   private struct Writes {
-    var queue = Deque<(variant: Variant, mark: SharedMark)>()
-    var isDraining = false
     var redis = Waiting(countLimit: 1_024)
     var bucket = Waiting(countLimit: 256)
   }
@@ -148,7 +146,8 @@ final class VariantTier: Sendable {
   /// Variants that wait to be written.
   var waiting: Int { writes.withLock { $0.redis.count + $0.bucket.count } }
 
-  /// Queues a variant, or drops it. Small ones go to Redis and to the bucket, large ones to the bucket.
+  /// Writes a variant in the background, or drops it. Small ones go to Redis and to the bucket, large
+  /// ones to the bucket.
   func store(_ variant: Variant, since mark: SharedMark) {
     // Machines take fresh variants only.
     guard case .memory = variant.body, variant.info.freshness.timeToLive(at: .now) > 0 else {
@@ -156,60 +155,43 @@ final class VariantTier: Sendable {
     }
     let length = variant.body.count
     let fitsRedis = limit > 0 && length <= limit
-    let fitsBucket = bucket.map { length <= $0.entryLimit - Self.frameLimit } ?? false
-    guard fitsRedis || fitsBucket else { return }
+    let bucket = bucket.flatMap { length <= $0.entryLimit - Self.frameLimit ? $0 : nil }
+    guard fitsRedis || bucket != nil else { return }
     guard client.isReady() else { return counters.dropped.add() }
-    if fitsRedis, !queue(variant, mark) { counters.dropped.add() }
-    guard fitsBucket, let bucket else { return }
-    guard bucket.isReady, writes.withLock({ $0.bucket.admit(length) }) else {
-      bucket.counters.dropped.add()
-      if !fitsRedis { counters.dropped.add() }
-      return
-    }
+    let isForRedis = fitsRedis && writes.withLock { $0.redis.admit(length) }
+    let isForBucket = bucket?.isReady == true && writes.withLock { $0.bucket.admit(length) }
+    if fitsRedis ? !isForRedis : !isForBucket { counters.dropped.add() }
+    if !isForBucket { bucket?.counters.dropped.add() }
+    guard isForRedis || isForBucket else { return }
     // For all machines: it inherits neither priority nor client of the request that made the variant.
     Task.detached { [self] in
-      let isWritten = await write(variant, mark, to: bucket)
-      if !fitsRedis {
-        // Redis says that the bucket has it.
-        if isWritten {
-          await put(SharedEntry.bytes(mark, [], as: .inBucket), for: variant)
-        } else {
-          counters.dropped.add()
-        }
+      let content = coding.encode(variant)
+      if isForRedis {
+        if let content { await put(SharedEntry.bytes(mark, content), for: variant) }
+        writes.withLock { $0.redis.end(length) }
+      }
+      guard isForBucket, let bucket else { return }
+      let isWritten = await write(content, of: variant, mark, to: bucket)
+      // Redis says that the bucket has it.
+      if !fitsRedis, isWritten {
+        await put(SharedEntry.bytes(mark, [], as: .inBucket), for: variant)
+      } else if !fitsRedis {
+        counters.dropped.add()
       }
       writes.withLock { $0.bucket.end(length) }
     }
   }
 
   /// Writes an entry to the bucket. Returns whether the bucket has confirmed it.
-  private func write(_ variant: Variant, _ mark: SharedMark, to bucket: S3Bucket) async -> Bool {
-    guard let content = coding.encode(variant) else { return false }
+  private func write(
+    _ content: [UInt8]?, of variant: Variant, _ mark: SharedMark, to bucket: S3Bucket
+  ) async -> Bool {
+    guard let content else { return false }
     let life = Self.lifetime(of: variant.info.freshness, at: .now)
     let expires = UnixTime(seconds: UnixTime.now.seconds + life)
     return await bucket.write(
       SharedEntry.name(of: variant.key), SharedEntry.bytes(mark, content, expires: expires),
       lifetime: life)
-  }
-
-  /// Queues a variant for Redis. Returns `false` if the queue is full.
-  private func queue(_ variant: Variant, _ mark: SharedMark) -> Bool {
-    let (isQueued, mustStart) = writes.withLock { state -> (Bool, Bool) in
-      guard state.redis.admit(variant.body.count) else { return (false, false) }
-      state.queue.append((variant, mark))
-      defer { state.isDraining = true }
-      return (true, !state.isDraining)
-    }
-    // As above: it is for all variants.
-    if mustStart { Task.detached { [self] in await drain() } }
-    return isQueued
-  }
-
-  private func drain() async {
-    while let next = next() {
-      if let content = coding.encode(next.variant) {
-        await put(SharedEntry.bytes(next.mark, content), for: next.variant)
-      }
-    }
   }
 
   /// Writes an entry to Redis.
@@ -219,17 +201,6 @@ final class VariantTier: Sendable {
       milliseconds: Self.lifetime(of: variant.info.freshness, at: .now) * 1_000)
     let isWritten = (try? await client.send([command]).first) == .status("OK")
     (isWritten ? counters.stores : counters.dropped).add()
-  }
-
-  private func next() -> (variant: Variant, mark: SharedMark)? {
-    writes.withLock { state in
-      guard let next = state.queue.popFirst() else {
-        state.isDraining = false
-        return nil
-      }
-      state.redis.end(next.variant.body.count)
-      return next
-    }
   }
 }
 

@@ -43,7 +43,10 @@ public final class SpanExporter: SpanSink {
 
   private let text: SpanText
   private let policy: ExportPolicy
-  private let connection: CollectorConnection
+  /// Its one connection is kept.
+  private let multi: MultiHandle
+  private let request: ServerRequest
+  private let timeout: Duration
   private let state: Lock<State>
   private let wake: WakeSignal
   private let log: Log
@@ -54,7 +57,19 @@ public final class SpanExporter: SpanSink {
   public init(_ configuration: SpanExporterConfiguration, log: Log) throws(SystemError) {
     text = SpanText(instance: configuration.instance)
     policy = configuration.policy
-    connection = try CollectorConnection(configuration)
+    timeout = configuration.timeout
+    var request = ServerRequest(.post, configuration.endpoint)
+    request.fields =
+      ["Content-Type: application/json", "Accept: application/json"]
+      + configuration.headers.map { "\($0.name): \($0.value)" }
+    request.caFile = configuration.caFile
+    request.allowsHTTP2 = true
+    self.request = request
+    do throws(ImageError) {
+      multi = try MultiHandle(idleConnectionLimit: 1)
+    } catch {
+      throw SystemError(ENOMEM)
+    }
     state = Lock(State(queue: SpanQueue(configuration)))
     wake = try WakeSignal()
     self.log = log
@@ -75,7 +90,7 @@ public final class SpanExporter: SpanSink {
     let end = ContinuousClock.now + limit
     state.withLock { $0.queue.close(until: end) }
     wake.set()
-    connection.wakeUp()
+    multi.wakeUp()
     // The thread needs a moment to notice the end of its time.
     while !state.withLock({ $0.isEnded }), .now < end + .milliseconds(200) { usleep(1_000) }
   }
@@ -101,7 +116,7 @@ public final class SpanExporter: SpanSink {
     var attempt = 1
     while true {
       let wasOpen = end == nil
-      let reply = connection.post(body) { end }
+      let reply = post(body)
       report(reply, after: &problem)
       let step = policy.step(after: reply, attempt: attempt, chance: .random(in: 0...1))
       state.withLock {
@@ -121,6 +136,29 @@ public final class SpanExporter: SpanSink {
         wake.reset()
       }
       attempt += 1
+    }
+  }
+
+  /// Sends a request and waits for the response. Blocks.
+  private func post(_ bytes: [UInt8]) -> CollectorReply {
+    var request = request
+    request.body = bytes
+    let limit = ContinuousClock.now + timeout
+    do throws(ImageError) {
+      let exchange = try ServerExchange(request)
+      // `stop` ends the wait earlier.
+      guard let code = try multi.run(exchange, until: { min(limit, end ?? limit) }) else {
+        return .failed("no response in time")
+      }
+      guard !exchange.isHeadTooLong else { return .failed("too many header fields") }
+      guard code == CURLE_OK || exchange.isCut, exchange.status > 0 else {
+        return .failed(Curl.text(code))
+      }
+      return .answered(
+        status: exchange.status, retryAfter: exchange.retryAfter,
+        rejected: PartialSuccess.rejected(exchange.bytes))
+    } catch {
+      return .failed("curl failed")
     }
   }
 
@@ -203,9 +241,6 @@ enum CollectorReply: Equatable, Sendable {
 }
 
 /// A bounded queue of spans. A pure state: the caller tells the time and has the lock.
-///
-/// Event loops add spans under that lock. So a batch is filled in an array of its own, and `next` takes the whole array:
-/// no call moves spans.
 struct SpanQueue {
   /// What the exporter's thread does next.
   enum Step {
@@ -219,12 +254,8 @@ struct SpanQueue {
 
   private let limit, batchLimit: Int
   private let delay: Duration
-  /// Full batches, in order.
-  private var full = Deque<[Span]>()
-  /// The batch that is being filled, behind the full ones.
-  private var filling: [Span] = []
-  /// When the first span of `filling` arrived.
-  private var since: ContinuousClock.Instant?
+  /// Spans that are not being sent, with their arrival.
+  private var waiting = Deque<(span: Span, since: ContinuousClock.Instant)>()
   /// Spans that are being sent.
   private var sending = 0
   /// When the last request has to be over; `nil`: the queue is open.
@@ -242,42 +273,27 @@ struct SpanQueue {
 
   /// Adds a span, or drops it. Returns whether the thread has to be woken.
   mutating func add(_ span: Span, now: ContinuousClock.Instant) -> Bool {
-    guard end == nil, queued + sending < limit else {
+    guard end == nil, waiting.count + sending < limit else {
       dropped += 1
       return false
     }
-    if filling.isEmpty { since = now }
-    filling.append(span)
-    guard filling.count == batchLimit else { return full.isEmpty && filling.count == 1 }
-    full.append(takeFilling())
-    return full.count == 1
-  }
-
-  /// Spans that are not being sent.
-  private var queued: Int { full.count * batchLimit + filling.count }
-
-  private mutating func takeFilling() -> [Span] {
-    let batch = filling
-    filling = []
-    since = nil
-    return batch
+    waiting.append((span, now))
+    return waiting.count == 1 || waiting.count == batchLimit
   }
 
   /// Returns the next step. A batch that is returned counts as being sent until `sent`.
   mutating func next(now: ContinuousClock.Instant) -> Step {
-    if let end {
-      if queued == 0 { return .end }
-      guard now < end else {
-        lost += queued
-        full.removeAll()
-        filling = []
-        return .end
-      }
-    } else if full.isEmpty {
-      guard let since else { return .wait(until: nil) }
-      guard now >= since + delay else { return .wait(until: since + delay) }
+    guard let due = waiting.first.map({ $0.since + delay }) else {
+      return end == nil ? .wait(until: nil) : .end
     }
-    let batch = full.popFirst() ?? takeFilling()
+    if let end, now >= end {
+      lost += waiting.count
+      waiting = Deque()
+      return .end
+    }
+    guard end != nil || waiting.count >= batchLimit || now >= due else { return .wait(until: due) }
+    var batch: [Span] = []
+    while batch.count < batchLimit, let next = waiting.popFirst() { batch.append(next.span) }
     sending = batch.count
     return .send(batch)
   }
@@ -314,66 +330,11 @@ struct SpanQueue {
       "exports_failed", exportsFailed, "pictor_trace_exports_total",
       "Requests to the collector that failed.", ["result": "failed"])
     figures.add(
-      "waiting", queued + sending, "pictor_trace_queue_spans",
+      "waiting", waiting.count + sending, "pictor_trace_queue_spans",
       "Spans that are queued or being sent.")
     figures.add(
       "limit", limit, "pictor_trace_queue_limit", "The most spans that may be queued.")
     return figures
-  }
-}
-
-/// Sends requests to one collector, one at a time, on a connection that is kept.
-final class CollectorConnection: Sendable {
-  private let multi: MultiHandle
-  private let request: ServerRequest
-  private let timeout: Duration
-
-  /// Creates a connection; nothing is sent.
-  ///
-  /// - Throws: `SystemError` if curl has no memory.
-  init(_ configuration: SpanExporterConfiguration) throws(SystemError) {
-    var request = ServerRequest(.post, configuration.endpoint)
-    request.fields =
-      ["Content-Type: application/json", "Accept: application/json"]
-      + configuration.headers.map { "\($0.name): \($0.value)" }
-    request.caFile = configuration.caFile
-    request.allowsHTTP2 = true
-    self.request = request
-    timeout = configuration.timeout
-    do throws(ImageError) {
-      multi = try MultiHandle(idleConnectionLimit: 1)
-    } catch {
-      throw SystemError(ENOMEM)
-    }
-  }
-
-  /// Ends the current wait of `post`, from any thread, so that it looks at its limit again.
-  func wakeUp() { multi.wakeUp() }
-
-  /// Sends a request and waits for the response. Blocks.
-  ///
-  /// - Parameter limit: an earlier end of the wait than the time-out; asked again after `wakeUp`.
-  func post(
-    _ bytes: [UInt8], until limit: () -> ContinuousClock.Instant?
-  ) -> CollectorReply {
-    var request = request
-    request.body = bytes
-    let end = ContinuousClock.now + timeout
-    do throws(ImageError) {
-      let exchange = try ServerExchange(request)
-      guard let code = try multi.run(exchange, until: { min(end, limit() ?? end) }) else {
-        return .failed("no response in time")
-      }
-      guard !exchange.isHeadTooLong else { return .failed("too many header fields") }
-      guard code == CURLE_OK || exchange.isCut, exchange.status > 0 else {
-        return .failed(Curl.text(code))
-      }
-      return .answered(
-        status: exchange.status, retryAfter: exchange.retryAfter,
-        rejected: PartialSuccess.rejected(exchange.bytes))
-    } catch {
-      return .failed("curl failed")
-    }
   }
 }
 

@@ -10,14 +10,15 @@ struct DiskEngine {
   let threads: BlockingThreads
   let maintenance: DiskMaintenance
   let sweeper: DiskSweeper
-  let reads: PendingReads
 
   /// Starts disk threads, at least 2. Writes wait until `release`.
-  static func threads(_ count: Int, readLimit: Int) throws(DiskTierError) -> BlockingThreads {
-    let count = max(count, 2)
+  static func threads(
+    _ configuration: DiskTierConfiguration
+  ) throws(DiskTierError) -> BlockingThreads {
+    let count = max(configuration.threads, 2)
     let threads = BlockingThreads(
       name: "pictor-disk-", threads: count, background: count - 1, isHeld: true,
-      queueLimit: readLimit)
+      queueLimit: configuration.readQueueLimit, deadline: configuration.readTimeout)
     do throws(SystemError) {
       try threads.start()
     } catch {
@@ -31,12 +32,11 @@ struct DiskEngine {
     if let ticket = store.pending.ticket(for: key) { return unlessPurged(ticket.entry) }
     let digest = EntryDigest(of: key)
     if case .absent = store.index.lookUp(digest) { return nil }
-    return await reads.wait { read in
-      let isQueued = threads.add { [store] in read.finish(store.read(key, digest: digest)) }
-      if !isQueued {
-        store.counts.failures.add()
-        read.finish(nil)
-      }
+    do throws(BlockingFailure) {
+      return try await threads.value { [store] in store.read(key, digest: digest) }
+    } catch {
+      if error == .full { store.counts.failures.add() }
+      return nil
     }
   }
 
@@ -105,16 +105,7 @@ struct DiskEngine {
     }
     let digest = EntryDigest(of: key)
     if case .absent = store.index.lookUp(digest) { return nil }
-    let kept = Lock<CacheEntryInfo?>(nil)
-    _ = await reads.wait { read in
-      let isQueued = threads.add { [store] in
-        let found = store.look(key, digest: digest)
-        kept.withLock { $0 = found }
-        read.finish(nil)
-      }
-      if !isQueued { read.finish(nil) }
-    }
-    return kept.withLock { $0 }
+    return (try? await threads.value { [store] in store.look(key, digest: digest) }) ?? nil
   }
 
   /// Makes an entry readable at once and queues its write. Returns whether the queue had room.
@@ -194,7 +185,6 @@ struct DiskEngine {
     sweeper.stop()
     func rest() -> Duration { max(ContinuousClock.now.duration(to: deadline), .seconds(1)) }
     let isEnded = maintenance.waitForEnd(within: rest()) && sweeper.waitForEnd(within: rest())
-    reads.end()
     store.openEntries.dropAll()
     // A thread that is still running may still write, so the lock stays until the process ends.
     if isWritten && isEnded { store.folder.unlock() }

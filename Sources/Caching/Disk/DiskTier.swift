@@ -83,8 +83,7 @@ public final class DiskTier: DiskCache {
     // Must run before the first write: it removes `tmp`, where a killed process left its files.
     store.folder.removeLeftovers()
     let sweeper = try Self.sweeper(for: store, configuration)
-    let threads = try DiskEngine.threads(
-      configuration.threads, readLimit: configuration.readQueueLimit)
+    let threads = try DiskEngine.threads(configuration)
     let maintenance = DiskMaintenance(store: store, configuration: configuration)
     store.onShortage.withLock { $0 = { [weak maintenance] in maintenance?.requestClean() } }
     store.onHeal.withLock { $0 = { [weak maintenance] in maintenance?.requestVerification() } }
@@ -99,15 +98,13 @@ public final class DiskTier: DiskCache {
       throw error
     }
     parts = DiskEngine(
-      store: store, threads: threads, maintenance: maintenance, sweeper: sweeper,
-      reads: PendingReads(timeout: configuration.readTimeout))
+      store: store, threads: threads, maintenance: maintenance, sweeper: sweeper)
   }
 
   deinit {
     parts?.maintenance.stop()
     parts?.sweeper.stop()
     parts?.threads.stop()
-    parts?.reads.end()
   }
 
   /// Reads the purge journal, puts its purges in force and creates the sweeper that finishes them.

@@ -130,11 +130,6 @@ struct PressureSample: Hashable, Sendable {
   var share: Double?
   /// Free or reclaimable bytes, in the group with the lowest limit, else in the machine.
   var free: Int?
-  /// How often the groups with a limit have reached it, since they exist (`high` and `max` of
-  /// `memory.events`), by counter. Page cache alone can cause such events.
-  var limitEvents: [String: Int] = [:]
-  /// How often the kernel found nothing to reclaim (`oom` and `oom_kill`), by counter.
-  var outOfMemoryEvents: [String: Int] = [:]
   /// Share of the last ten seconds in which at least one task waited for memory (PSI, `some
   /// avg10`), 0 to 1.
   var someStalled: Double?
@@ -143,23 +138,10 @@ struct PressureSample: Hashable, Sendable {
   var allStalled: Double?
 }
 
-/// The last known values of the kernel's event counters. A counter that a sample lacks keeps its
-/// value, so that its return is no new event.
-private struct EventCounters {
-  private var last: [String: Int] = [:]
-
-  /// Takes the counters of a sample. Returns whether one with a known value has risen.
-  mutating func take(_ counters: [String: Int]) -> Bool {
-    let hasRisen = counters.contains { name, count in last[name].map { count > $0 } ?? false }
-    last.merge(counters) { $1 }
-    return hasRisen
-  }
-}
-
 /// The limit of the memory tier under pressure, as a pure state machine. Takes one sample a second.
 ///
 /// The first step halves the limit. If the next samples are pressure too, the limit becomes 0 after
-/// `patience`, or at once if a sample is acute. In calm it rises step by step.
+/// `patience`. In calm it rises step by step.
 struct MemoryPressure: Sendable {
   /// The classification of a sample. Between calm and pressure (`unclear`) the limit stays, so that
   /// it does not oscillate with the tier's own size. Such a sample restarts the time of calm.
@@ -167,9 +149,6 @@ struct MemoryPressure: Sendable {
     case calm
     case unclear
     case pressure
-    /// Pressure, and the group reached its limit, ran out of memory, or tasks waited: the next step
-    /// skips `patience`.
-    case acute
   }
 
   /// Calm starts below this fraction of the threshold.
@@ -181,8 +160,8 @@ struct MemoryPressure: Sendable {
   /// All tasks stalled for this share of the time means pressure, even with a low memory share,
   /// unless memory is ample. systemd-oomd kills at 0.6.
   static let allStallBound = 0.4
-  /// The minimum time between two downward steps of an episode, unless pressure is acute. Half of
-  /// PSI's window of ten seconds, in which a step begins to show.
+  /// The minimum time between two downward steps of an episode. Half of PSI's window of ten
+  /// seconds, in which a step begins to show.
   static let patience = Duration.seconds(5)
   /// The time of calm before each raise of the limit. Each relapse doubles it, up to
   /// `maximumRecoveryTime`; any other episode resets it.
@@ -204,8 +183,6 @@ struct MemoryPressure: Sendable {
   private(set) var isActive = false
   /// The number of episodes so far.
   private(set) var warnings = 0
-  private var limitEvents = EventCounters()
-  private var outOfMemoryEvents = EventCounters()
   private var pressedSince: ContinuousClock.Instant?
   private var loweredAt: ContinuousClock.Instant?
   private var raisedAt: ContinuousClock.Instant?
@@ -230,8 +207,7 @@ struct MemoryPressure: Sendable {
   /// - Parameter now: not before the time of the previous sample.
   mutating func take(_ sample: PressureSample, at now: ContinuousClock.Instant) -> Int {
     let before = limit
-    let judgement = judge(sample)
-    switch judgement {
+    switch judge(sample) {
     case .calm:
       pressedSince = nil
       calmSince = calmSince ?? now
@@ -239,29 +215,23 @@ struct MemoryPressure: Sendable {
     case .unclear:
       pressedSince = nil
       calmSince = nil
-    case .pressure, .acute:
+    case .pressure:
       calmSince = nil
-      lower(at: now, isAcute: judgement == .acute)
+      lower(at: now)
     }
     return limit - before
   }
 
   /// Classifies a sample.
   ///
-  /// - A share of at least the threshold is pressure. Limit events, out-of-memory events and stalls
-  ///   of some tasks make it acute.
-  /// - A share near the threshold is pressure only with stalls or out-of-memory events. Limit
-  ///   events do not count: in a group that is full of page cache they occur all the time.
+  /// - A share of at least the threshold is pressure, and one near it if tasks wait.
   /// - Stalls of all tasks are pressure at any share, unless memory is ample: then the machine was
   ///   stopped for another reason, such as a slow disk or a snapshot of a virtual machine.
-  private mutating func judge(_ sample: PressureSample) -> Judgement {
-    let ranOut = outOfMemoryEvents.take(sample.outOfMemoryEvents)
-    let hitLimit = limitEvents.take(sample.limitEvents)
+  private func judge(_ sample: PressureSample) -> Judgement {
     let someStalled = (sample.someStalled ?? 0) >= Self.someStallBound
     let share = sample.share ?? 0
-    if share >= threshold { return ranOut || hitLimit || someStalled ? .acute : .pressure }
     let isNear = share >= threshold * Self.calmShare
-    if isNear && (ranOut || someStalled) { return .pressure }
+    if share >= threshold || isNear && someStalled { return .pressure }
     if !isAmple(sample), (sample.allStalled ?? 0) >= Self.allStallBound { return .pressure }
     return isNear ? .unclear : .calm
   }
@@ -271,11 +241,11 @@ struct MemoryPressure: Sendable {
     sample.free.map { $0 / 2 >= whole } ?? false
   }
 
-  private mutating func lower(at now: ContinuousClock.Instant, isAcute: Bool) {
+  private mutating func lower(at now: ContinuousClock.Instant) {
     let hasLasted = pressedSince != nil
     pressedSince = pressedSince ?? now
     if isActive {
-      guard isAcute || loweredAt.map({ now - $0 >= Self.patience }) ?? true else { return }
+      guard loweredAt.map({ now - $0 >= Self.patience }) ?? true else { return }
       step = hasLasted ? Self.lastStep : min(step + 1, Self.lastStep)
     } else {
       isActive = true
@@ -302,46 +272,19 @@ struct PressureUnreadable: Error, Hashable, CustomStringConvertible {
   let description: String
 }
 
-/// Reads the files of control groups and pressure stall information.
+/// Reads the files of control groups (version 2) and pressure stall information.
 ///
-/// Sources in the kernel's Documentation:
-/// - version 2: admin-guide/cgroup-v2.rst, “Memory Interface Files”
-/// - version 1, if memory is not under version 2: admin-guide/cgroup-v1/memory.rst
-/// - stalls: accounting/psi.rst
+/// Sources in the kernel's Documentation: admin-guide/cgroup-v2.rst, “Memory Interface Files”, and
+/// accounting/psi.rst.
 ///
 /// Memory in use includes the page cache of the disk tier's files. It fills any limit, but the
 /// kernel reclaims it. So active and inactive file pages of `memory.stat` are subtracted, also
 /// dirty ones, which the kernel writes. Memory files count as anonymous and are not.
 struct PressureReader: Sendable {
-  /// The names of one version's files and of their entries.
-  private struct Names: Sendable {
-    /// The least of these is the limit.
-    let limits: [String]
-    let used: String
-    let activeFiles: String
-    let inactiveFiles: String
-    /// The file that counts how often a limit was reached, and its entries, or a single number.
-    let limitEvents: (file: String, names: [String]?)
-    let outOfMemoryEvents: (file: String, names: [String])
-
-    static let version2 = Names(
-      limits: ["/memory.max", "/memory.high"], used: "/memory.current",
-      activeFiles: "active_file", inactiveFiles: "inactive_file",
-      limitEvents: ("/memory.events", ["high", "max"]),
-      outOfMemoryEvents: ("/memory.events", ["oom", "oom_kill"]))
-    /// Sums over the groups below have the prefix `total_`.
-    static let version1 = Names(
-      limits: ["/memory.limit_in_bytes"], used: "/memory.usage_in_bytes",
-      activeFiles: "total_active_file", inactiveFiles: "total_inactive_file",
-      limitEvents: ("/memory.failcnt", nil),
-      outOfMemoryEvents: ("/memory.oom_control", ["oom_kill"]))
-  }
-
   /// Folders of the process's group and of all visible groups above it, from the inside out.
   let groups: [String]
   /// The file with the stalls of the group, or of the machine.
   let stalls: String?
-  private let names: Names
   private let root: String
 
   /// Finds the control groups.
@@ -351,24 +294,16 @@ struct PressureReader: Sendable {
   init(root: String = "/") throws(PressureUnreadable) {
     let root = root == "/" ? "" : root
     self.root = root
-    let unified = ControlGroups.folders(in: .unified, root: root)
-    let memory = ControlGroups.folders(in: .memory, root: root)
-    let isVersion1 =
-      !Self.tells(unified, names: .version2) && Self.tells(memory, names: .version1)
-    (groups, names) = isVersion1 ? (memory, .version1) : (unified, .version2)
-    stalls = ([unified.first.map { $0 + "/memory.pressure" }, root + "/proc/pressure/memory"])
+    groups = ControlGroups.folders(in: .unified, root: root)
+    stalls = ([groups.first.map { $0 + "/memory.pressure" }, root + "/proc/pressure/memory"])
       .compactMap(\.self).first {
         ControlGroups.text($0).map { Self.average("some", in: $0) != nil } ?? false
       }
-    guard stalls != nil || Self.tells(groups, names: names) else {
+    let isReported = groups.contains { ControlGroups.text($0 + "/memory.current") != nil }
+    guard stalls != nil || isReported else {
       throw PressureUnreadable(
         description: "neither a control group with memory use nor PSI")
     }
-  }
-
-  /// Whether any of the groups reports its memory use.
-  private static func tells(_ groups: [String], names: Names) -> Bool {
-    groups.contains { ControlGroups.text($0 + names.used) != nil }
   }
 
   /// Reads the current values. A value that cannot be read or parsed is absent.
@@ -379,22 +314,18 @@ struct PressureReader: Sendable {
       // Other processes fill an outer group with more room, so evicting images hardly helps.
       guard let limit = limit(of: group), limit < lowest else { continue }
       lowest = limit
-      guard let used = ControlGroups.text(group + names.used).flatMap(Self.number),
+      guard let used = ControlGroups.text(group + "/memory.current").flatMap(Self.number),
         let text = ControlGroups.text(group + "/memory.stat")
       else { continue }
       let kinds = Self.table(text)
       // Without these two entries the page cache would count as pressure.
-      guard let active = kinds[names.activeFiles[...]],
-        let inactive = kinds[names.inactiveFiles[...]]
-      else { continue }
+      guard let active = kinds["active_file"], let inactive = kinds["inactive_file"] else {
+        continue
+      }
       let reclaimable = active + inactive + (kinds["slab_reclaimable"] ?? 0)
       let kept = max(used - reclaimable, 0)
       sample.share = max(sample.share ?? 0, Double(kept) / Double(limit))
       sample.free = min(sample.free ?? .max, max(limit - kept, 0))
-      Self.add(names.limitEvents.names, of: group + names.limitEvents.file, to: &sample.limitEvents)
-      Self.add(
-        names.outOfMemoryEvents.names, of: group + names.outOfMemoryEvents.file,
-        to: &sample.outOfMemoryEvents)
     }
     sample.free = sample.free ?? machineFree
     if let text = stalls.flatMap({ ControlGroups.text($0) }) {
@@ -413,21 +344,12 @@ struct PressureReader: Sendable {
   }
 
   /// The lower of `memory.max`, above which processes are killed, and `memory.high`, above which
-  /// they stand still. `nil` for `max`; version 1 writes a number larger than any machine instead.
+  /// they stand still. `nil` for `max`.
   private func limit(of group: String) -> Int? {
-    names.limits.compactMap { ControlGroups.text(group + $0).flatMap(Self.number) }
-      .filter { (1...(1 << 60)).contains($0) }.min()
-  }
-
-  /// Adds the entries of a table, or a file's single number. Unreadable numbers stay absent.
-  private static func add(_ names: [String]?, of file: String, to counters: inout [String: Int]) {
-    guard let text = ControlGroups.text(file) else { return }
-    guard let names else {
-      counters[file] = number(text)
-      return
+    ["/memory.max", "/memory.high"].compactMap {
+      ControlGroups.text(group + $0).flatMap(Self.number)
     }
-    let table = table(text)
-    for name in names { counters[file + " " + name] = table[name[...]] }
+    .filter { (1...(1 << 60)).contains($0) }.min()
   }
 
   private static func number(_ text: String) -> Int? {

@@ -81,22 +81,14 @@ struct HostRules: Sendable {
     self.entries = entries
   }
 
-  /// Returns the rule for a host in the form of `DownloadTarget.host`.
-  subscript(host: String) -> Entry? {
-    entries.first { $0.rule.store == nil && $0.rule.host.matches(host) }
-  }
-
-  /// Returns the rule for a bucket.
-  subscript(bucket bucket: String) -> Entry? {
-    entries.first { $0.rule.store != nil && $0.rule.host.matches(bucket) }
-  }
-
   /// Returns the rule for the requests to a target.
   subscript(target: DownloadTarget) -> Entry? {
-    guard let object = target.object else { return self[target.host] }
-    guard let entry = self[bucket: object.host] else { return nil }
+    guard let object = target.object else {
+      return entries.first { $0.rule.store == nil && $0.rule.host.matches(target.host) }
+    }
+    let entry = entries.first { $0.rule.store != nil && $0.rule.host.matches(object.host) }
     // A load that waited may have the endpoint of an earlier rule, which must not see the secrets of this one.
-    return (try? entry.rule.store?.url(of: object)) == target.url ? entry : nil
+    return (try? entry?.rule.store?.url(of: object)) == target.url ? entry : nil
   }
 }
 

@@ -47,8 +47,6 @@ final class TransferLoop {
   private(set) var unverified: [DownloadQueue.ID: Download] = [:]
   /// Running loads that were reported to the queue as silent.
   var silent: Set<DownloadQueue.ID> = []
-  /// When the latest response of a host began, for hosts of the last responses.
-  var responses = BoundedTable<String, ContinuousClock.Instant>(limit: 1_024)
   /// Running loads whose response has begun, and that are not reported to the queue yet.
   var answered: [DownloadQueue.ID] = []
   /// Results of this iteration. Delivered after the figures are updated.
@@ -281,10 +279,7 @@ final class TransferLoop {
 
   /// Ends a load, releases its slot, and starts the next ones.
   func finish(_ id: DownloadQueue.ID, with result: Result<LoadResult, ImageError>) {
-    let transfer = running[id]?.transfer
-    let speaker = transfer.flatMap { $0.hop.head.isComplete ? $0.host : nil }
     end(id, with: result)
-    if let speaker { apply(queue.answer(id, from: speaker)) }
     apply(queue.remove(id))
   }
 
@@ -355,16 +350,15 @@ final class TransferLoop {
       guard let transfer = running[id]?.transfer, let time = transfer.hop.answeredAt else {
         continue
       }
-      responses.setNewest(time, for: transfer.host)
       if silent.remove(id) != nil { alarm.set(time + rules.configuration.pace.window) }
-      apply(queue.answer(id, from: transfer.host))
+      queue.recover(id)
     }
   }
 
   /// Starts the timers of a load's current hop. Each host gets its own time.
   func noteAsking(_ id: DownloadQueue.ID, at now: ContinuousClock.Instant) {
     running[id]?.pace = TransferPace(rules.configuration.pace, asked: now)
-    queue.recover(id)
+    if !silent.contains(id) { queue.recover(id) }
     alarm.set(now + rules.configuration.pace.silentAfter)
   }
 
@@ -386,19 +380,10 @@ final class TransferLoop {
       queue.recover(id)
       running[id]?.pace.restart(at: now, bytes: transfer.hopBytes)
     }
-    let finding = running[id]?.pace.check(answered: answered, bytes: transfer.hopBytes, now: now)
-    // Others wait for the memory of a body that will not be complete in time.
-    if finding != nil, room.waitingCount > 0, transfer.willMissDeadline(now) {
-      return finish(
-        id, with: .failure(.overloaded(queue: "download memory", retryAfter: retryAfter)))
-    }
-    switch finding {
+    switch running[id]?.pace.check(answered: answered, bytes: transfer.hopBytes, now: now) {
     case .silent:
       silent.insert(id)
-      let latest = responses[transfer.host]
-      let isAlive = latest.map { now - $0 < rules.configuration.aliveAfterResponse } ?? false
-      apply(queue.silence(id, isAlive: isAlive))
-      return
+      return apply(queue.silence(id))
     case .slow(let rate): apply(queue.slow(id, rate: rate))
     case .fast: queue.recover(id)
     case nil: break

@@ -94,8 +94,8 @@ public final class BlockingThreads: Sendable {
   /// Queues a call. Returns `false` if it will not run: too many wait, the threads are stuck or
   /// ending, or there is none.
   ///
-  /// - Parameter isBounded: whether the limit of waiting calls applies. Without it, the caller
-  ///   bounds their number.
+  /// - Parameter isBounded: whether the limit of waiting calls applies, and stuck threads refuse.
+  ///   Without it, the caller bounds their number.
   public func add(
     _ lane: Lane = .urgent, isBounded: Bool = true, _ call: @escaping Call
   ) -> Bool {
@@ -106,7 +106,7 @@ public final class BlockingThreads: Sendable {
     }
     let (isAdded, mustWake) = shared.state.withLock { state in
       let waiting = lane == .urgent ? state.urgent.count : state.background.count
-      guard !state.isDraining, state.stuck < limit, !isBounded || waiting < queueLimit else {
+      guard !state.isDraining, !isBounded || state.stuck < limit && waiting < queueLimit else {
         return (false, false)
       }
       if lane == .urgent { state.urgent.append(call) } else { state.background.append(call) }

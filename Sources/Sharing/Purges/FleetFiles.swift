@@ -44,17 +44,6 @@ struct FleetFiles: Sendable {
     try write("fleet-purges", purges.map { $0.json + "\n" }.joined())
   }
 
-  /// Adds purges at the end of those that wait. They are on the medium when this returns. After a failure, the file may
-  /// end with a part of them.
-  func append(_ purges: [PurgeScope]) throws(SystemError) {
-    guard let folder, !purges.isEmpty else { return }
-    let descriptor = open(
-      "\(folder)/fleet-purges", O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { throw SystemError() }
-    defer { close(descriptor) }
-    try Self.write(purges.map { $0.json + "\n" }.joined(), to: descriptor)
-  }
-
   private enum Content {
     case absent
     case unreadable
@@ -85,16 +74,6 @@ struct FleetFiles: Sendable {
     let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard descriptor >= 0 else { throw SystemError() }
     defer { close(descriptor) }
-    try Self.write(text, to: descriptor)
-    guard rename(temporary, path) == 0 else { throw SystemError() }
-    let parent = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    guard parent >= 0 else { throw SystemError() }
-    defer { close(parent) }
-    guard fsync(parent) == 0 else { throw SystemError() }
-  }
-
-  /// Writes text, which is on the medium when this returns.
-  private static func write(_ text: String, to descriptor: CInt) throws(SystemError) {
     var rest = Array(text.utf8)[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
@@ -103,6 +82,11 @@ struct FleetFiles: Sendable {
       rest = rest.dropFirst(count)
     }
     guard fsync(descriptor) == 0 else { throw SystemError() }
+    guard rename(temporary, path) == 0 else { throw SystemError() }
+    let parent = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard parent >= 0 else { throw SystemError() }
+    defer { close(parent) }
+    guard fsync(parent) == 0 else { throw SystemError() }
   }
 }
 

@@ -55,11 +55,10 @@ struct PurgeHistory {
   func allows(_ key: CacheKey, mark: SharedMark, filter: CacheKeyFilter) -> Bool {
     let place = StreamPosition(milliseconds: mark.milliseconds, number: mark.number)
     guard !epoch.isEmpty, mark.epoch == epoch, place >= floor else { return false }
-    let hash = key.url.hashValue
-    if let last = urls[hash], last > place { return false }
+    if let last = urls[key.url.hashValue], last > place { return false }
     var match = KeyMatch(key, filter: filter)
     return !others.contains { $0.value > place && match.isIn($0.key) }
-      && !pending.cover(hash, &match)
+      && !pending.cover(&match)
   }
 
   private mutating func forget(before place: StreamPosition) {
@@ -93,7 +92,6 @@ struct PurgeOutbox: Equatable {
   static let limit = 10_000
 
   private(set) var scopes: [PurgeScope] = []
-  private var known: Set<PurgeScope> = []
   /// The last number of each scope, so that a delivery removes only what it delivered.
   private var numbers: [PurgeScope: Int] = [:]
   /// The number of the last purge.
@@ -106,7 +104,7 @@ struct PurgeOutbox: Equatable {
   var isEmpty: Bool { scopes.isEmpty }
 
   /// Whether one purge of everything stands for all.
-  var isCollapsed: Bool { known.contains(.everything) }
+  var isCollapsed: Bool { numbers[.everything] != nil }
 
   /// Adds a purge. A repeated scope is delivered after its last addition.
   ///
@@ -115,14 +113,13 @@ struct PurgeOutbox: Equatable {
     let number = number ?? lastNumber + 1
     lastNumber = max(lastNumber, number)
     if isCollapsed || scope == .everything
-      || (!known.contains(scope) && scopes.count >= Self.limit)
+      || (numbers[scope] == nil && scopes.count >= Self.limit)
     {
       scopes = [.everything]
-      known = [.everything]
       numbers = [.everything: lastNumber]
       return
     }
-    if known.insert(scope).inserted { scopes.append(scope) }
+    if numbers[scope] == nil { scopes.append(scope) }
     numbers[scope] = max(numbers[scope] ?? 0, number)
   }
 
@@ -136,7 +133,6 @@ struct PurgeOutbox: Equatable {
     var gone: Set<PurgeScope> = []
     for (scope, number) in delivered where numbers[scope] == number {
       gone.insert(scope)
-      known.remove(scope)
       numbers[scope] = nil
     }
     scopes.removeAll { gone.contains($0) }
@@ -153,16 +149,12 @@ struct PendingPurges {
   }
 
   private var scopes: [PurgeScope: Purge] = [:]
-  /// How many scopes are URLs with this hash.
-  private var hashes: [Int: Int] = [:]
 
   var isEmpty: Bool { scopes.isEmpty }
 
   /// Adds a purge that begins.
   mutating func add(_ scope: PurgeScope, number: Int) {
-    if scopes.updateValue(Purge(number: number), forKey: scope) == nil, case .url(let url) = scope {
-      hashes[url.text.hashValue, default: 0] += 1
-    }
+    scopes[scope] = Purge(number: number)
   }
 
   /// Redis said that a purge is in the stream. It may lose it again.
@@ -172,13 +164,13 @@ struct PendingPurges {
 
   /// A purge was read in the stream. One of everything contains the earlier ones.
   mutating func read(_ scope: PurgeScope, number: Int) {
-    guard scope != .everything else { return remove { $0.number <= number } }
-    if let last = scopes[scope], last.number <= number { remove(scope) }
+    guard scope != .everything else { return remove(upTo: number) }
+    if let last = scopes[scope], last.number <= number { scopes[scope] = nil }
   }
 
   /// One purge of everything replaces all up to its number.
   mutating func collapse(upTo number: Int) {
-    remove { $0.number <= number }
+    remove(upTo: number)
     add(.everything, number: number)
   }
 
@@ -194,21 +186,10 @@ struct PendingPurges {
     purges.filter { scopes[$0.scope]?.number == $0.number }
   }
 
-  /// Whether a purge contains a key, whose URL has this hash.
-  func cover(_ hash: Int, _ match: inout KeyMatch) -> Bool {
-    if hashes[hash] != nil { return true }
-    return scopes.keys.contains { scope in
-      if case .url = scope { false } else { match.isIn(scope) }
-    }
-  }
+  /// Whether a purge contains a key.
+  func cover(_ match: inout KeyMatch) -> Bool { scopes.keys.contains { match.isIn($0) } }
 
-  private mutating func remove(where isGone: (Purge) -> Bool) {
-    for scope in scopes.filter({ isGone($0.value) }).keys { remove(scope) }
-  }
-
-  private mutating func remove(_ scope: PurgeScope) {
-    guard scopes.removeValue(forKey: scope) != nil, case .url(let url) = scope else { return }
-    let hash = url.text.hashValue
-    hashes[hash] = hashes[hash].flatMap { $0 > 1 ? $0 - 1 : nil }
+  private mutating func remove(upTo number: Int) {
+    scopes = scopes.filter { $0.value.number > number }
   }
 }

@@ -20,8 +20,6 @@ final class PurgeStream: Sendable {
     var outbox: PurgeOutbox
     var version = 0
     var written = 0
-    /// What the file lacks at its end; `nil` if the file has to be written anew.
-    var tail: [PurgeScope]?
   }
 
   let counters = PurgeCounters()
@@ -128,7 +126,7 @@ final class PurgeStream: Sendable {
       history.withLock { $0.pending.acknowledge(scope, number: number) }
       return
     }
-    guard await keep(isAddition: true, { $0.add(scope, number: number) }) else {
+    guard await keep({ $0.add(scope, number: number) }) else {
       throw .internal(detail: "a purge cannot be recorded until Redis is back")
     }
   }
@@ -170,20 +168,12 @@ final class PurgeStream: Sendable {
   }
 
   /// Changes the journal, in memory and on disk. Returns whether it is on disk.
-  ///
-  /// - Parameter isAddition: whether `change` only adds, so that a line at the end of the file may suffice.
   @discardableResult private func keep(
-    isAddition: Bool = false, _ change: @Sendable (inout PurgeOutbox) -> Void
+    _ change: @Sendable (inout PurgeOutbox) -> Void
   ) async -> Bool {
     let version = journal.withLock { journal in
-      let before = (journal.outbox.scopes.count, journal.outbox.isCollapsed)
       change(&journal.outbox)
       journal.version += 1
-      if isAddition, before.1 == journal.outbox.isCollapsed {
-        journal.tail?.append(contentsOf: journal.outbox.scopes.dropFirst(before.0))
-      } else {
-        journal.tail = nil
-      }
       // Before the reader can deliver it: what is delivered is not pending again.
       if journal.outbox.isCollapsed {
         history.withLock { $0.pending.collapse(upTo: journal.outbox.lastNumber) }
@@ -220,23 +210,10 @@ final class PurgeStream: Sendable {
   /// Writes the journal, unless a later state than `version` is on disk: changes at one time are one write. Called on one
   /// thread, so a later file has later purges.
   private func write(upTo version: Int) -> Bool {
-    let work = journal.withLock {
-      journal -> (scopes: [PurgeScope], tail: [PurgeScope]?, version: Int)? in
-      guard journal.written < version else { return nil }
-      // What is added from now on is for the next write.
-      defer { journal.tail = [] }
-      return (journal.outbox.scopes, journal.tail, journal.version)
-    }
-    guard let work else { return true }
-    do {
-      // The whole file after a failure, which may have left half a line.
-      let isAppended = work.tail.map { (try? files.append($0)) != nil } ?? false
-      if !isAppended { try files.write(work.scopes) }
-    } catch {
-      journal.withLock { $0.tail = nil }
-      return false
-    }
-    journal.withLock { $0.written = work.version }
+    let journal = self.journal.withLock { $0 }
+    guard journal.written < version else { return true }
+    guard (try? files.write(journal.outbox.scopes)) != nil else { return false }
+    self.journal.withLock { $0.written = journal.version }
     return true
   }
 }

@@ -11,38 +11,122 @@ import Telemetry
 /// A bucket in S3's protocol. One thread (`pictor-s3`) has all connections; callers suspend.
 ///
 /// - A read ends within five times `fleet.timeout`, a write within ten times of that.
-/// - After a failure the breaker is open and requests fail at once (`Breaker`). So a bucket that is away costs callers
-///   at most one time-out an interval.
+/// - After a failure the breaker is open and requests fail at once (`Breaker`). So a bucket that is
+///   away costs callers at most one time-out an interval.
 /// - Bodies are received into memory files, which count against a budget.
-final class S3Bucket: @unchecked Sendable {
-  // Sound as Sendable: `queue` is a lock, and `transfers` and `problem` belong to the thread.
-
-  /// What a read found.
-  enum Entry: Sendable {
-    /// The bytes of an entry, whole but not checked: the bucket and all who write to it are untrusted.
-    case found(FileRegion)
-    /// The bucket has no such entry.
-    case absent
-    /// The bucket is away, too slow or refuses, or the entry is too large, or memory has no room.
-    case unavailable
-  }
-
+final class S3Bucket: Sendable {
   /// The last second of the year 9999, which RFC 3339 can write.
   private static let lastSecond = 253_402_300_799
 
+  let loop: S3Loop
+  private let thread: Lock<OwnThread?>
+
+  /// Starts the thread, which ends with `stop` or with this object. Nothing is sent yet.
+  ///
+  /// - Parameter budget: what received entries count against, until their last use.
+  init(_ configuration: S3Configuration, budget: ByteBudget, log: Log) throws(SystemError) {
+    let loop = try S3Loop(configuration, budget: budget, log: log)
+    self.loop = loop
+    thread = Lock(try OwnThread(name: "pictor-s3", rank: .work) { loop.run() })
+  }
+
+  deinit {
+    loop.stop()
+    thread.withLock { $0.take() }?.detach()
+  }
+
+  var counters: S3Counters { loop.counters }
+
+  /// Whether requests are sent: the breaker is not open. Never blocks.
+  var isReady: Bool { loop.queue.withLock { $0.isReady(now: .now) } }
+
+  /// Requests that wait to be sent.
+  var waiting: Int { loop.queue.withLock { $0.count } }
+
+  /// The largest entry in bytes.
+  var entryLimit: Int { loop.configuration.settings.entryLimit }
+
+  /// Reads an entry. Its bytes are whole but not checked: the bucket and all who write to it are
+  /// untrusted.
+  func read(_ name: String) async -> S3Outcome {
+    let outcome = await send(.read, name, within: loop.configuration.timeout)
+    switch outcome {
+    case .found(let region):
+      counters.hits.add()
+      counters.bytes.add(region.count)
+    case .absent: counters.misses.add()
+    case .timedOut, .written, .failed: counters.unavailable.add()
+    }
+    return outcome
+  }
+
+  /// Writes an entry, in place of an older one.
+  ///
+  /// - Parameters:
+  ///   - name: letters, digits, `:`, `/` and `-`.
+  ///   - lifetime: seconds after which the entry is useless.
+  /// - Returns: whether the bucket has confirmed it.
+  func write(_ name: String, _ bytes: [UInt8], lifetime: Int) async -> Bool {
+    var outcome = S3Outcome.failed
+    if !bytes.isEmpty, bytes.count <= entryLimit {
+      let expires = UnixTime(seconds: min(UnixTime.now.seconds + lifetime, Self.lastSecond))
+      outcome = await send(
+        .write(bytes, expires: expires), name, within: loop.configuration.writeTimeout)
+    }
+    guard case .written = outcome else {
+      counters.dropped.add()
+      return false
+    }
+    counters.stores.add()
+    counters.bytes.add(bytes.count)
+    return true
+  }
+
+  private func send(_ work: S3Request.Work, _ name: String, within time: Duration) async
+    -> S3Outcome
+  {
+    let outcome = await withCheckedContinuation { continuation in
+      loop.add(
+        S3Request(
+          work: work, path: S3Request.path(of: name), deadline: .now + time,
+          finish: { continuation.resume(returning: $0) }))
+    }
+    if case .timedOut = outcome { counters.timedOut.add() }
+    return outcome
+  }
+
+  /// The figures, as `/stats` shows them.
+  var figures: Figures {
+    var figures = Figures(of: counters)
+    figures.add(
+      "ready", loop.queue.withLock { $0.isClosed }, "pictor_fleet_bucket_ready",
+      "1 if the bucket is asked, 0 if it is away.")
+    figures.add(
+      "waiting", waiting, "pictor_fleet_bucket_waiting",
+      "Requests to the bucket that wait to be sent.")
+    return figures
+  }
+
+  /// Ends the thread. Requests in progress fail. Blocks until it has ended.
+  func stop() {
+    loop.stop()
+    thread.withLock { $0.take() }?.join()
+  }
+}
+
+/// What the thread of a bucket does. It has no reference to the bucket, whose end is its own.
+final class S3Loop: @unchecked Sendable {
+  // Sound as Sendable: `queue` is a lock, and `transfers` and `problem` belong to the thread.
+
   let counters = S3Counters()
-  private let configuration: S3Configuration
-  private let queue: Lock<S3Queue>
+  let configuration: S3Configuration
+  let queue: Lock<S3Queue>
   private let budget: ByteBudget
   private let log: Log
   private let multi: MultiHandle
-  private let thread = Lock<OwnThread?>(nil)
   private var transfers: [UnsafeMutableRawPointer: S3Transfer] = [:]
   private var problem = ProblemLog()
 
-  /// Starts the thread, which retains this object until `stop`. Nothing is sent yet.
-  ///
-  /// - Parameter budget: what received entries count against, until their last use.
   init(_ configuration: S3Configuration, budget: ByteBudget, log: Log) throws(SystemError) {
     self.configuration = configuration
     self.budget = budget
@@ -53,102 +137,21 @@ final class S3Bucket: @unchecked Sendable {
     } catch {
       throw SystemError(ENOMEM)
     }
-    let started = try OwnThread(name: "pictor-s3", rank: .work) { [self] in run() }
-    thread.withLock { $0 = started }
   }
 
-  /// Whether requests are sent: the breaker is not open. Never blocks.
-  var isReady: Bool { queue.withLock { $0.isReady(now: .now) } }
-
-  /// Whether requests are sent, and the last ones were answered.
-  var isClosed: Bool { queue.withLock { $0.isClosed } }
-
-  /// Requests that wait to be sent.
-  var waiting: Int { queue.withLock { $0.count } }
-
-  /// The largest entry in bytes.
-  var entryLimit: Int { configuration.settings.entryLimit }
-
-  /// Reads an entry.
-  func read(_ name: String) async -> Entry {
-    let outcome = await send(.read, name, within: configuration.timeout)
-    switch outcome {
-    case .found(let region):
-      counters.hits.add()
-      counters.bytes.add(region.count)
-      return .found(region)
-    case .absent:
-      counters.misses.add()
-      return .absent
-    case .timedOut:
-      counters.timedOut.add()
-      counters.unavailable.add()
-      return .unavailable
-    case .written, .failed:
-      counters.unavailable.add()
-      return .unavailable
-    }
+  /// Passes a request to the thread, or fails it at once. From any thread.
+  func add(_ request: S3Request) {
+    guard queue.withLock({ $0.add(request, now: .now) }) else { return request.finish(.failed) }
+    multi.wakeUp()
   }
 
-  /// Writes an entry, in place of an older one.
-  ///
-  /// - Parameters:
-  ///   - name: letters, digits, `:`, `/` and `-`.
-  ///   - lifetime: seconds after which the entry is useless.
-  /// - Returns: whether the bucket has confirmed it.
-  func write(_ name: String, _ bytes: [UInt8], lifetime: Int) async -> Bool {
-    guard !bytes.isEmpty, bytes.count <= entryLimit else {
-      counters.dropped.add()
-      return false
-    }
-    let expires = UnixTime(seconds: min(UnixTime.now.seconds + lifetime, Self.lastSecond))
-    let outcome = await send(
-      .write(bytes, expires: expires), name, within: configuration.writeTimeout)
-    guard case .written = outcome else {
-      if case .timedOut = outcome { counters.timedOut.add() }
-      counters.dropped.add()
-      return false
-    }
-    counters.stores.add()
-    counters.bytes.add(bytes.count)
-    return true
-  }
-
-  private func send(
-    _ work: S3Request.Work, _ name: String, within time: Duration
-  ) async -> S3Request.Outcome {
-    await withCheckedContinuation { continuation in
-      let request = S3Request(
-        work: work, path: S3Request.path(of: name), deadline: .now + time,
-        finish: { continuation.resume(returning: $0) })
-      guard queue.withLock({ $0.add(request, now: .now) }) else {
-        return continuation.resume(returning: .failed)
-      }
-      multi.wakeUp()
-    }
-  }
-
-  /// The figures, as `/stats` shows them.
-  var figures: Figures {
-    var figures = Figures(of: counters)
-    figures.add(
-      "ready", isClosed, "pictor_fleet_bucket_ready", "1 if the bucket is asked, 0 if it is away.")
-    figures.add(
-      "waiting", waiting, "pictor_fleet_bucket_waiting",
-      "Requests to the bucket that wait to be sent.")
-    return figures
-  }
-
-  /// Ends the thread. Requests in progress fail. Blocks until it has ended.
+  /// Tells the thread to end. From any thread.
   func stop() {
     queue.withLock { $0.stop() }
     multi.wakeUp()
-    thread.withLock { $0.take() }?.join()
   }
 
-  // MARK: The thread
-
-  private func run() {
+  func run() {
     while !queue.withLock({ $0.isStopped }) {
       do throws(ImageError) {
         endExpired()
@@ -209,7 +212,7 @@ final class S3Bucket: @unchecked Sendable {
   }
 
   private func end(
-    _ transfer: S3Transfer, _ outcome: S3Request.Outcome, _ verdict: Breaker.Outcome,
+    _ transfer: S3Transfer, _ outcome: S3Outcome, _ verdict: Breaker.Outcome,
     _ detail: String?
   ) {
     transfers[transfer.easy] = nil
@@ -218,7 +221,7 @@ final class S3Bucket: @unchecked Sendable {
   }
 
   private func end(
-    _ request: S3Request, _ outcome: S3Request.Outcome, _ verdict: Breaker.Outcome,
+    _ request: S3Request, _ outcome: S3Outcome, _ verdict: Breaker.Outcome,
     _ detail: String?
   ) {
     if verdict == .failure { counters.failures.add() }
@@ -254,23 +257,19 @@ private struct ProblemLog {
   }
 }
 
-/// The requests that wait, bounded by number and bytes.
+/// The requests that wait. Reads are bounded here, writes by `VariantTier`.
 struct S3Queue {
   private(set) var breaker = Breaker()
   private var reads = Deque<S3Request>()
   private var writes = Deque<S3Request>()
-  /// Bytes of writes that wait or are on their way.
-  private var bytes = 0
   private var lastNumber = 0
   private(set) var isStopped = false
   private let pauses: Backoff
-  private let countLimit: Int
-  private let byteLimit: Int
+  private let readLimit: Int
 
   init(_ configuration: S3Configuration) {
     pauses = configuration.pauses
-    countLimit = configuration.queueLimit
-    byteLimit = max(configuration.queueBytes, configuration.settings.entryLimit)
+    readLimit = configuration.readLimit
   }
 
   /// Whether a request would be sent.
@@ -284,16 +283,12 @@ struct S3Queue {
 
   /// Adds a request, or returns `false`: the breaker is open, the queue is full, or the bucket has ended.
   mutating func add(_ request: S3Request, now: ContinuousClock.Instant) -> Bool {
-    let isFull =
-      request.isRead
-      ? reads.count >= countLimit
-      : writes.count >= countLimit || request.count > byteLimit - bytes
+    let isFull = request.isRead && reads.count >= readLimit
     lastNumber += 1
     guard !isStopped, !isFull, breaker.admit(lastNumber, now: now) else { return false }
     var request = request
     request.number = lastNumber
     if request.isRead { reads.append(request) } else { writes.append(request) }
-    bytes += request.count
     return true
   }
 
@@ -304,10 +299,9 @@ struct S3Queue {
     reads.popFirst() ?? (mayWrite ? writes.popFirst() : nil)
   }
 
-  /// A request has ended: its bytes are free.
+  /// A request has ended.
   mutating func end(_ request: S3Request, _ outcome: Breaker.Outcome, now: ContinuousClock.Instant)
   {
-    bytes -= request.count
     _ = breaker.end(request.number, outcome, pauses: pauses, now: now)
   }
 
@@ -344,10 +338,8 @@ public struct S3Configuration: Sendable {
   public var retryInterval = FleetSettings().retryInterval
   /// The most requests at one time, and connections that are kept.
   var concurrency = 8
-  /// The most reads, and the most writes, that wait.
-  var queueLimit = 256
-  /// The most bytes of writes that wait or are on their way; one entry of `entryLimit` always fits.
-  var queueBytes = 32 << 20
+  /// The most reads that wait.
+  var readLimit = 256
 
   /// The URL of the prefix, to which the name of an object is appended.
   let base: String

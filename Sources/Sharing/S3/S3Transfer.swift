@@ -6,22 +6,23 @@ import Platform
 import Requesting
 import Signing
 
+/// What became of a request to the bucket.
+enum S3Outcome: Sendable {
+  case found(FileRegion)
+  case absent
+  case written
+  /// The bucket is away or refuses, or the entry is too large, or memory has no room.
+  case failed
+  /// No answer before the deadline.
+  case timedOut
+}
+
 /// A request to the bucket, which ends once.
 struct S3Request: Sendable {
   enum Work: Sendable {
     case read
     /// A write, and when the entry expires.
     case write([UInt8], expires: UnixTime)
-  }
-
-  /// What became of a request.
-  enum Outcome: Sendable {
-    case found(FileRegion)
-    case absent
-    case written
-    case failed
-    /// No answer before the deadline.
-    case timedOut
   }
 
   /// The number, for the breaker.
@@ -31,15 +32,10 @@ struct S3Request: Sendable {
   let path: String
   let deadline: ContinuousClock.Instant
   /// Called once, on any thread; must not block.
-  let finish: @Sendable (Outcome) -> Void
+  let finish: @Sendable (S3Outcome) -> Void
 
   var isRead: Bool {
     if case .read = work { true } else { false }
-  }
-
-  /// Bytes of the body.
-  var count: Int {
-    if case .write(let body, _) = work { body.count } else { 0 }
   }
 
   /// Returns the path of an entry: `v:0123…` becomes `v/01/23…`.
@@ -149,7 +145,7 @@ final class S3Transfer {
   }
 
   /// Returns the outcome after curl has ended the transfer, what it says about the bucket, and the reason of a failure.
-  func end(_ code: CURLcode) -> (S3Request.Outcome, Breaker.Outcome, detail: String?) {
+  func end(_ code: CURLcode) -> (S3Outcome, Breaker.Outcome, detail: String?) {
     switch stop {
     case .tooLarge?, .noRoom?: return (.failed, .success, nil)
     case .noLength?: return (.failed, .failure, "a response without Content-Length")

@@ -171,7 +171,7 @@ import Testing
     parts.threads.release()
     #expect(parts.threads.finish(within: .seconds(10)))
     parts.store.folder.unlock()
-    // The clean of the start redates files of the future, and may come at any moment.
+    // Files of the future would count as new.
     clock.advance(by: time(nil) - clock.now.seconds)
     let tier = try open()
     #expect(await tier.ready())

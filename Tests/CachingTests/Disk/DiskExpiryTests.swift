@@ -68,27 +68,6 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a use too recent to be recorded in the file still delays expiry`()
-    async throws
-  {
-    // Given a use in the same interval as the write, so that the file does not record it.
-    let first = try open(maximumAge: 250)
-    first.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await first.quiet())
-    clock.advance(by: 90)
-    #expect(await first.variant(for: Sample.variantKey(1)) != nil)
-    var status = stat()
-    #expect(lstat(first.path(of: Sample.variantKey(1)), &status) == 0)
-    #expect(status.st_atim.tv_sec == clock.now.seconds - 90)
-    await first.shutDown(within: .seconds(10))
-    // When a later run expires entries whose write is too old, but whose use may not be.
-    clock.advance(by: 240)
-    let second = try open(maximumAge: 250)
-    #expect(await second.clean().expired == 0)
-    #expect(await second.variant(for: Sample.variantKey(1)) != nil)
-    await second.shutDown(within: .seconds(10))
-  }
-
   @Test func `a read does not change a file's access time`() async throws {
     let tier = try open()
     tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
@@ -134,7 +113,9 @@ import Testing
     for age in [0, 1, 86_400, 999_999_999, 2_000_000_000] {
       let times = EntryTimes(
         created: UnixTime(seconds: now.seconds - age), stored: now, access: now)
-      times.correct(path)
+      let descriptor = Glibc.open(path, O_WRONLY)
+      defer { close(descriptor) }
+      try times.write(to: descriptor)
       var status = stat()
       #expect(lstat(path, &status) == 0)
       let read = EntryTimes(of: status)
@@ -144,64 +125,17 @@ import Testing
     }
   }
 
-  @Test func `when the clock is set back, later times count as now in the index and the files`()
-    async throws
-  {
-    let logFile = folder.path + "/log"
-    let descriptor = Glibc.open(logFile, O_RDWR | O_CREAT, 0o600)
-    defer { close(descriptor) }
-    let tier = try open(.modification, log: Log(level: .info, descriptor: descriptor))
-    for number in 1...3 { tier.store(Sample.variant(number, bytes: Sample.bytes(100))) }
-    #expect(await tier.quiet())
-    // When the clock is set back by a day, then the entries count as new.
-    clock.advance(by: -86_400)
-    await tier.clean()
-    #expect(tier.figures.redated == 3)
-    for number in 1...3 {
-      let time = modification(tier.path(of: Sample.variantKey(number)))
-      #expect(time.tv_sec == clock.now.seconds)
-    }
-    // Only once: their times are corrected, so they age again.
-    await tier.clean()
-    #expect(tier.figures.redated == 3)
-    clock.advance(by: 10_001)
-    #expect(await tier.clean().expired == 3)
-    // A later change of the clock is another episode.
-    tier.store(Sample.variant(4, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
-    clock.advance(by: -3_600)
-    await tier.clean()
-    await tier.shutDown(within: .seconds(10))
-    let text = String(decoding: try #require(FileRegion(logFile)).bytes, as: UTF8.self)
-    #expect(text.split(separator: "\n").count { $0.contains("clock was set back") } == 2)
-  }
-
-  @Test func `files with future times are corrected at the start`() async throws {
+  @Test func `files with future times count as new at the start`() async throws {
     let first = try open()
     first.store(Sample.variant(1, bytes: Sample.bytes(100)))
     #expect(await first.quiet())
     await first.shutDown(within: .seconds(10))
     clock.advance(by: -100_000)
     let second = try open()
-    try await eventually { second.figures.redated == 1 }
     #expect(await second.quiet())
-    #expect(
-      modification(second.path(of: Sample.variantKey(1))).tv_sec == clock.now.seconds)
     #expect(await second.variant(for: Sample.variantKey(1)) != nil)
     clock.advance(by: 10_001)
     #expect(await second.clean().expired == 1)
     await second.shutDown(within: .seconds(10))
-  }
-
-  @Test func `a clock set back by a minute has no effect`() async throws {
-    let tier = try open()
-    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
-    let before = modification(tier.path(of: Sample.variantKey(1)))
-    clock.advance(by: -60)
-    await tier.clean()
-    #expect(tier.figures.redated == 0)
-    #expect(modification(tier.path(of: Sample.variantKey(1))).tv_sec == before.tv_sec)
-    await tier.shutDown(within: .seconds(10))
   }
 }

@@ -85,36 +85,6 @@ import Testing
     #expect(try DiskFolder.contents(of: folder.path).sorted() == ["0", "1", "2"])
   }
 
-  @Test func `a success that began before the last failure does not end a failure episode`() throws
-  {
-    // Given
-    let log = try LogFile(folder)
-    let episode = FailureEpisode("write", log: log.log)
-    let before = episode.failures
-    episode.fail("no space")
-    // When
-    episode.succeed(since: before)
-    episode.fail("no space")
-    // Then
-    #expect(try log.count("cannot write") == 1)
-    #expect(try log.count("can write again") == 0)
-    // When
-    episode.succeed(since: episode.failures)
-    episode.succeed(since: episode.failures)
-    // Then
-    #expect(try log.count("can write again") == 1)
-  }
-
-  @Test func `a read that exceeds its time-out is a miss`() async {
-    let reads = PendingReads(timeout: .milliseconds(20))
-    let never = Lock<PendingReads.Read?>(nil)
-    let entry = await reads.wait { read in never.withLock { $0 = read } }
-    #expect(entry == nil)
-    never.withLock { $0 }?.finish(nil)
-    reads.end()
-    #expect(await reads.wait { _ in Issue.record("started after the end") } == nil)
-  }
-
   @Test(
     .enabled(if: Mount.isAllowed, "this process may not mount a small file system"),
     arguments: ["size=600k", "size=16m,nr_inodes=70"])

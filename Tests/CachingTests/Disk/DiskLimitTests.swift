@@ -158,37 +158,6 @@ import Testing
     await second.shutDown(within: .seconds(10))
   }
 
-  @Test func `a clean plan frees the required use and no more seconds than that`() {
-    func entries(_ seconds: [Int]) -> [(access: UnixTime, bytes: Int)] {
-      seconds.map { (UnixTime(seconds: $0), 100) }
-    }
-    func plan(bytes: Int, files: Int, seconds: [Int]) -> CleanPlan? {
-      CleanPlan(freeing: DiskUse(bytes: bytes, files: files), of: entries(seconds))
-    }
-    #expect(plan(bytes: 0, files: 0, seconds: [1]) == nil)
-    #expect(plan(bytes: -5, files: -1, seconds: [1]) == nil)
-    #expect(plan(bytes: 5, files: 0, seconds: []) == nil)
-    #expect(plan(bytes: 250, files: 0, seconds: [5, 1, 3, 3, 9])?.cutoff == UnixTime(seconds: 3))
-    #expect(plan(bytes: 250, files: 0, seconds: [5, 1, 3, 3, 9])?.missing.bytes == 150)
-    #expect(plan(bytes: 1, files: 4, seconds: [5, 1, 3, 3, 9])?.cutoff == UnixTime(seconds: 5))
-    #expect(plan(bytes: 1, files: 4, seconds: [5, 1, 3, 3, 9])?.missing.files == 1)
-    #expect(plan(bytes: 10_000, files: 0, seconds: [5, 1])?.cutoff == UnixTime(seconds: 5))
-  }
-
-  @Test func `among entries used in the same second, only as many as needed are evicted`() throws {
-    var plan = try #require(
-      CleanPlan(
-        freeing: DiskUse(bytes: 150, files: 0),
-        of: [(UnixTime(seconds: 3), 100), (UnixTime(seconds: 3), 100), (UnixTime(seconds: 3), 100)])
-    )
-    for isTaken in [true, true, false] {
-      #expect(plan.takes(UnixTime(seconds: 3)) == isTaken)
-      if isTaken { plan.note(UnixTime(seconds: 3), bytes: 100) }
-    }
-    #expect(plan.takes(UnixTime(seconds: 2)))
-    #expect(!plan.takes(UnixTime(seconds: 4)))
-  }
-
   @Test func `an entry larger than the limit is not stored and counts as a failure`() async throws {
     let tier = try open(limit: 1 << 20)
     tier.store(Sample.variant(1, bytes: Sample.bytes(100)))

@@ -339,9 +339,8 @@ extension DiskEngine {
       folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
       purges: purges, log: .silent, clock: { .now })
     self.init(
-      store: store, threads: try DiskEngine.threads(2, readLimit: 100),
+      store: store, threads: try DiskEngine.threads(configuration),
       maintenance: DiskMaintenance(store: store, configuration: configuration),
-      sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)),
-      reads: PendingReads(timeout: .seconds(10)))
+      sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)))
   }
 }

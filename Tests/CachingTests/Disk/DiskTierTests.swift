@@ -133,58 +133,6 @@ import Testing
     await tier.shutDown(within: .seconds(10))
   }
 
-  @Test func `a key that was never stored is a miss`() async throws {
-    let tier = try open()
-    #expect(await tier.ready())
-    #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
-    #expect(await tier.source(for: Sample.sourceKey(1)) == nil)
-    #expect(tier.figures.misses == 2)
-    await tier.shutDown(within: .seconds(10))
-  }
-
-  @Test func `the last of several stores under one key is kept`() async throws {
-    let tier = try open()
-    for round in 0..<50 { tier.store(Sample.variant(1, bytes: Sample.bytes(2_000, seed: round))) }
-    #expect(await tier.quiet())
-    #expect(await tier.variant(for: Sample.variantKey(1))?.bytes == Sample.bytes(2_000, seed: 49))
-    // A write that another replaced releases its reservation a little later.
-    try await eventually("the figures are exact") {
-      tier.figures.entries == 1
-        && tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache")
-    }
-    await tier.shutDown(within: .seconds(10))
-  }
-
-  @Test func `a removed entry is a miss at once and after a restart`() async throws {
-    let first = try open()
-    first.store(Sample.variant(1, bytes: Sample.bytes(2_000)))
-    #expect(await first.quiet())
-    first.store(Sample.variant(2, bytes: Sample.bytes(2_000)))
-    await first.remove(Sample.variantKey(1))
-    await first.remove(Sample.variantKey(2))
-    #expect(await first.variant(for: Sample.variantKey(1)) == nil)
-    #expect(await first.variant(for: Sample.variantKey(2)) == nil)
-    await first.shutDown(within: .seconds(10))
-    let second = try open()
-    #expect(await second.ready())
-    #expect(second.figures.entries == 0)
-    #expect(await second.variant(for: Sample.variantKey(1)) == nil)
-    await second.shutDown(within: .seconds(10))
-  }
-
-  @Test func `an entry stored after a removal stays`() async throws {
-    let tier = try open()
-    for round in 0..<30 {
-      tier.store(Sample.variant(1, bytes: Sample.bytes(2_000, seed: round)))
-      async let removal: Void = tier.remove(Sample.variantKey(1))
-      await removal
-      tier.store(Sample.variant(1, bytes: Sample.bytes(2_000, seed: round + 100)))
-    }
-    #expect(await tier.quiet())
-    #expect(await tier.variant(for: Sample.variantKey(1))?.bytes == Sample.bytes(2_000, seed: 129))
-    await tier.shutDown(within: .seconds(10))
-  }
-
   @Test func `temporary files of a killed process are removed at the start`() async throws {
     let first = try open()
     await first.shutDown(within: .seconds(10))

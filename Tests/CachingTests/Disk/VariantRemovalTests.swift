@@ -31,10 +31,9 @@ import Testing
       folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
       log: .silent, clock: { .now })
     return DiskEngine(
-      store: store, threads: try DiskEngine.threads(2, readLimit: 100),
+      store: store, threads: try DiskEngine.threads(configuration),
       maintenance: DiskMaintenance(store: store, configuration: configuration),
-      sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)),
-      reads: PendingReads(timeout: .seconds(10)))
+      sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)))
   }
 
   func entryCount(_ folderName: String) -> Int {
@@ -225,21 +224,6 @@ import Testing
     #expect(parts.store.index.count == 2)
     #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
     #expect(parts.threads.finish(within: .seconds(10)))
-  }
-
-  @Test func `a variant stored after a removal stays`() async throws {
-    let tier = try open()
-    for round in 0..<30 {
-      tier.store(Sample.variant(1, bytes: Sample.bytes(2_000, seed: round)))
-      await tier.removeVariants(of: Sample.sourceKey(1))
-      #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
-      tier.store(Sample.variant(1, bytes: Sample.bytes(2_000, seed: round + 100)))
-      let found = await tier.variant(for: Sample.variantKey(1))
-      #expect(found?.bytes == Sample.bytes(2_000, seed: round + 100))
-    }
-    #expect(await tier.quiet())
-    #expect(await tier.variant(for: Sample.variantKey(1))?.bytes == Sample.bytes(2_000, seed: 129))
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a shut-down finishes a removal that has begun`() async throws {

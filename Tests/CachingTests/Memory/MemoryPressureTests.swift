@@ -12,7 +12,7 @@ import Testing
   private struct Run {
     var pressure = MemoryPressure(limit: MemoryPressureTests.whole, threshold: 0.9)
     var now = ContinuousClock.now
-    var sample = PressureSample(limitEvents: ["max": 0], outOfMemoryEvents: ["oom": 0])
+    var sample = PressureSample()
 
     /// Takes a sample with this share once a second.
     mutating func take(_ share: Double?, seconds: Int = 1) {
@@ -42,65 +42,13 @@ import Testing
     #expect(run.pressure.warnings == 1)
   }
 
-  @Test func `when the kernel hits the limit or stalls, the second step comes at once`() {
-    let changes: [(inout PressureSample) -> Void] = [
-      { $0.limitEvents["max", default: 0] += 1 }, { $0.outOfMemoryEvents["oom", default: 0] += 1 },
-      { $0.someStalled = 0.2 },
-    ]
-    for change in changes {
-      var run = Run()
-      run.take(0.93)
-      change(&run.sample)
-      run.take(0.93)
-      #expect(run.parts == 0)
-    }
-  }
-
-  @Test func `page cache at the limit and events before the start are not pressure`() {
+  @Test func `stalls are pressure near the threshold only`() {
     var run = Run()
-    run.sample.limitEvents["max", default: 0] = 1_000
-    run.sample.outOfMemoryEvents["oom", default: 0] = 7
-    run.take(0.85)
-    for _ in 0..<100 {
-      run.sample.limitEvents["max", default: 0] += 50
-      run.take(0.85)
-    }
     run.sample.someStalled = 0.9
     run.take(0.5, seconds: 100)
-    #expect(run.parts == 1)
-    #expect(run.pressure.warnings == 0)
-  }
-
-  @Test func `an unknown counter keeps its value, and one that begins to count brings no events`() {
-    var run = Run()
-    run.sample.limitEvents = ["a": 5]
-    run.take(0.93)
-    run.sample.limitEvents = [:]
-    run.take(0.93)
-    run.sample.limitEvents = ["a": 5, "b": 9]
-    run.take(0.93)
+    #expect(run.parts == 1 && run.pressure.warnings == 0)
+    run.take(0.85)
     #expect(run.parts == 2)
-    // An event while the counter was unknown is new.
-    run.sample.limitEvents = ["b": 9]
-    run.take(0.93)
-    #expect(run.parts == 2)
-    run.sample.limitEvents = ["a": 6, "b": 9]
-    run.take(0.93)
-    #expect(run.parts == 0)
-  }
-
-  @Test func `near the threshold, stalls and out-of-memory events are pressure`() {
-    for isStall in [true, false] {
-      var run = Run()
-      run.take(0.85)
-      if isStall {
-        run.sample.someStalled = 0.15
-      } else {
-        run.sample.outOfMemoryEvents["oom", default: 0] += 1
-      }
-      run.take(0.85)
-      #expect(run.parts == 2)
-    }
   }
 
   @Test func `without a limit, full stalls are pressure`() {
@@ -194,10 +142,6 @@ import Testing
         run.sample.someStalled = [nil, 0, 0.3].randomElement(using: &random) ?? nil
         run.sample.allStalled = [nil, 0, 0.1, 0.5].randomElement(using: &random) ?? nil
         run.sample.share = [nil, 0.2, 0.7, 0.85, 0.95].randomElement(using: &random) ?? nil
-      }
-      run.sample.limitEvents["max", default: 0] += Int.random(in: 0...1, using: &random)
-      if Int.random(in: 0..<100, using: &random) == 0 {
-        run.sample.outOfMemoryEvents["oom", default: 0] += 1
       }
       let before = run.pressure
       run.take(run.sample.share)

@@ -118,49 +118,6 @@ import Testing
     warnings.stop()
   }
 
-  @Test(arguments: ["memory.events", "memory.stat", "memory.max"])
-  func `events that were counted before a file was unreadable are not new events`(
-    file: String
-  ) throws {
-    // Given a group at its limit, which has reached it before
-    let kernel = try FakeKernel()
-    try kernel.group("/a/b", limit: "1000000", used: 950_000)
-    let reader = try kernel.reader()
-    let watch = PressureWatch(tier: tier, configuration, log: .silent) { reader.read() }
-    let now = ContinuousClock.now
-    watch.look(at: now)
-    #expect(watch.figures.limit == 1 << 19)
-    // When a file cannot be read once
-    try kernel.write("sys/fs/cgroup/a/b/" + file, text: "")
-    watch.look(at: now + .seconds(1))
-    try kernel.group("/a/b", limit: "1000000", used: 950_000)
-    watch.look(at: now + .seconds(2))
-    // Then the pressure is not acute
-    #expect(watch.figures.limit == 1 << 19)
-    // When the group reaches its limit again
-    try kernel.write(
-      "sys/fs/cgroup/a/b/memory.events", text: "low 0\nhigh 1\nmax 3\noom 3\noom_kill 4\n")
-    watch.look(at: now + .seconds(3))
-    // Then it is
-    #expect(watch.figures.limit == 0)
-  }
-
-  @Test func `a group that starts to count brings no new events`() throws {
-    // Given an outer group with more room than the inner one, which does not count
-    let kernel = try FakeKernel()
-    try kernel.group("/a/b", limit: "1000000", used: 950_000)
-    try kernel.group("/a", limit: "2000000", used: 950_000)
-    let reader = try kernel.reader()
-    let watch = PressureWatch(tier: tier, configuration, log: .silent) { reader.read() }
-    let now = ContinuousClock.now
-    watch.look(at: now)
-    // When its limit falls below that of the inner one
-    try kernel.group("/a", limit: "990000", used: 950_000)
-    watch.look(at: now + .seconds(1))
-    // Then its earlier events are not new ones
-    #expect(watch.figures.limit == 1 << 19)
-  }
-
   @Test func `when no kernel file is readable, one line is logged and the tier keeps its limit`()
     throws
   {

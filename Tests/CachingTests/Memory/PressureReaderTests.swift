@@ -41,7 +41,6 @@ struct FakeKernel {
       text:
         "anon \(used - cache)\nfile \(cache)\ninactive_file \(cache / 2)\nactive_file \(cache / 2)\n"
     )
-    try write(place + "/memory.events", text: "low 0\nhigh 1\nmax 2\noom 3\noom_kill 4\n")
   }
 
   func reader() throws -> PressureReader { try PressureReader(root: folder.path) }
@@ -53,8 +52,6 @@ struct FakeKernel {
     try kernel.group("/a/b", limit: "1000000", used: 990_000, cache: 500_000)
     let sample = try kernel.reader().read()
     #expect(sample.share == 0.49)
-    #expect(sample.limitEvents.values.reduce(0, +) == 3)
-    #expect(sample.outOfMemoryEvents.values.reduce(0, +) == 7)
     #expect(sample.someStalled == nil && sample.allStalled == nil)
   }
 
@@ -77,9 +74,7 @@ struct FakeKernel {
     try kernel.group("/a/b", limit: "800", used: 200)
     #expect(try kernel.reader().read().share == 0.25)
     try kernel.group("/a/b", limit: "2000", used: 200)
-    let sample = try kernel.reader().read()
-    #expect(sample.share == 0.7)
-    #expect(sample.limitEvents.values.reduce(0, +) == 6)
+    #expect(try kernel.reader().read().share == 0.7)
   }
 
   @Test func `memory.high counts as a limit`() throws {
@@ -101,18 +96,12 @@ struct FakeKernel {
   @Test(arguments: ["", "\n", "garbage\n", "-5\n", "0\n", "99999999999999999999\n", "10 20\n"])
   func `malformed numbers are ignored`(text: String) throws {
     let kernel = try FakeKernel()
-    for file in ["memory.max", "memory.current", "memory.stat", "memory.events"] {
+    for file in ["memory.max", "memory.current", "memory.stat"] {
       try kernel.group("/a/b", limit: "1000", used: 500)
       let reader = try kernel.reader()
       try kernel.write("sys/fs/cgroup/a/b/" + file, text: text)
-      let sample = reader.read()
-      let share = sample.share
-      switch file {
-      case "memory.events":
-        #expect(share == 0.5 && sample.limitEvents.isEmpty && sample.outOfMemoryEvents.isEmpty)
-      case "memory.current" where text == "0\n": #expect(share == 0)
-      default: #expect(share == nil, "\(file)")
-      }
+      let isZero = file == "memory.current" && text == "0\n"
+      #expect(reader.read().share == (isZero ? 0 : nil), "\(file)")
     }
   }
 
@@ -168,41 +157,6 @@ struct FakeKernel {
     try kernel.write("proc/pressure/memory", text: stalls)
     let place = kernel.folder.path + "/sys/fs/cgroup"
     #expect(try kernel.reader().groups == expected.map { place + $0 })
-  }
-
-  /// A machine with version 1, or with version 2 that has everything but memory beside it.
-  private func oldKernel(limit: String = "1000000", isHybrid: Bool) throws -> FakeKernel {
-    let kernel = try FakeKernel(
-      cgroup: "4:memory:/x\n" + (isHybrid ? "0::/a/b\n" : ""),
-      mounts: "31 1 0:5 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
-        + (isHybrid ? "32 1 0:6 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n" : ""))
-    let place = "sys/fs/cgroup/memory/x"
-    try kernel.write(place + "/memory.limit_in_bytes", text: limit + "\n")
-    try kernel.write(place + "/memory.usage_in_bytes", text: "900000\n")
-    try kernel.write(
-      place + "/memory.stat",
-      text: "active_file 1\ninactive_file 1\ntotal_inactive_file 100000\ntotal_active_file 50000\n")
-    try kernel.write(place + "/memory.failcnt", text: "17\n")
-    try kernel.write(
-      place + "/memory.oom_control", text: "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
-    return kernel
-  }
-
-  @Test(arguments: [true, false])
-  func `cgroup v1 reports the same figures, including child groups`(isHybrid: Bool) throws {
-    let kernel = try oldKernel(isHybrid: isHybrid)
-    let sample = try kernel.reader().read()
-    #expect(sample.share == 0.75)
-    #expect(sample.limitEvents.values.reduce(0, +) == 17)
-    #expect(sample.outOfMemoryEvents.values.reduce(0, +) == 2)
-  }
-
-  @Test func `in cgroup v1 the maximum limit means none, so there is no share`() throws {
-    let kernel = try oldKernel(limit: "9223372036854771712", isHybrid: false)
-    let reader = try kernel.reader()
-    #expect(reader.read().share == nil)
-    try kernel.write("sys/fs/cgroup/memory/x/memory.limit_in_bytes", text: "1000000\n")
-    #expect(reader.read().share == 0.75)
   }
 
   @Test func `without any readable memory figures the reader throws`() throws {

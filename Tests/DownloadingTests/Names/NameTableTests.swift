@@ -155,15 +155,6 @@ import Testing
     #expect(ask(&table, "a.other.example", 1_000) == [.resolve("a.other.example")])
   }
 
-  @Test func `further names of a domain whose look-ups are stuck fail at once`() {
-    var table = makeTable()
-    for id in 0..<2 { _ = ask(&table, "\(id).dead.example", id) }
-    #expect(ask(&table, "2.dead.example", 2, at: 4.9) == [])
-    #expect(ask(&table, "3.dead.example", 3, at: 5) == [.answer(3, .failure(.late))])
-    _ = table.resolved("0.dead.example", addresses, now: at(6))
-    #expect(ask(&table, "4.dead.example", 4, at: 6) == [])
-  }
-
   @Test func `expired addresses serve while a look-up hangs, has no thread, or fails in passing`() {
     // Given
     var table = makeTable(threads: 2)

@@ -33,17 +33,17 @@ import Testing
     for id in 1...3 { _ = add(id, for: greedy) }
     #expect(add(4, for: modest) == [])
     // When, then
-    #expect(queue.silence(1, isAlive: false) == [.start(4)])
-    #expect(queue.silence(2, isAlive: false) == [])
+    #expect(queue.silence(1) == [.start(4)])
+    #expect(queue.silence(2) == [])
     #expect(add(5, for: modest) == [])
-    #expect(queue.answer(4, from: "host") == [])
+    queue.recover(4)
     #expect(queue.remove(4) == [.start(5)])
-    // Nor does one of them hold a host that has places.
+    // Nor does one of them hold the other places.
     #expect(queue.remove(1) == [])
     #expect(queue.remove(5) == [.start(3)])
-    #expect(queue.silence(3, isAlive: false) == [])
+    #expect(queue.silence(3) == [])
     #expect(queue.remove(2) == [])
-    #expect(add(6, for: greedy) == [])
+    #expect(add(6, for: greedy) == [.start(6)])
     #expect(add(7, for: modest) == [.start(7)])
   }
 
@@ -125,19 +125,16 @@ import Testing
 
   @Test func `a load has a place in the turns of a few clients only`() {
     // Given a load that waits, and many clients
-    var loads = WaitingLoads(order: .fifo)
     var queue = makeQueue(limit: 1, share: 1, silent: 0)
     _ = add(1, for: .unlimited, to: &queue)
     _ = add(2, for: greedy, to: &queue)
-    loads.add(2, host: "h", clients: [greedy], priority: .normal, deadline: start)
     // When
     let networks = (2...20_000).map { LoadClient.network(.v4($0)) }
-    let joined = networks.count { loads.join(2, client: $0) }
     for network in networks where !queue.join(2, client: network).isEmpty {
       Issue.record("it starts without room")
     }
     // Then
-    #expect(joined == WaitingLoads.maximumClients - 1)
+    #expect(queue.waiting.first?.clients.count == DownloadQueue.maximumClients)
     #expect(queue.remove(1) == [.start(2)])
   }
 
@@ -147,7 +144,7 @@ import Testing
     var queue = makeQueue(limit: 2, share: 1, silent: 1, waiting: 20)
     fill(&queue, ids: 1...2, for: greedy)
     _ = add(3, for: modest, to: &queue)
-    for id in 1...2 { _ = queue.silence(id, isAlive: true) }
+    for id in 1...2 { _ = queue.silence(id) }
     // When, then
     #expect(add(4, for: client, to: &queue) == [])
     #expect(add(5, for: .network(.v4(3)), to: &queue) == [.giveUp(1), .start(5)])
@@ -216,10 +213,10 @@ import Testing
   @Test func `a stalled load is not in its client's share until it recovers`() {
     var queue = makeQueue(limit: 4, share: 1, silent: 4)
     _ = add(1, for: greedy, to: &queue)
-    _ = queue.silence(1, isAlive: true)
+    _ = queue.silence(1)
     _ = add(2, for: greedy, to: &queue)
     #expect(queue.surplusCount == 0)
-    _ = queue.answer(1, from: "h1")
+    queue.recover(1)
     #expect(queue.surplusCount == 1)
     _ = queue.slow(2, rate: 3)
     #expect(queue.surplusCount == 0)

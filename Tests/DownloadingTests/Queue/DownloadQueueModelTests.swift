@@ -27,27 +27,19 @@ import Testing
       let someone = known.randomElement(using: &random) ?? 0
       switch Int.random(in: 0..<29, using: &random) {
       case 20, 21:
-        let isAlive = Bool.random(using: &random)
-        actions = queue.silence(someone, isAlive: isAlive)
-        expected = model.silence(someone, isAlive: isAlive)
+        actions = queue.silence(someone)
+        expected = model.silence(someone)
       case 23..<26:
         let rate = Int.random(in: 0..<4, using: &random)
         actions = queue.slow(someone, rate: rate)
         expected = model.slow(someone, rate: rate)
-      case 26:
+      case 22, 26:
         queue.recover(someone)
-        model.rates[someone] = nil
+        model.recover(someone)
       case 27, 28:
         let client = QueueModel.clients.randomElement(using: &random) ?? .background
         actions = queue.join(someone, client: client)
         expected = model.join(someone, client: client)
-      case 22:
-        // The load's host, or the host it was redirected to.
-        let own = model.running.first { $0.id == someone }?.host
-        let other = Int.random(in: 0..<QueueModel.hosts, using: &random)
-        let speaker = Bool.random(using: &random) ? own ?? other : other
-        actions = queue.answer(someone, from: "h\(speaker)")
-        expected = model.answer(someone, from: speaker)
       case 0..<9:
         let host = Int.random(in: 0..<QueueModel.hosts, using: &random)
         let priority = LoadPriority.allCases.randomElement(using: &random) ?? .normal

@@ -32,10 +32,6 @@ struct QueueModel {
   var silent: Set<Int> = []
   /// The rates of slow loads.
   var rates: [Int: Int] = [:]
-  var answered: Set<Int> = []
-  /// The host that responded to each load last; none for a silent load.
-  var senders: [Int: Int] = [:]
-  var silentHosts: Set<Int> = []
 
   init(
     limit: Int, limitPerHost: Int, silentLimit: Int, queueLimit: Int, order: DownloadOrder
@@ -67,14 +63,8 @@ struct QueueModel {
     return [.refuse(id)]
   }
 
-  mutating func silence(_ id: Int, isAlive: Bool) -> [DownloadQueue.Action] {
-    for entry in running
-    where entry.id == id && silent.insert(id).inserted {
-      rates[id] = nil
-      senders[id] = nil
-      let sends = senders.contains { $0.value == entry.host && rates[$0.key] == nil }
-      if !answered.contains(id), !isAlive, !sends { silentHosts.insert(entry.host) }
-    }
+  mutating func silence(_ id: Int) -> [DownloadQueue.Action] {
+    if running.contains(where: { $0.id == id }), silent.insert(id).inserted { rates[id] = nil }
     return startAll()
   }
 
@@ -83,21 +73,9 @@ struct QueueModel {
     return startAll()
   }
 
-  mutating func answer(_ id: Int, from speaker: Int) -> [DownloadQueue.Action] {
-    for entry in running where entry.id == id {
-      silent.remove(id)
-      rates[id] = nil
-      answered.insert(id)
-      senders[id] = speaker
-      silentHosts.remove(speaker)
-    }
-    forgive()
-    return startAll()
-  }
-
-  /// A host is silent only for loads that wait for its first response.
-  private mutating func forgive() {
-    silentHosts.formIntersection(running.filter { !answered.contains($0.id) }.map(\.host))
+  mutating func recover(_ id: Int) {
+    silent.remove(id)
+    rates[id] = nil
   }
 
   mutating func join(_ id: Int, client: LoadClient) -> [DownloadQueue.Action] {
@@ -148,7 +126,7 @@ struct QueueModel {
   private func hasPlace(_ entry: Entry, for client: LoadClient, in room: Room) -> Bool {
     guard !room.isFull else { return false }
     let count = room.perHost[entry.host]
-    if count >= limitPerHost || silentHosts.contains(entry.host) {
+    if count >= limitPerHost {
       let ofHost = running.filter { $0.host == entry.host }
       guard count < 2 * limitPerHost, ofHost.contains(where: { silent.contains($0.id) }),
         !ofHost.contains(where: { $0.clients[0] == client })
@@ -173,11 +151,7 @@ struct QueueModel {
 
   private mutating func end(_ id: Int) {
     running.removeAll { $0.id == id }
-    silent.remove(id)
-    rates[id] = nil
-    answered.remove(id)
-    senders[id] = nil
-    forgive()
+    recover(id)
   }
 
   mutating func remove(_ id: Int) -> [DownloadQueue.Action] {

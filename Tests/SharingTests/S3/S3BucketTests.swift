@@ -8,13 +8,13 @@ import Testing
 
 @testable import Sharing
 
-extension S3Bucket.Entry {
+extension S3Outcome {
   /// The bytes of the entry, or what there is instead.
   fileprivate var text: String {
     switch self {
     case .found(let region): String(decoding: region.bytes, as: UTF8.self)
     case .absent: "absent"
-    case .unavailable: "unavailable"
+    case .written, .failed, .timedOut: "unavailable"
     }
   }
 }
@@ -298,7 +298,7 @@ extension S3Bucket.Entry {
     #expect(server.requests == before + 1)
     gate.open()
     #expect(await probe.value == "x")
-    #expect(store.isReady && store.isClosed)
+    #expect(store.isReady && store.figures.ready == true)
   }
 
   @Test func `a store that restarts is used again`() async throws {
@@ -327,6 +327,17 @@ extension S3Bucket.Entry {
   }
 
   // MARK: The end
+
+  @Test func `a store that nobody has any more ends its thread`() async throws {
+    weak var loop: S3Loop?
+    do {
+      let store = try store()
+      loop = store.loop
+      #expect(await store.read("v:0123").text == "absent")
+    }
+    // The thread was the last that had it.
+    try await eventually("the thread has ended") { loop == nil }
+  }
 
   @Test func `stop ends what waits and what is on its way`() async throws {
     let store = try store()

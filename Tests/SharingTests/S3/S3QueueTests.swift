@@ -27,8 +27,7 @@ import Testing
     settings.name = "shared"
     settings.entryLimit = 100
     var configuration = try S3Configuration(settings, credentials: nil)
-    configuration.queueLimit = 2
-    configuration.queueBytes = 100
+    configuration.readLimit = 2
     configuration.retryInterval = .seconds(60)
     return Subject(S3Queue(configuration))
   }
@@ -44,10 +43,9 @@ import Testing
     ) { _ in }
   }
 
-  @Test func `reads and writes have a bound each, and reads come first`() throws {
+  @Test func `reads have a bound, and come first`() throws {
     let queue = try queue()
     #expect(queue.add(write(1), now: start) && queue.add(write(1), now: start))
-    #expect(!queue.add(write(1), now: start))
     #expect(queue.add(read("a"), now: start) && queue.add(read("b"), now: start))
     #expect(!queue.add(read("c"), now: start))
     #expect(queue.queue.count == 4)
@@ -55,16 +53,6 @@ import Testing
     #expect(queue.next(mayWrite: false)?.path == "b")
     #expect(queue.next(mayWrite: false) == nil)
     #expect(queue.next(mayWrite: true)?.path == "w")
-  }
-
-  @Test func `writes have a bound of bytes until they have ended`() throws {
-    let queue = try queue()
-    #expect(queue.add(write(60), now: start))
-    #expect(!queue.add(write(41), now: start))
-    let begun = try #require(queue.next(mayWrite: true))
-    #expect(!queue.add(write(41), now: start))
-    queue.queue.end(begun, .success, now: start)
-    #expect(queue.add(write(100), now: start))
   }
 
   @Test func `one whose time is over is taken, and the others stay`() throws {

@@ -55,7 +55,7 @@ enum EntryFile {
     Outcome {
       guard let (file, inode) = try open(path) else { return .absent }
       let length = file.count
-      if let access = options.access { EntryTimes.touch(file.descriptor, access: access) }
+      if let access = options.access { EntryTimes.touch(path, access: access) }
       // After the access time, which changes it, and before the bytes: a change during the read
       // leaves another one for the next read.
       let fingerprint = FileStamp(of: file.descriptor)?.fingerprint ?? 0

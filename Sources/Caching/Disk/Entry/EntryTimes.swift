@@ -26,8 +26,6 @@ struct EntryTimes: Equatable {
 
   /// The access time is written to a file at most once in this many seconds.
   static let accessGranularity = 300
-  /// Seconds that a time may lie in the future. Small clock corrections are normal.
-  private static let tolerance = 60
   /// The maximum that nanoseconds can hold: 31 years, in seconds.
   private static let maximumAge = 999_999_999
 
@@ -47,20 +45,9 @@ struct EntryTimes: Equatable {
     access = max(stored, UnixTime(seconds: status.st_atim.tv_sec).bounded)
   }
 
-  /// The end of the access time's interval. Later uses in that interval do not change the file.
-  var latestAccess: UnixTime {
-    UnixTime(
-      seconds: (access.seconds / Self.accessGranularity + 1) * Self.accessGranularity - 1)
-  }
-
   /// Returns whether the access time in the file is due to be updated.
   func isTouchDue(_ now: UnixTime) -> Bool {
     now.seconds / Self.accessGranularity != access.seconds / Self.accessGranularity
-  }
-
-  /// Returns whether a time lies in the future, beyond the tolerance.
-  func areAhead(of now: UnixTime) -> Bool {
-    max(created, stored, access).seconds - now.seconds > Self.tolerance
   }
 
   /// Returns the times, with those in the future replaced by `now`.
@@ -73,36 +60,21 @@ struct EntryTimes: Equatable {
   /// - Throws: if the times cannot be set. The system's own modification time would be read as a
   ///   random creation time.
   func write(to descriptor: CInt) throws(SystemError) {
-    guard withFileTimes({ futimens(descriptor, $0) }) == 0 else { throw SystemError() }
-  }
-
-  /// Corrects the times of a file by path. After a failure the next start corrects them again.
-  func correct(_ path: String) { _ = withFileTimes { utimensat(AT_FDCWD, path, $0, 0) } }
-
-  private func withFileTimes(_ body: (UnsafePointer<timespec>?) -> CInt) -> CInt {
     let age = min(max(stored.seconds - created.seconds, 0), Self.maximumAge)
-    return Self.with(
+    let status = Self.with(
       access: timespec(tv_sec: access.seconds, tv_nsec: 0),
-      modification: timespec(tv_sec: stored.seconds, tv_nsec: age), body)
+      modification: timespec(tv_sec: stored.seconds, tv_nsec: age)
+    ) { futimens(descriptor, $0) }
+    guard status == 0 else { throw SystemError() }
   }
 
-  /// Sets only the access time of an open file, so that the order of use survives a restart. A
-  /// failure is ignored: the entry then counts as used earlier.
-  static func touch(_ descriptor: CInt, access: UnixTime) {
-    withAccess(access) { futimens(descriptor, $0) }
-  }
-
-  /// Sets only the access time of a file by path.
+  /// Sets only the access time of a file, so that the order of use survives a restart. A failure is
+  /// ignored: the entry then counts as used earlier.
   static func touch(_ path: String, access: UnixTime) {
-    withAccess(access) { utimensat(AT_FDCWD, path, $0, 0) }
-  }
-
-  private static func withAccess(
-    _ access: UnixTime, body: (UnsafePointer<timespec>?) -> CInt
-  ) {
     _ = with(
       access: timespec(tv_sec: access.seconds, tv_nsec: 0),
-      modification: timespec(tv_sec: 0, tv_nsec: utimeOmit), body)
+      modification: timespec(tv_sec: 0, tv_nsec: utimeOmit)
+    ) { utimensat(AT_FDCWD, path, $0, 0) }
   }
 
   /// `UTIME_OMIT` of `<sys/stat.h>`, a macro that Swift does not import.
@@ -140,18 +112,13 @@ struct FileStamp {
 
   init(_ status: pictor_linux_stamp) {
     size = Int(clamping: status.size)
-    var hash = Self.secret
-    for word in [
-      status.device, status.inode, status.size, UInt64(bitPattern: status.modified),
-      UInt64(bitPattern: status.changed),
-    ] {
-      let product = (hash ^ word).multipliedFullWidth(by: 0x9e37_79b9_7f4a_7c15)
-      // Adds what a product with 0 would lose.
-      hash = (product.high ^ product.low) &+ word
-    }
-    let folded = UInt32(truncatingIfNeeded: hash ^ hash >> 32)
-    fingerprint = folded == 0 ? 1 : folded
+    // Its seed is the secret.
+    var hasher = Hasher()
+    hasher.combine(status.device)
+    hasher.combine(status.inode)
+    hasher.combine(status.size)
+    hasher.combine(status.modified)
+    hasher.combine(status.changed)
+    fingerprint = max(UInt32(truncatingIfNeeded: hasher.finalize()), 1)
   }
-
-  private static let secret = UInt64.random(in: 1...UInt64.max)
 }

@@ -121,65 +121,6 @@ final class DiskMaintenance: Sendable {
   }
 }
 
-/// A plan that frees a given amount of space. It evicts all entries last used before `cutoff`, and
-/// some of those last used in that very second.
-struct CleanPlan: Equatable {
-  /// Entries last used before this time are evicted.
-  var cutoff: UnixTime
-  /// What to free among the entries last used at `cutoff`.
-  var missing: DiskUse
-
-  /// Creates the plan that frees at least `goal`, least recently used first. Returns `nil` if there
-  /// is nothing to free.
-  init?(freeing goal: DiskUse, of entries: [(access: UnixTime, bytes: Int)]) {
-    guard goal.isOpen, !entries.isEmpty else { return nil }
-    cutoff = UnixTime(seconds: 0)
-    missing = goal
-    var atCutoff = DiskUse(bytes: 0, files: 0)
-    for entry in entries.sorted(by: { $0.access < $1.access }) {
-      if entry.access != cutoff {
-        missing = missing - atCutoff
-        cutoff = entry.access
-        atCutoff = DiskUse(bytes: 0, files: 0)
-      }
-      atCutoff = DiskUse(bytes: atCutoff.bytes + entry.bytes, files: atCutoff.files + 1)
-      if !(missing - atCutoff).isOpen { break }
-    }
-  }
-
-  /// Returns whether the plan evicts an entry last used at this time.
-  func takes(_ access: UnixTime) -> Bool {
-    access < cutoff || (access == cutoff && missing.isOpen)
-  }
-
-  /// Records that an entry selected by `takes` was removed.
-  mutating func note(_ access: UnixTime, bytes: Int) {
-    if access == cutoff { missing = missing - DiskUse(bytes: bytes, files: 1) }
-  }
-}
-
-extension DiskUse {
-  fileprivate static func - (left: DiskUse, right: DiskUse) -> DiskUse {
-    DiskUse(bytes: left.bytes - right.bytes, files: left.files - right.files)
-  }
-
-  /// Whether something is still to be freed.
-  fileprivate var isOpen: Bool { bytes > 0 || files > 0 }
-}
-
-extension EntryRecord {
-  /// Returns the time from which the entry's age counts. If this run has not used the entry, its
-  /// last use may be later than its file says. The latest possible time then counts, so that an
-  /// entry in use does not expire.
-  fileprivate func time(_ type: DiskSettings.ExpireType) -> UnixTime {
-    switch type {
-    case .access: isUsed ? times.access : times.latestAccess
-    case .modification: times.stored
-    case .creation: times.created
-    }
-  }
-}
-
 extension DiskStore {
   /// Cleans in two phases. The first removes expired entries of both kinds. The second evicts the
   /// least recently used entries of each nearly full share of a kind, until the share is at its
@@ -193,8 +134,7 @@ extension DiskStore {
     return report
   }
 
-  /// The first phase: removes expired entries. Also retries failed removals and corrects times in
-  /// the future.
+  /// The first phase: removes expired entries. Also retries failed removals.
   ///
   /// - Returns: the number of expired entries.
   private func removeOld(
@@ -203,9 +143,14 @@ extension DiskStore {
     let now = clock()
     let maximumAge = configuration.maximumAge
     var expired = 0
-    var redated = 0
     func isOld(_ record: EntryRecord) -> Bool {
-      maximumAge >= 0 && now.seconds - record.time(configuration.expireBy).seconds > maximumAge
+      let time =
+        switch configuration.expireBy {
+        case .access: record.times.access
+        case .modification: record.times.stored
+        case .creation: record.times.created
+        }
+      return maximumAge >= 0 && now.seconds - time.seconds > maximumAge
     }
     forEachRecord(until: isStopped) { digest, record in
       if record.isTombstone {
@@ -218,32 +163,9 @@ extension DiskStore {
         }
         expired += 1
         counts.expirations.add()
-      } else if record.times.areAhead(of: now), redate(digest, kind: record.kind, to: now) {
-        redated += 1
-        counts.redated.add()
       }
     }
-    clockEpisode.note(redated)
     return expired
-  }
-
-  /// Replaces times in the future by `now`, in the index and in the file. Such times were set
-  /// before the clock went back; the entry would not age until they have passed.
-  private func redate(_ digest: EntryDigest, kind: EntryKind, to now: UnixTime) -> Bool {
-    let shard = index.shard(of: digest)
-    // Under this lock no other file can take the name.
-    return shard.folders.withLock { _ in
-      let times = shard.table.withLock { table -> EntryTimes? in
-        guard let record = table.records[digest], !record.isTombstone,
-          record.times.areAhead(of: now)
-        else { return nil }
-        let times = record.times.bounded(by: now)
-        table.records[digest]?.times = times
-        return times
-      }
-      times?.correct(folder.file(kind, of: digest))
-      return times != nil
-    }
   }
 
   /// The second phase for one kind. Returns the number of evicted entries.
@@ -253,7 +175,9 @@ extension DiskStore {
     let share = space[kind]
     let isShort = share.takeShortage()
     guard isShort || share.isNearlyFull else { return 0 }
-    return evict(kind, freeing: share.use - share.limit * fraction, until: isStopped)
+    let left = share.limit * fraction
+    let goal = DiskUse(bytes: share.use.bytes - left.bytes, files: share.use.files - left.files)
+    return evict(kind, freeing: goal, until: isStopped)
   }
 
   /// Evicts the least recently used entry of a share with too few files to be cleaned early.
@@ -270,24 +194,24 @@ extension DiskStore {
 
   /// Evicts the least recently used entries of a kind. Returns their number.
   private func evict(_ kind: EntryKind, freeing goal: DiskUse, until isStopped: () -> Bool) -> Int {
-    var entries: [(access: UnixTime, bytes: Int)] = []
-    forEachRecord(until: isStopped) { _, record in
+    guard goal.bytes > 0 || goal.files > 0 else { return 0 }
+    var entries: [(digest: EntryDigest, access: UnixTime, bytes: Int)] = []
+    forEachRecord(until: isStopped) { digest, record in
       if !record.isTombstone, record.kind == kind {
-        entries.append((record.times.access, record.bytes))
+        entries.append((digest, record.times.access, record.bytes))
       }
     }
-    guard var plan = CleanPlan(freeing: goal, of: entries) else { return 0 }
+    entries.sort { $0.access < $1.access }
+    var missing = goal
     var evicted = 0
-    forEachRecord(until: isStopped) { digest, record in
-      let access = record.times.access
-      guard !record.isTombstone, record.kind == kind, plan.takes(access) else { return }
-      // An entry used since the plan was made stays.
-      guard
-        removeFile(
-          digest, kind: record.kind,
-          where: { $0?.times.access == access && $0?.isTombstone == false })
-      else { return }
-      plan.note(access, bytes: record.bytes)
+    for entry in entries where missing.bytes > 0 || missing.files > 0 {
+      if isStopped() { break }
+      // An entry used since then stays.
+      let isGone = removeFile(entry.digest, kind: kind) {
+        $0?.times.access == entry.access && $0?.isTombstone == false
+      }
+      guard isGone else { continue }
+      missing = DiskUse(bytes: missing.bytes - entry.bytes, files: missing.files - 1)
       evicted += 1
       counts.evictions.add()
     }
@@ -360,8 +284,9 @@ extension DiskStore {
   private func record(_ kind: EntryKind, at path: String) -> EntryRecord? {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-    return EntryRecord(
-      kind: kind, blocks: Int(status.st_blocks), times: EntryTimes(of: status))
+    // Times in the future were set before the clock went back: the entry would not age until then.
+    let times = EntryTimes(of: status).bounded(by: clock())
+    return EntryRecord(kind: kind, blocks: Int(status.st_blocks), times: times)
   }
 
   /// Prepares a clean: recreates a deleted folder, above all its lock, and scans again after an

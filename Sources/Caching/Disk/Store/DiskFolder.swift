@@ -145,23 +145,11 @@ final class DiskFolder: Sendable {
     folder(kind, number: digest.folder) + "/" + digest.hexadecimal
   }
 
-  /// Returns the path of an entry's file relative to the cache folder, in one allocation.
+  /// Returns the path of an entry's file relative to the cache folder.
   static func relativePath(_ kind: EntryKind, of digest: EntryDigest) -> String {
-    let name = digest.hexadecimal.utf8
-    return String(unsafeUninitializedCapacity: name.count + 5) { buffer in
-      var count = 0
-      func add(_ byte: UInt8) {
-        buffer[count] = byte
-        count += 1
-      }
-      for byte in kind.folderName.utf8 { add(byte) }
-      add(UInt8(ascii: "/"))
-      // The first two digits of the name are the number of the folder.
-      for byte in name.prefix(2) { add(byte) }
-      add(UInt8(ascii: "/"))
-      for byte in name { add(byte) }
-      return count
-    }
+    // The first two digits of the name are the number of the folder.
+    let name = digest.hexadecimal
+    return "\(kind.folderName)/\(name.prefix(2))/\(name)"
   }
 
   /// Returns the path of the folder with a number, 0–255.

@@ -6,11 +6,10 @@ import Platform
 /// The index record of one file: 20 bytes, beside the 16 bytes of its digest.
 struct EntryRecord: Equatable {
   private static let sourceBit: UInt32 = 1 << 31
-  private static let usedBit: UInt32 = 1 << 30
-  private static let tombstoneBit: UInt32 = 1 << 29
+  private static let tombstoneBit: UInt32 = 1 << 30
   private static let blockMask = tombstoneBit - 1
 
-  /// The number of 512-byte blocks (up to 256 GiB) and three flag bits above it.
+  /// The number of 512-byte blocks (up to 512 GiB) and two flag bits above it.
   private var packed: UInt32
   private var createdSeconds: UInt32
   private var storedSeconds: UInt32
@@ -19,13 +18,10 @@ struct EntryRecord: Equatable {
   /// 0 for none.
   var verified: UInt32
 
-  init(
-    kind: EntryKind, blocks: Int, times: EntryTimes, isUsed: Bool = false, verified: UInt32 = 0
-  ) {
+  init(kind: EntryKind, blocks: Int, times: EntryTimes, verified: UInt32 = 0) {
     self.verified = verified
     packed = UInt32(min(max(blocks, 0), Int(Self.blockMask)))
     if kind == .source { packed |= Self.sourceBit }
-    if isUsed { packed |= Self.usedBit }
     createdSeconds = UInt32(clamping: times.created.seconds)
     storedSeconds = UInt32(clamping: times.stored.seconds)
     accessSeconds = UInt32(clamping: times.access.seconds)
@@ -46,11 +42,6 @@ struct EntryRecord: Equatable {
       storedSeconds = UInt32(clamping: newValue.stored.seconds)
       accessSeconds = UInt32(clamping: newValue.access.seconds)
     }
-  }
-  /// Whether this process has written or read the entry, so that its access time is exact.
-  var isUsed: Bool {
-    get { packed & Self.usedBit != 0 }
-    set { packed = newValue ? packed | Self.usedBit : packed & ~Self.usedBit }
   }
   /// Whether the entry was removed but its file still exists. A tombstone is absent for look-ups
   /// and still counts as used space.

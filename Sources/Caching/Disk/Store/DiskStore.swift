@@ -40,7 +40,6 @@ final class DiskStore: Sendable {
   let removing: FailureEpisode
   let queueing: FailureEpisode
   let journal = Lock(PurgeJournalFile())
-  let clockEpisode: ClockEpisode
   /// Whether a write failed for lack of disk space and there has been little space since.
   let isDiskFull = Atomic<Bool>(false)
   /// Whether a part of the folder could not be read by the last scan.
@@ -70,7 +69,6 @@ final class DiskStore: Sendable {
     writing = FailureEpisode("write to the cache folder", log: log)
     removing = FailureEpisode("remove from the cache folder", log: log)
     queueing = FailureEpisode("keep up with writing to the cache folder", log: log)
-    clockEpisode = ClockEpisode(log: log)
   }
 
   /// Reads an entry. Returns `nil` if there is no intact entry.
@@ -88,7 +86,6 @@ final class DiskStore: Sendable {
     case .found((let entry, let verified)):
       index.update(digest) { record in
         record.times.access = now
-        record.isUsed = true
         record.verified = verified
       }
       reading.succeed()
@@ -131,12 +128,11 @@ final class DiskStore: Sendable {
   /// - Parameter verified: the fingerprint of the state in which the file was verified.
   func noteUse(_ digest: EntryDigest, record: EntryRecord, verified: UInt32) -> Bool {
     let now = clock()
-    guard now != record.times.access || !record.isUsed || verified != record.verified else {
+    guard now != record.times.access || verified != record.verified else {
       return false
     }
     index.update(digest) { record in
       record.times.access = now
-      record.isUsed = true
       record.verified = verified
     }
     return record.times.isTouchDue(now)
@@ -151,7 +147,6 @@ final class DiskStore: Sendable {
   func write(_ ticket: PendingWrites.Ticket) {
     defer { pending.finish(ticket) }
     guard let entry = ticket.entry else { return remove(ticket) }
-    let failures = writing.failures
     do {
       var placement = try place(entry, ticket: ticket)
       if placement == .noRoom, makeRoomForOne(EntryKind(of: ticket.key)) {
@@ -160,7 +155,7 @@ final class DiskStore: Sendable {
       switch placement {
       case .placed:
         counts.stores.add()
-        noteWritten(since: failures)
+        noteWritten()
         keepQuota(ticket)
         return
       case .unwanted:
@@ -196,15 +191,13 @@ final class DiskStore: Sendable {
 
   /// Ends the episode of failed writes. After ENOSPC the episode ends only when there is plenty of
   /// room; otherwise each small entry that still fits would end it.
-  ///
-  /// - Parameter failures: The number of failures when the write began. Several threads write.
-  private func noteWritten(since failures: Int) {
+  private func noteWritten() {
     if isDiskFull.load(ordering: .relaxed) {
       let plenty = min(space.limit / 16, 64 << 20)
       guard folder.hasRoom(bytes: plenty, inodes: 64) else { return }
       isDiskFull.store(false, ordering: .relaxed)
     }
-    writing.succeed(since: failures)
+    writing.succeed()
   }
 
   /// Removes the entry of a ticket's key, unless a later operation replaced the ticket.
@@ -267,7 +260,7 @@ final class DiskStore: Sendable {
       // The replaced file keeps its room while it is open.
       openEntries.drop(digest)
       let record = EntryRecord(
-        kind: kind, blocks: Int(status.st_blocks), times: times, isUsed: true,
+        kind: kind, blocks: Int(status.st_blocks), times: times,
         // After the rename, which sets the change time.
         verified: FileStamp(of: descriptor)?.fingerprint ?? 0)
       shard.table.withLock { $0.records[digest] = record }
