@@ -57,28 +57,4 @@ import Testing
     #expect(back[0].body == before[0].body)
     #expect(back[0]["cache-status"]?.contains("detail=disk") == true)
   }
-
-  @Test(arguments: [("webp", "0", "6"), ("avif", "0", "3")])
-  func `a changed effort setting applies to new results, and cached ones stay until a purge`(
-    format: String, least: String, most: String
-  ) throws {
-    // Given
-    let key = "--imaging.\(format)_effort"
-    let query = "&format=\(format)"
-    let first = try answers(options: [key, least], queries: [query])[0]
-    // When
-    let second = try answers(options: [key, most], queries: [query])
-    // Then
-    #expect(second[0].body == first.body)
-    #expect(second[0]["cache-status"]?.contains("detail=disk") == true)
-    // When: it is rendered again
-    let pictor = try PictorProcess(in: folder, [key, most] + PictorProcess.operated)
-    let purge = try pictor.operate(
-      "DELETE", target: "/admin/cache?url=\(encoded(origin.url("/a.png")))")
-    #expect(purge.status == 200)
-    let third = try pictor.connect(timeout: 60).get(
-      origin.target("/a.png", adding: "&w=160" + query))
-    // Then
-    #expect(third.status == 200 && third.body != first.body)
-  }
 }
