@@ -45,9 +45,9 @@ import Testing
 
   /// Keys whose effect the tests of one part show: the program must give them to that part.
   @Test(arguments: [
-    ("download.breaker_open_time", "7s"), ("download.limit", "7"), ("download.order", "lifo"),
+    ("download.limit", "7"), ("download.order", "lifo"),
     ("download.proxy", "http://127.0.0.1:7"), ("download.queue_limit", "7"),
-    ("download.queue_timeout", "7s"), ("imaging.derive", "false"), ("imaging.queue_limit", "7"),
+    ("imaging.queue_limit", "7"),
     ("imaging.save_data_reduction", "7"), ("memory.count_limit", "7"), ("memory.pressure", "0"),
     ("memory.limit", "7MiB"), ("disk.limit", "7MiB"), ("server.grace_time", "7s"),
     ("server.active_requests_per_client", "7"), ("server.client_hints", "true"),
