@@ -67,8 +67,7 @@ import Testing
     var clients: [HTTPClient] = []
     // When: requests for one variant arrive while its source does
     try blockUntil("a request after the head loads anew") {
-      let client = try pictor.connect()
-      try client.send(HTTPClient.text("GET", target: target))
+      let client = try pictor.ask(target)
       clients.append(client)
       try blockUntil("the origin is asked") { origin.requests(to: "/a.jpg") >= 1 }
       return origin.requests(to: "/a.jpg") >= 2

@@ -71,10 +71,7 @@ import Testing
     let pictor = try start(["--server.fallback", "far", "--server.fallback_status", "200"])
     // when
     let clients = try (0..<24).map { number in
-      let client = try pictor.connect()
-      try client.send(
-        HTTPClient.text("GET", target: origin.target("/absent\(number).jpg", adding: "&w=64")))
-      return client
+      try pictor.ask(origin.target("/absent\(number).jpg", adding: "&w=64"))
     }
     // then
     for client in clients {

@@ -88,17 +88,4 @@ import Testing
     #expect(try image("avif")["cache-status"] == "pictor; hit; detail=memory")
     #expect(try pictor.stats().imaging.succeeded == 2)
   }
-
-  @Test func `an invalid preset prevents the start and is named`() throws {
-    let pictor = try PictorProcess(
-      in: folder,
-      [
-        "--check-config", "--presets", "thumb=preset=other", "--server.port", "0",
-        "--server.connections", "16", "--disk.path", folder.path + "/cache",
-      ], isServer: false)
-    #expect(try pictor.end(0) == 1)
-    #expect(
-      pictor.complaints
-        == ["pictor: presets.thumb: the parameter 'preset' is not allowed here"])
-  }
 }

@@ -91,8 +91,7 @@ import Testing
     origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
     let idle = try pictor.connect()
     #expect(try idle.get("/stats").status == 200)
-    let client = try pictor.connect()
-    try client.send(HTTPClient.text("GET", target: origin.target("/a.jpg")))
+    let client = try pictor.ask(origin.target("/a.jpg"))
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
     kill(pictor.id, signal)
     // Over the existing connection: the server drains and says so.
@@ -141,8 +140,7 @@ import Testing
     let pictor = try PictorProcess(in: folder)
     let gate = Gate()
     origin.route("/a.jpg", to: .hold(gate, then: .ok(try TestImages.jpeg(width: 30, height: 20))))
-    let client = try pictor.connect()
-    try client.send(HTTPClient.text("GET", target: origin.target("/a.jpg")))
+    let client = try pictor.ask(origin.target("/a.jpg"))
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
     for signal in [SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGCHLD] {
       kill(pictor.id, signal)

@@ -145,8 +145,7 @@ import Testing
     let gate = Gate()
     let image = try TestImages.jpeg(width: 30, height: 20)
     origin.route("/slow.jpg", to: .ok(image, holdingAfter: 0, at: gate))
-    let client = try pictor.connect()
-    try client.send(HTTPClient.text("GET", target: origin.target("/slow.jpg")))
+    let client = try pictor.ask(origin.target("/slow.jpg"))
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
     try reload(
       pictor,

@@ -7,26 +7,6 @@ import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) final class StartTests: OriginSuite {
-  @Test func `a port in use is reported in one error with exit status 1`() throws {
-    let pictor = try PictorProcess(
-      in: folder,
-      ["--server.port", "\(origin.port)", "--disk.path", folder.path + "/cache"], isServer: false)
-    #expect(try pictor.end(0) == 1)
-    #expect(pictor.complaints.count == 1)
-    #expect(
-      pictor.complaints.first?.contains("127.0.0.1:\(origin.port)") == true, "\(pictor.log)")
-    #expect(pictor.complaints.first?.contains("in use") == true)
-  }
-
-  @Test(arguments: ["/proc/pictor", "/dev/null/cache"])
-  func `an unusable cache folder is reported in one error with exit status 1`(path: String) throws {
-    let pictor = try PictorProcess(
-      in: folder, ["--server.port", "0", "--disk.path", path], isServer: false)
-    #expect(try pictor.end(0) == 1)
-    #expect(pictor.complaints.count == 1)
-    #expect(pictor.complaints.first?.contains(path) == true, "\(pictor.log)")
-  }
-
   @Test(arguments: ["folder", "symbolic link", "special file"])
   func `a lock that is not a regular file is reported in one error that says what to do`(
     kind: String
@@ -67,19 +47,6 @@ import Testing
     #expect(try pictor.end(0) == 1)
     #expect(pictor.complaints.count == 1, "\(pictor.log)")
     #expect(pictor.complaints.first?.contains("ulimit -v") == true, "\(pictor.log)")
-  }
-
-  @Test func `a missing configuration file is reported in one error with exit status 1`() throws {
-    let pictor = try PictorProcess(
-      in: folder,
-      [
-        "--config", folder.path + "/absent.json5", "--server.port", "0", "--disk.path",
-        folder.path + "/cache",
-      ], isServer: false)
-    #expect(try pictor.end(0) == 1)
-    #expect(
-      pictor.complaints
-        == ["pictor: \(folder.path)/absent.json5: cannot be read: No such file or directory"])
   }
 
   @Test func `environment variables configure the server, and healthcheck queries it`() throws {

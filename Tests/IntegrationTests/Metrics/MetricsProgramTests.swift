@@ -166,19 +166,4 @@ import Testing
     #expect(rise[key("image_duration_seconds_count", ["path": "memory_hit"])] == 3)
     #expect(try pictor.stats().requests.byOrigin == ["memory": 3, "origin": 1, "stale": 1])
   }
-
-  @Test(arguments: [[], PictorProcess.operated])
-  func `beside a listener for operators, only that one has metrics`(options: [String]) throws {
-    let pictor = try PictorProcess(
-      in: folder, ["--server.operator_address", "127.0.0.1:0"] + options)
-    let token: KeyValuePairs = ["Authorization": "Bearer " + PictorProcess.token]
-    for headers in [[:], token] {
-      #expect(try pictor.connect().get("/metrics", headers: headers).status == 404)
-      let own = try HTTPClient(port: pictor.operatorPort)
-      #expect(try own.get("/metrics", headers: headers).status == 200)
-    }
-    // And its counts are those of the clients' listener.
-    #expect(try pictor.get(origin.target("/b.jpg")).status == 200)
-    #expect(try counts(pictor, port: pictor.operatorPort)[image("miss", "none")] == 1)
-  }
 }

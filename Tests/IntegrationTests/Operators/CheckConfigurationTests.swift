@@ -177,19 +177,6 @@ import Testing
     #expect(try run(["--check-config"] + right + options).status == 0)
   }
 
-  @Test func `unknown variables cause a warning with the nearest key`() throws {
-    let (status, lines, _) = try run(
-      ["--check-config"] + right, environment: ["PICTOR_PORT": "1", "PICTOR_SERVICE_HOST": "h"])
-    #expect(status == 0)
-    #expect(
-      lines == [
-        "warning: PICTOR_PORT is not a setting; did you mean PICTOR_SERVER_PORT?",
-        "warning: PICTOR_SERVICE_HOST is not a setting",
-      ])
-    let pictor = try PictorProcess(in: folder, environment: ["PICTOR_PORT": "1"])
-    #expect(pictor.log.contains("did you mean PICTOR_SERVER_PORT?"))
-  }
-
   @Test(arguments: ["healthcheck", "prefetch", "purge", "explain", "sign"])
   func `each command has its own help, and invalid use suggests the nearest option`(
     command: String

@@ -141,18 +141,4 @@ import Testing
       #expect(complaints.first?.contains(problem) == true, "\(pictor.log)")
     }
   }
-
-  @Test func `an occupied operators' address is a warning of the check and an error of a start`()
-    throws
-  {
-    let right = [
-      "--server.port", "0", "--server.connections", "16", "--disk.path", folder.path + "/cache",
-      "--server.operator_address", "127.0.0.1:\(origin.port)",
-    ]
-    for (mode, status) in [(["--check-config"], CInt(0)), ([], 1)] {
-      let pictor = try PictorProcess(in: folder, mode + right, isServer: false)
-      #expect(try pictor.end(0) == status)
-      #expect(pictor.log.contains("127.0.0.1:\(origin.port): Address already in use"))
-    }
-  }
 }

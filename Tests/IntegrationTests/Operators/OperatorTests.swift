@@ -4,7 +4,8 @@ import Model
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) final class OperatorTests: OriginSuite {  // MARK: cancelAll, isRunning
+@Suite(.onOwnThreads) final class OperatorTests: OriginSuite {
+  // MARK: cancelAll, isRunning
 
   @Test func `an operator's cancel ends all work, and the server continues`() throws {
     // Given

@@ -44,11 +44,9 @@ import Testing
     // Given
     origin.serve("/a.jpg", bytes: image, headers: ["Content-Digest: sha-256=:\(Self.wrong):"])
     // When
-    let client = try pictor.connect()
-    try client.send(
-      HTTPClient.text(
-        "GET", target: origin.target("/a.jpg", adding: "&format=jpeg&progressive=1"),
-        headers: ["Connection": "close"]))
+    let client = try pictor.ask(
+      origin.target("/a.jpg", adding: "&format=jpeg&progressive=1"),
+      headers: ["Connection": "close"])
     // Then: an error, if the fault was found in time, or a connection that ends one byte early
     let answer = try client.readToEnd()
     #expect(!Array(answer.suffix(image.count)).elementsEqual(image))

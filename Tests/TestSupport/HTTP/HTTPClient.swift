@@ -59,12 +59,7 @@ public final class HTTPClient {
     port: Int, timeout: Int = 60, receiveBuffer: Int? = nil, source: UInt32? = nil,
     host: UInt32 = 1
   ) throws(HTTPClientError) {
-    // Not inherited by programs that other tests start: they would keep the connection open.
-    socket = Glibc.socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var wait = timeval(tv_sec: timeout, tv_usec: 0)
-    let waitSize = socklen_t(MemoryLayout<timeval>.size)
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &wait, waitSize)
-    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &wait, waitSize)
+    socket = Self.opened(AF_INET, timeout: timeout)
     if let receiveBuffer {
       var size = CInt(receiveBuffer)
       setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<CInt>.size))
@@ -95,11 +90,7 @@ public final class HTTPClient {
 
   /// Connects to a unix socket.
   public init(unix path: String, timeout: Int = 60) throws(HTTPClientError) {
-    socket = Glibc.socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var wait = timeval(tv_sec: timeout, tv_usec: 0)
-    let waitSize = socklen_t(MemoryLayout<timeval>.size)
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &wait, waitSize)
-    setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &wait, waitSize)
+    socket = Self.opened(AF_UNIX, timeout: timeout)
     let socket = socket
     let address = UnixAddress(path)
     guard address?.withSocketAddress({ connect(socket, $0, $1) }) == 0 else {
@@ -107,6 +98,16 @@ public final class HTTPClient {
       close()
       throw .cannotConnect(errno: code)
     }
+  }
+
+  private static func opened(_ family: CInt, timeout: Int) -> CInt {
+    // Not inherited by programs that other tests start: they would keep the connection open.
+    let socket = Glibc.socket(family, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var wait = timeval(tv_sec: timeout, tv_usec: 0)
+    for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+      setsockopt(socket, SOL_SOCKET, option, &wait, socklen_t(MemoryLayout<timeval>.size))
+    }
+    return socket
   }
 
   deinit { close() }

@@ -103,25 +103,11 @@ public final class Nginx: Sendable {
   private static func isListening(on port: Int, process: ChildProcess) async -> Bool {
     let deadline = ContinuousClock.now + .seconds(10)
     while ContinuousClock.now < deadline {
-      if canConnect(port) { return waitpid(process.id, nil, WNOHANG) == 0 }
+      if (try? HTTPClient(port: port)) != nil { return waitpid(process.id, nil, WNOHANG) == 0 }
       guard waitpid(process.id, nil, WNOHANG) == 0 else { return false }
       try? await Task.sleep(for: .milliseconds(5))
     }
     process.kill()
     return false
-  }
-
-  private static func canConnect(_ port: Int) -> Bool {
-    let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    defer { close(descriptor) }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = in_port_t(port).bigEndian
-    address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
-    return withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-      }
-    }
   }
 }

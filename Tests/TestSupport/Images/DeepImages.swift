@@ -34,35 +34,22 @@ extension TestImages {
     _ values: [Value], width: Int, bands: Int, as meaning: Meaning, profile: [UInt8] = [],
     suffix: String
   ) throws -> [UInt8] {
-    start()
     let format =
       switch MemoryLayout<Value>.size {
       case 1: VIPS_FORMAT_UCHAR
       case 2: VIPS_FORMAT_USHORT
       default: VIPS_FORMAT_FLOAT
       }
-    let bare = values.withUnsafeBytes {
-      vips_image_new_from_memory_copy(
-        $0.baseAddress, $0.count, CInt(width), CInt(values.count / bands / width), CInt(bands),
-        format)
+    let size = PixelSize(width: width, height: values.count / bands / width)
+    return try values.withUnsafeBytes { memory in
+      try encode(
+        memory, size: size, bands: bands, format: format, as: meaning.interpretation,
+        suffix: suffix
+      ) { image in
+        guard !profile.isEmpty else { return }
+        vips_image_set_blob_copy(image, VIPS_META_ICC_NAME, profile, profile.count)
+      }
     }
-    guard let bare else { throw Failure() }
-    defer { pictor_g_object_unref(bare) }
-    var named: UnsafeMutablePointer<VipsImage>?
-    guard pictor_vips_copy_as(bare, &named, meaning.interpretation) == 0, let named else {
-      throw Failure()
-    }
-    defer { pictor_g_object_unref(named) }
-    if !profile.isEmpty {
-      vips_image_set_blob_copy(named, VIPS_META_ICC_NAME, profile, profile.count)
-    }
-    var bytes: UnsafeMutableRawPointer?
-    var count = 0
-    guard pictor_vips_image_write_to_buffer(named, suffix, &bytes, &count) == 0, let bytes else {
-      throw Failure()
-    }
-    defer { g_free(bytes) }
-    return [UInt8](UnsafeRawBufferPointer(start: bytes, count: count))
   }
 
   /// Encodes a 10-bit HEIC with colour code points in its container.

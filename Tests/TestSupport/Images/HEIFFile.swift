@@ -29,6 +29,8 @@ public struct HEIFFile {
   public var essential: Set<String> = ["av1C", "hvcC", "irot", "imir", "clap"]
   /// Whether the last box is of size 0, which means up to the end.
   public var isOpen = false
+  /// Whether the data of the first item are in `meta`, not beside the others.
+  public var isInMeta = false
   /// Whether `meta` comes after the coded images.
   public var isMetaLast = false
 
@@ -71,7 +73,7 @@ public struct HEIFFile {
     let brand = items.contains { $0.type == "av01" } ? "avif" : "heic"
     let head = Boxes.box(
       "ftyp", content: Array(brand.utf8) + [0, 0, 0, 0] + Array("\(brand)mif1".utf8))
-    var data = Boxes.box("mdat", content: items.flatMap(\.data))
+    var data = Boxes.box("mdat", content: items[(isInMeta ? 1 : 0)...].flatMap(\.data))
     guard !isMetaLast else {
       var meta = meta(from: head.count + 8)
       if isOpen { meta.replaceSubrange(..<4, with: [0, 0, 0, 0]) }
@@ -84,24 +86,27 @@ public struct HEIFFile {
 
   /// Returns `meta` of items whose data begin at `start`.
   private func meta(from start: Int) -> [UInt8] {
-    var locations: [UInt8] = [0, 0, 0, 0, 0x44, 0] + Boxes.number(items.count, width: 2)
+    // Only the second version says that data are in `meta`.
+    var locations: [UInt8] = [isInMeta ? 1 : 0, 0, 0, 0, 0x44, 0]
+    locations += Boxes.number(items.count, width: 2)
     var entries: [UInt8] = [0, 0, 0, 0] + Boxes.number(items.count, width: 2)
-    var properties: [UInt8] = []
+    var properties: [[UInt8]] = []
     var associations: [UInt8] = [0, 0, 0, 0] + Boxes.number(items.count, width: 4)
     var offset = start
-    var count: UInt8 = 0
     for (index, item) in items.enumerated() {
       let id = Boxes.number(index + 1, width: 2)
-      locations += id + [0, 0, 0, 1] + Boxes.number(offset, width: 4)
+      let isInner = isInMeta && index == 0
+      locations += id + (isInMeta ? [0, isInner ? 1 : 0] : []) + [0, 0, 0, 1]
+      locations += Boxes.number(isInner ? 0 : offset, width: 4)
       locations += Boxes.number(item.data.count, width: 4)
-      offset += item.data.count
+      if !isInner { offset += item.data.count }
       entries += Boxes.box(
         "infe", content: [2, 0, 0, 0] + id + [0, 0] + Array(item.type.utf8) + [0])
       associations += id + [UInt8(item.properties.count)]
       for property in item.properties {
-        properties += property
-        count += 1
-        associations.append(count | (essential.contains(Self.type(of: property)) ? 0x80 : 0))
+        if !properties.contains(property) { properties.append(property) }
+        let number = UInt8(properties.firstIndex(of: property) ?? 0) + 1
+        associations.append(number | (essential.contains(Self.type(of: property)) ? 0x80 : 0))
       }
     }
     let links = references.flatMap { reference in
@@ -121,7 +126,8 @@ public struct HEIFFile {
         + (links.isEmpty ? [] : Boxes.box("iref", content: [0, 0, 0, 0] + links))
         + Boxes.box(
           "iprp",
-          content: Boxes.box("ipco", content: properties) + Boxes.box("ipma", content: associations)
-        ))
+          content: Boxes.box("ipco", content: properties.flatMap(\.self))
+            + Boxes.box("ipma", content: associations))
+        + (isInMeta ? Boxes.box("idat", content: items[0].data) : []))
   }
 }

@@ -79,90 +79,26 @@ public struct HEIFGrid {
       model == .image
       ? HEIFBoxes.nclx(coefficients: 1)
       : HEIFBoxes.first("colr", in: files[0]) ?? HEIFBoxes.nclx(coefficients: 6)
-    let properties = properties(configuration, size: size, model: model)
-    // The length of `meta` does not depend on where it says that tiles are.
-    let head = HEIFBoxes.box(
-      "ftyp", content: Array((isAVIF ? "avif" : "heic").utf8) + [0, 0, 0, 0] + Array("mif1".utf8))
-    let start = head.count + 8 + meta(data, grid, properties, from: 0).count
-    return head + meta(data, grid, properties, from: start)
-      + HEIFBoxes.box("mdat", content: data.flatMap(\.self) + (isInMeta ? [] : grid))
-  }
-
-  /// Returns all properties, and the indices of those of a tile and of the image.
-  private func properties(
-    _ configuration: [UInt8], size: PixelSize, model: [UInt8]
-  ) -> (boxes: [[UInt8]], tile: [Int], image: [Int]) {
     func extent(_ size: PixelSize) -> [UInt8] {
       HEIFBoxes.box(
         "ispe",
         content: [0, 0, 0, 0] + HEIFBoxes.number(size.width, width: 4)
           + HEIFBoxes.number(size.height, width: 4))
     }
-    var boxes = [extent(tile), configuration, extent(size)]
-    var ofTile = [1, 2]
-    var ofImage = [3]
-    if self.model != .nowhere {
-      boxes.append(model)
-      if self.model == .tiles { ofTile.append(4) } else { ofImage.append(4) }
+    let image = HEIFFile.Item(
+      type: "grid", data: grid,
+      properties: [extent(size)] + (self.model == .image ? [model] : [])
+        + turns.map { HEIFBoxes.box($0.type, content: [$0.value]) })
+    let ofTile =
+      [extent(tile), configuration] + (self.model == .tiles ? [model] : []) + tileProperties
+    let tiles = data.map {
+      HEIFFile.Item(type: isAVIF ? "av01" : "hvc1", data: $0, properties: ofTile)
     }
-    for turn in turns {
-      boxes.append(HEIFBoxes.box(turn.type, content: [turn.value]))
-      ofImage.append(boxes.count)
-    }
-    for property in tileProperties {
-      boxes.append(property)
-      ofTile.append(boxes.count)
-    }
-    return (boxes, ofTile, ofImage)
-  }
-
-  /// Returns `meta` of tiles at `start` of the file; the image is the item after the last tile.
-  private func meta(
-    _ data: [[UInt8]], _ grid: [UInt8],
-    _ properties: (boxes: [[UInt8]], tile: [Int], image: [Int]), from start: Int
-  ) -> [UInt8] {
-    typealias Boxes = HEIFBoxes
-    let image = data.count + 1
-    let ids = Array(1...data.count)
-    let entries = (ids + [image]).flatMap { id in
-      Boxes.box(
-        "infe",
-        content: [2, 0, 0, 0] + Boxes.number(id, width: 2) + [0, 0]
-          + Array((id == image ? "grid" : isAVIF ? "av01" : "hvc1").utf8) + [0])
-    }
-    var locations: [UInt8] = [1, 0, 0, 0, 0x44, 0] + Boxes.number(image, width: 2)
-    var offset = start
-    for (index, bytes) in (data + [grid]).enumerated() {
-      let isInner = index == data.count && isInMeta
-      locations += Boxes.number(index + 1, width: 2) + [0, isInner ? 1 : 0, 0, 0, 0, 1]
-      locations += Boxes.number(isInner ? 0 : offset, width: 4)
-      locations += Boxes.number(bytes.count, width: 4)
-      offset += bytes.count
-    }
-    func association(_ id: Int, _ indices: [Int]) -> [UInt8] {
-      Boxes.number(id, width: 2) + [UInt8(indices.count)] + indices.map { UInt8($0) }
-    }
-    let associations =
-      [0, 0, 0, 0] + Boxes.number(image, width: 4)
-      + ids.flatMap { association($0, properties.tile) } + association(image, properties.image)
-    let parts =
-      Boxes.number(image, width: 2) + Boxes.number(data.count, width: 2)
-      + ids.flatMap { Boxes.number($0, width: 2) }
-    let content =
-      Boxes.box(
-        "hdlr",
-        content: [UInt8](repeating: 0, count: 8) + Array("pict".utf8)
-          + .init(repeating: 0, count: 13))
-      + Boxes.box("pitm", content: [0, 0, 0, 0] + Boxes.number(image, width: 2))
-      + Boxes.box("iinf", content: [0, 0, 0, 0] + Boxes.number(image, width: 2) + entries)
-      + Boxes.box("iref", content: [0, 0, 0, 0] + Boxes.box("dimg", content: parts))
-      + Boxes.box(
-        "iprp",
-        content: Boxes.box("ipco", content: properties.boxes.flatMap(\.self))
-          + Boxes.box("ipma", content: associations))
-      + Boxes.box("iloc", content: locations)
-      + (isInMeta ? Boxes.box("idat", content: grid) : [])
-    return Boxes.box("meta", content: [0, 0, 0, 0] + content)
+    return HEIFFile([image] + tiles) {
+      $0.references = [("dimg", 1, Array(2...tiles.count + 1))]
+      $0.isInMeta = isInMeta
+      $0.essential = []
+    }.bytes
   }
 }
 

@@ -62,12 +62,7 @@ extension TestImages {
       if vips_image_get_blob(image, VIPS_META_IPTC_NAME, &data, &count) == 0, let data {
         vips_image_set_blob_copy(image, "photoshop-data", data + 14, count - 14)
       }
-      var bytes: UnsafeMutableRawPointer?
-      guard pictor_vips_image_write_to_buffer(image, suffix, &bytes, &count) == 0, let bytes else {
-        throw Failure(text: "no \(suffix)")
-      }
-      defer { g_free(bytes) }
-      return [UInt8](UnsafeRawBufferPointer(start: bytes, count: count))
+      return try Self.bytes(of: image, as: suffix)
     }
   }
 

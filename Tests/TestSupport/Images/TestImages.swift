@@ -112,9 +112,8 @@ public enum TestImages {
       if isKept { chunks += chunk }
       position += chunk.count
     }
-    let length = chunks.count + 4
-    let digits = (0..<4).map { UInt8(truncatingIfNeeded: length >> (8 * $0)) }
-    return Array("RIFF".utf8) + digits + Array("WEBP".utf8) + chunks
+    return Array("RIFF".utf8) + CodedBitmap.little(chunks.count + 4, width: 4)
+      + Array("WEBP".utf8) + chunks
   }
 
   /// Encodes an uncompressed TIFF.
@@ -277,37 +276,56 @@ public enum TestImages {
     interpretation: VipsInterpretation? = nil,
     prepare: (UnsafeMutablePointer<VipsImage>) -> Void = { _ in }
   ) throws -> [UInt8] {
-    start()
     guard !suffix.contains("bitdepth=16") else { throw Failure() }
-    let wide = sixteenBits ? pixels.values.map { UInt16($0) * 257 } : []
-    let bare = sixteenBits ? wide.withUnsafeBytes(image) : pixels.values.withUnsafeBytes(image)
-    func image(_ memory: UnsafeRawBufferPointer) -> UnsafeMutablePointer<VipsImage>? {
-      vips_image_new_from_memory_copy(
-        memory.baseAddress, memory.count, CInt(pixels.size.width), CInt(pixels.size.height),
-        CInt(pixels.bands), sixteenBits ? VIPS_FORMAT_USHORT : VIPS_FORMAT_UCHAR)
-    }
-    guard let bare else { throw Failure() }
-    defer { pictor_g_object_unref(bare) }
-    var named: UnsafeMutablePointer<VipsImage>?
     let isGrey = pixels.bands < 3
     let meaning =
       sixteenBits
       ? (isGrey ? VIPS_INTERPRETATION_GREY16 : VIPS_INTERPRETATION_RGB16)
       : (isGrey ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB)
-    guard pictor_vips_copy_as(bare, &named, interpretation ?? meaning) == 0, let named else {
-      throw Failure()
+    func encoded(_ memory: UnsafeRawBufferPointer) throws -> [UInt8] {
+      try encode(
+        memory, size: pixels.size, bands: pixels.bands,
+        format: sixteenBits ? VIPS_FORMAT_USHORT : VIPS_FORMAT_UCHAR,
+        as: interpretation ?? meaning, suffix: suffix, zoom: zoom
+      ) { image in
+        if let orientation { vips_image_set_int(image, "orientation", CInt(orientation)) }
+        prepare(image)
+      }
     }
+    return sixteenBits
+      ? try pixels.values.map { UInt16($0) * 257 }.withUnsafeBytes(encoded)
+      : try pixels.values.withUnsafeBytes(encoded)
+  }
+
+  /// Encodes values as they lie in memory.
+  static func encode(
+    _ memory: UnsafeRawBufferPointer, size: PixelSize, bands: Int, format: VipsBandFormat,
+    as meaning: VipsInterpretation, suffix: String, zoom: Int = 1,
+    prepare: (UnsafeMutablePointer<VipsImage>) -> Void
+  ) throws -> [UInt8] {
+    start()
+    let bare = vips_image_new_from_memory_copy(
+      memory.baseAddress, memory.count, CInt(size.width), CInt(size.height), CInt(bands), format)
+    guard let bare else { throw Failure() }
+    defer { pictor_g_object_unref(bare) }
+    var named: UnsafeMutablePointer<VipsImage>?
+    guard pictor_vips_copy_as(bare, &named, meaning) == 0, let named else { throw Failure() }
     defer { pictor_g_object_unref(named) }
     var zoomed: UnsafeMutablePointer<VipsImage>?
     guard pictor_vips_zoom(named, &zoomed, CInt(zoom), CInt(zoom)) == 0, let zoomed else {
       throw Failure()
     }
     defer { pictor_g_object_unref(zoomed) }
-    if let orientation { vips_image_set_int(zoomed, "orientation", CInt(orientation)) }
     prepare(zoomed)
+    return try bytes(of: zoomed, as: suffix)
+  }
+
+  /// Writes an image with the encoder of a libvips suffix.
+  static func bytes(of image: UnsafeMutablePointer<VipsImage>, as suffix: String) throws -> [UInt8]
+  {
     var bytes: UnsafeMutableRawPointer?
     var count = 0
-    guard pictor_vips_image_write_to_buffer(zoomed, suffix, &bytes, &count) == 0, let bytes else {
+    guard pictor_vips_image_write_to_buffer(image, suffix, &bytes, &count) == 0, let bytes else {
       throw Failure()
     }
     defer { g_free(bytes) }
