@@ -36,16 +36,6 @@ import Testing
     #expect(tier.figures.bytes == MemoryTier.cost(of: variant))
   }
 
-  @Test func `a variant stored again replaces the earlier one and its cost`() {
-    let tier = tier(limit: 1 << 20)
-    tier.store(Sample.variant(1, bytes: Sample.bytes(5_000)))
-    let second = Sample.variant(1, bytes: Sample.bytes(10))
-    tier.store(second)
-    #expect(tier.variant(for: second.key) === second)
-    #expect(tier.figures.entries == 1)
-    #expect(tier.figures.bytes == MemoryTier.cost(of: second))
-  }
-
   @Test func `a variant is exchanged only for the one that is expected`() {
     let tier = tier(limit: 1 << 20)
     let first = Sample.variant(1, bytes: Sample.bytes(5_000))
@@ -105,22 +95,6 @@ import Testing
     let file = try Sample.memoryFile(Sample.bytes(10))
     tier.store(Variant(key: Sample.variantKey(1), info: Sample.info(), body: .file(file)))
     #expect(tier.variant(for: Sample.variantKey(1)) == nil)
-  }
-
-  @Test func `the number of entries never exceeds the count limit`() {
-    let tier = tier(limit: 1 << 30, countLimit: 10)
-    for number in 0..<100 { tier.store(Sample.variant(number, bytes: [])) }
-    #expect(tier.figures.entries == 10)
-    #expect(tier.figures.evictions == 90)
-  }
-
-  @Test func `a removed variant is a miss and no longer counts`() {
-    let tier = tier(limit: 1 << 20)
-    tier.store(Sample.variant(1, bytes: Sample.bytes(10)))
-    tier.remove(Sample.variantKey(1))
-    tier.remove(Sample.variantKey(1))
-    #expect(tier.variant(for: Sample.variantKey(1)) == nil)
-    #expect(tier.figures.bytes == 0)
   }
 
   @Test func `frequently requested variants outlive those requested once`() {
