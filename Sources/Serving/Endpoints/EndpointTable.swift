@@ -4,8 +4,8 @@
 struct EndpointTable: Sendable {
   /// The endpoints of clients.
   private static let forClients: [any Endpoint] = [
-    ImageEndpoint(),
-    InfoEndpoint(),
+    ImageEndpoint("/image", .image),
+    ImageEndpoint("/info", .info),
   ]
 
   /// The endpoints of every listener.
@@ -28,13 +28,13 @@ struct EndpointTable: Sendable {
     MetricsEndpoint(),
     AdminCacheEndpoint(),
     ClearCacheEndpoint(),
-    CleanCacheEndpoint(),
+    ActionEndpoint.clean,
     ExplainEndpoint(),
     FailedURLsEndpoint(),
-    CancelEndpoint(),
+    ActionEndpoint.cancel,
     DownloadsEndpoint(),
-    PauseDownloadsEndpoint(),
-    ResumeDownloadsEndpoint(),
+    ActionEndpoint.pause,
+    ActionEndpoint.resume,
     PrefetchesEndpoint(),
     PrefetchEndpoint(),
   ]

@@ -1,6 +1,7 @@
-// StatsEndpoint: reports health and figures.
+// StatsEndpoint: reports health and figures, as JSON and to Prometheus.
 
 import Model
+import Telemetry
 
 /// `/stats`: the figures of all parts. 503 while the server stops, for load balancers.
 struct StatsEndpoint: Endpoint {
@@ -14,6 +15,22 @@ struct StatsEndpoint: Endpoint {
     let figures = try context.handler.figuresCache.bytes(isDraining: readiness.isDraining)
     var response = JSONResponse(bytes: figures, status: readiness.status)
     response.closes = readiness.closes
+    return .json(response)
+  }
+}
+
+/// `/metrics`: the figures of `/stats` in Prometheus's text format. The status is 200 while the
+/// server stops, too: Prometheus drops the figures of any other response.
+struct MetricsEndpoint: Endpoint {
+  let path = EndpointPath.exact("/metrics")
+  let methods: [Method] = [.get, .head]
+  let access = EndpointAccess.open
+  let isRoutine = true
+
+  func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
+    let text = try context.handler.metricsCache.bytes(isDraining: context.readiness.isDraining)
+    var response = JSONResponse(bytes: text, status: 200)
+    response.contentType = MetricText.contentType
     return .json(response)
   }
 }

@@ -36,13 +36,6 @@ struct ProxyHeader: Hashable, Sendable {
     return .invalid
   }
 
-  /// Whether the first bytes of a connection are, or begin, a header of either version.
-  static func isBegun(by bytes: UnsafeRawBufferPointer) -> Bool {
-    let bytes = Array(bytes.prefix(signature.count))
-    return bytes.count >= lineStart.count
-      && (starts(bytes, with: signature) || bytes.starts(with: lineStart))
-  }
-
   /// Whether the bytes begin with a text, as far as they go.
   private static func starts(_ bytes: [UInt8], with text: [UInt8]) -> Bool {
     bytes.prefix(text.count).elementsEqual(text.prefix(bytes.count))

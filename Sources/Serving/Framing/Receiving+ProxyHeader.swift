@@ -42,16 +42,4 @@ extension RequestHandler {
       return rest + max(more, 0)
     }
   }
-
-  /// Logs an unexpected PROXY header in the first bytes of a refused connection.
-  func noteProxyHeader(in bytes: UnsafeRawBufferPointer, of client: Connection) {
-    guard client.framing.wholeRequests == 0, client.endedRequests == 0,
-      ProxyHeader.isBegun(by: bytes)
-    else { return }
-    unlistedProxies.noteProxyHeader(
-      from: client.peer,
-      key: client.policy.configuration.proxyProtocol
-        ? "server.trusted_proxies" : "server.proxy_protocol",
-      log: log)
-  }
 }

@@ -25,17 +25,11 @@ struct RequestContext {
   var notFound: ImageError { .notFound(path: displayable(client.target?.path ?? "")) }
 
   /// The image formats that the client accepts.
-  var acceptedFormats: AcceptedFormats { client.loop.accept.formats(on: connection) }
+  var acceptedFormats: AcceptedFormats { AcceptedFormats(on: connection) }
 
-  /// Returns a target's request for this client: with the formats that it accepts, and the numbers
-  /// that its hints stand for.
+  /// Returns a target's request for this client.
   func adapted(_ request: ImageRequest, of target: RequestTarget) -> ImageRequest {
-    guard target.isAdaptive else { return request }
-    let rules = policy.rules
-    let negotiated =
-      target.isNegotiated ? rules.request(request, accepting: acceptedFormats) : request
-    guard let use = target.hintUse else { return negotiated }
-    return rules.request(negotiated, for: use.hints(on: connection))
+    client.adapted(request, of: target, on: connection)
   }
 
   /// Returns the value of a request field, or `nil`; of several fields the first.
@@ -64,7 +58,6 @@ struct RequestContext {
   /// Responds to a complete request, or suspends its connection.
   func handle() -> MHD_Result {
     if client.method == .options { return respondToOptions() }
-    noteUnlistedProxy()
     do throws(ImageError) {
       return try perform(try admit().handle(self))
     } catch {

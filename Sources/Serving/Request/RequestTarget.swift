@@ -7,10 +7,8 @@ import Signing
 ///
 /// Belongs to the thread of one event loop.
 final class RequestTarget {
-  /// The raw bytes, for comparison with colliding targets and for the log.
+  /// The raw bytes, for the log.
   let raw: [UInt8]
-  /// `RequestMemo.hash` of `raw`.
-  let hash: UInt64
   /// The decoded path, for messages. Use `endpoint` for decisions.
   let path: String
   /// The endpoint; `nil` for an unknown path.
@@ -30,8 +28,6 @@ final class RequestTarget {
   /// How the response follows client hints; `nil` if it does not. `key` is then for clients without
   /// hints.
   let hintUse: HintUse?
-  /// `HintNeeds.number`, which each hit compares.
-  let hintNumber: UInt8
   /// Whether the response depends on request fields beside those that are forwarded.
   let isAdaptive: Bool
   /// The `Vary` field of the response (RFC 9110, section 12.5.5); `nil` if the response does not
@@ -47,15 +43,10 @@ final class RequestTarget {
   /// Whether an operator's token stands for the signature. Shared caches must not store the
   /// response, which they would send to others.
   var isOfOperator = false
-  /// The keys of the classes of clients seen so far, indexed by class.
-  private var negotiatedKeys: [CacheKey?] = []
-  /// The keys of clients with hints.
-  private var hintedKeys = HintedKeys()
 
   /// Parses a target of a listener with these endpoints. Errors are stored in `request`.
-  init(raw: [UInt8], hash: UInt64, rules: RequestRules, endpoints: EndpointTable = .everyone) {
+  init(raw: [UInt8], rules: RequestRules, endpoints: EndpointTable = .everyone) {
     self.raw = raw
-    self.hash = hash
     let origin = Self.originForm(raw[...])
     let end = origin.firstIndex(of: UInt8(ascii: "?")) ?? origin.endIndex
     let decoded = PercentEncoding.decode(origin[..<end])
@@ -72,7 +63,6 @@ final class RequestTarget {
     key = parsed?.key
     isNegotiated = parsed?.isNegotiated ?? false
     hintUse = parsed?.hintUse
-    hintNumber = hintUse?.needs.number ?? 0
     isAdaptive = isNegotiated || hintUse != nil
     vary = parsed?.vary
     isSigned = parsed?.grant.isSigned ?? false
@@ -127,36 +117,6 @@ final class RequestTarget {
 
   /// Whether shared caches must not store the response.
   var isPrivate: Bool { isOfOperator || forwarding?.isPrivate == true }
-
-  /// Returns the key for clients that accept `formats`, if memory may have the response. Allocates
-  /// only for the first request of a class.
-  func key(accepting formats: AcceptedFormats, _ rules: RequestRules) -> CacheKey? {
-    let formats = formats.intersection(rules.onOffer)
-    guard key != nil, !formats.isEmpty else { return key }
-    let place = Int(formats.rawValue)
-    if place < negotiatedKeys.count, let known = negotiatedKeys[place] { return known }
-    guard case .success(let request) = request else { return nil }
-    if negotiatedKeys.isEmpty {
-      negotiatedKeys = Array(repeating: nil, count: AcceptedFormats.classCount)
-    }
-    let made = rules.request(request, accepting: formats).key
-    negotiatedKeys[place] = made
-    return made
-  }
-
-  /// Returns the key for clients that accept `formats` and send `hints`, if memory may have the
-  /// response. Allocates only for hints that were not seen lately.
-  func key(
-    accepting formats: AcceptedFormats, for hints: ClientHints, _ rules: RequestRules
-  ) -> CacheKey? {
-    guard !hints.isEmpty else { return key(accepting: formats, rules) }
-    guard key != nil, case .success(let request) = request else { return key }
-    let formats = formats.intersection(rules.onOffer)
-    if let known = hintedKeys.key(for: hints, formats) { return known }
-    let made = rules.request(rules.request(request, accepting: formats), for: hints).key
-    hintedKeys.keep(made, for: hints, formats)
-    return made
-  }
 
   private static func vary(
     _ forwarding: Forwarding?, isNegotiated: Bool, hints: HintNeeds

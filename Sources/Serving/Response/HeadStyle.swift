@@ -7,7 +7,8 @@ enum HeadStyle: Hashable, Sendable {
   /// As the value of one field, overwritten in place for each hit. Saves allocations, but relies on
   /// undocumented behaviour of libmicrohttpd (see `Response`); only for tested versions.
   case block
-  /// Field by field, in a new response each time. Works with any version, but is slower.
+  /// Field by field, in a new response each time. Works with any version; hits are their
+  /// endpoint's, and slower.
   case fields
 
   /// The version that `block` was tested with.

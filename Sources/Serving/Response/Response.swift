@@ -14,7 +14,8 @@ import Telemetry
 /// instead of sixteen saves allocations and formatting. `ResponseHead.add` does the checks that
 /// libmicrohttpd would do.
 ///
-/// With `HeadStyle.fields`, each field is added separately and the response is used once.
+/// With `HeadStyle.fields`, each field is added separately and the response is used once: hits are
+/// their endpoint's.
 ///
 /// Belongs to one thread. libmicrohttpd 0.9.75 copies the head into the connection's buffer on the
 /// thread that queued the response, in the same pass (`MHD_connection_handle_idle`). Overwriting
@@ -23,7 +24,6 @@ final class Response {
   private let response: OpaquePointer
   /// libmicrohttpd's copy of the head, valid as long as `response`; `nil` with `HeadStyle.fields`.
   private let head: UnsafeMutablePointer<UInt8>?
-  private let length: Int
   private let widths: HitFields.Widths
   private let maxAgeOffset: Int
   private let sharedMaxAgeOffset: Int
@@ -69,7 +69,6 @@ final class Response {
       throw .internal(detail: "libmicrohttpd refused a response header")
     }
     self.response = response
-    length = head.bytes.count
     self.widths = widths
     maxAgeOffset = head.maxAgeOffset
     sharedMaxAgeOffset = head.sharedMaxAgeOffset
@@ -137,18 +136,6 @@ final class Response {
       into: UnsafeMutableRawBufferPointer(
         start: head + ResponseHead.idOffset, count: widths.id))
     ResponseHead.write(microseconds: microseconds, into: head + ResponseHead.timingOffset(widths))
-  }
-
-  /// Whether `replace` can replace heads.
-  var hasReplaceableHead: Bool { head != nil }
-
-  /// Replaces the head by one of the same length. Returns `false` if that is impossible.
-  func replace(head other: ResponseHead) -> Bool {
-    guard let head, other.bytes.count == length else { return false }
-    other.bytes.withUnsafeBufferPointer { bytes in
-      if let start = bytes.baseAddress { head.update(from: start, count: length) }
-    }
-    return true
   }
 
   /// Writes the CORS field of the client's page, if it differs from the previous client's.

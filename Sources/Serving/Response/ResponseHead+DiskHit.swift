@@ -16,29 +16,13 @@ extension ResponseHead {
     id: RequestID, microseconds: (disk: Int, total: Int), shared: [UInt8]
   ) {
     self.init(date: date, id: id)
-    let freshness = info.freshness
     append("\r\nServer-Timing: disk;dur=")
     append(microseconds: microseconds.disk)
     append(", total;dur=")
     append(microseconds: microseconds.total)
-    let fields = HitFields(of: freshness, at: now, idLength: 0, until: nil)
-    append("\r\nAge: ")
-    append(number: fields.age)
-    append("\r\nCache-Control: public, max-age=")
-    append(number: fields.maxAge)
-    if fields.widths.sharedMaxAge > 0 {
-      append(", s-maxage=")
-      append(number: fields.sharedMaxAge)
-    }
-    appendControlRest(freshness, isExpiring: false)
-    add("Content-Type", value: info.content.mediaType)
-    addValidators(of: info)
+    addAge(of: info.freshness, at: now, isPrivate: false, until: nil)
+    addContent(of: info)
     if let image = info.image {
-      append("\r\nContent-DPR: ")
-      if image.density == 1 { append("1") } else { append(Self.decimal(image.density)) }
-      if let size = image.scaledDownFrom { add("X-Scaled-Down", value: size.description) }
-      if let quality = image.quality { add("X-Quality", value: "\(quality)") }
-      if image.droppedFrames > 0 { add("X-Frames-Dropped", value: "\(image.droppedFrames)") }
       append("\r\nContent-Disposition: inline; filename=\"")
       append(stem)
       append(".")

@@ -24,9 +24,8 @@ extension RequestContext {
     let configuration = policy.configuration
     let microseconds = client.elapsedMicroseconds
     let head = imageHead(
-      imageFields(
-        of: delivery.info, timings: Timings(), cacheStatus: delivery.cacheStatus, for: request),
-      of: delivery.info, microseconds: microseconds)
+      of: delivery.info, timings: Timings(), cacheStatus: delivery.cacheStatus, for: request,
+      microseconds: microseconds)
     let stream = BodyStream(
       body, on: connection, of: client, handler: handler,
       maximumWait: configuration.requestTimeout.wholeMilliseconds)
