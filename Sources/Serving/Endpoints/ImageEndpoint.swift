@@ -3,11 +3,10 @@
 import Model
 import Telemetry
 
-/// `/image`: an image, transformed as the query says. `/info`: size, format and metadata of a source
-/// as JSON, a product of the imaging pipeline that is requested, cached and sent as an image is.
+/// `/image`: an image, transformed as the query says. `/info`: size, format and metadata of a
+/// source as JSON, which is a product of the imaging pipeline, and cached and sent as an image.
 struct ImageEndpoint: Endpoint {
   let path: EndpointPath
-  let methods: [Method] = [.get, .head]
   let access = EndpointAccess.open
   let imageQuery: ImageQuery.Kind?
 

@@ -50,14 +50,18 @@ final class KnownTargets: Sendable {
 
     /// Creates the digest of a target for clients that send `hints`.
     init(_ target: Digest, for hints: ClientHints) {
+      first = Self.hash(target.first, hints)
+      second = Self.hash(target.second, hints)
+    }
+
+    private static func hash(_ digest: Int, _ hints: ClientHints) -> Int {
       var hasher = Hasher()
-      hasher.combine(target.first)
-      hasher.combine(hints)
-      first = hasher.finalize()
-      hasher = Hasher()
-      hasher.combine(target.second)
-      hasher.combine(hints)
-      second = hasher.finalize()
+      hasher.combine(digest)
+      // Optional values in unspecialized code could allocate.
+      hasher.combine(hints.scale ?? 0)
+      hasher.combine(hints.width ?? 0)
+      hasher.combine(hints.savesData)
+      return hasher.finalize()
     }
   }
 

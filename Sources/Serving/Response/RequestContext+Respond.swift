@@ -19,23 +19,8 @@ extension RequestContext {
     let head = imageHead(
       of: variant.info, timings: delivery.timings, cacheStatus: cacheStatus, for: request,
       microseconds: microseconds)
-    do throws(ImageError) {
-      if status == 200, client.method == .get, case .file(let region) = variant.body,
-        !region.isInMemory
-      {
-        let result = try stream(region, head: head, cacheStatus: cacheStatus)
-        record(delivery, microseconds: microseconds)
-        return result
-      }
-      let response = try Response(
-        head: head, style: policy.configuration.headStyle, body: variant.body,
-        closes: handler.closesConnections)
-      record(delivery, microseconds: microseconds)
-      log(status: status, bytes: variant.body.count, cacheStatus: cacheStatus.headerValue)
-      return queue(response, status: status, bytes: variant.body.count)
-    } catch {
-      return refuse(error)
-    }
+    record(delivery, microseconds: microseconds)
+    return respond(status, head: head, body: variant.body, cacheStatus: cacheStatus)
   }
 
   /// Creates the head of an image response.
@@ -125,12 +110,29 @@ extension RequestContext {
     }
   }
 
-  /// Creates a response without a body.
-  func emptyResponse(head: ResponseHead) throws(ImageError) -> Response {
-    let nothing = [UInt8]().withUnsafeBytes { ImageBytes(copying: $0) }
-    return try Response(
-      head: head, style: policy.configuration.headStyle, body: .memory(nothing),
-      closes: handler.closesConnections)
+  /// Responds with a body, by default an empty one. A file on disk is streamed.
+  ///
+  /// - Parameter failure: what the response is sent in place of, and its name in the log.
+  func respond(
+    _ status: Int, head: ResponseHead, body: Variant.Body? = nil, cacheStatus: CacheStatus? = nil,
+    insteadOf failure: (error: ImageError, name: String)? = nil
+  ) -> MHD_Result {
+    let body = body ?? .memory([UInt8]().withUnsafeBytes { ImageBytes(copying: $0) })
+    do throws(ImageError) {
+      if status != 304, client.method == .get, case .file(let region) = body, !region.isInMemory {
+        return try stream(
+          region, head: head, cacheStatus: cacheStatus, status: status, insteadOf: failure)
+      }
+      let response = try Response(
+        head: head, style: policy.configuration.headStyle, body: body,
+        closes: handler.closesConnections)
+      log(
+        status: status, bytes: body.count, cacheStatus: cacheStatus?.headerValue,
+        error: failure?.error, fallback: failure?.name)
+      return queue(response, status: status, bytes: body.count)
+    } catch {
+      return refuse(error)
+    }
   }
 
   // MARK: Counting and logging

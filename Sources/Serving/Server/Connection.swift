@@ -33,7 +33,8 @@ final class Connection {
   var proxyHeader: [UInt8]?
   /// The progress of the current request.
   var stage = Stage.received
-  /// The request target, parsed at the first use of this property: a hit of a known target has none.
+  /// The request target, parsed at the first use of this property: a hit of a known target has
+  /// none.
   var target: RequestTarget? {
     get {
       if isUnparsed {
@@ -137,7 +138,7 @@ final class Connection {
 
   /// Whether the version that libmicrohttpd passes is HTTP/1.1.
   static func isHTTP11(_ version: UnsafePointer<CChar>) -> Bool {
-    Method.isEqual(version, "HTTP/1.1")
+    strcmp(version, "HTTP/1.1") == 0
   }
 
   /// Whole microseconds since the header was complete.

@@ -62,7 +62,7 @@ extension RequestContext {
   /// - Throws: `internal` if memory is exhausted.
   func stream(
     _ file: FileRegion, head: ResponseHead, cacheStatus: CacheStatus? = nil, status: Int = 200,
-    fallback: FallbackDelivery? = nil
+    insteadOf failure: (error: ImageError, name: String)? = nil
   ) throws(ImageError) -> MHD_Result {
     let configuration = policy.configuration
     let stream = BodyStream(
@@ -74,7 +74,7 @@ extension RequestContext {
       closes: handler.closesConnections)
     // Logged when it was sent, with the number of bytes sent.
     client.streaming = Streaming(
-      stream: stream, cacheStatus: cacheStatus?.headerValue, status: status, fallback: fallback)
+      stream: stream, cacheStatus: cacheStatus?.headerValue, status: status, failure: failure)
     return queue(response, status: status, bytes: file.count)
   }
 

@@ -21,7 +21,7 @@ import Testing
     for path in ["/1.jpg", "/2.jpg", "/3.jpg"] { origin.serve(path, bytes: image) }
     let list = [
       origin.url("/1.jpg"), "# a comment", "no URL", "",
-      "{\"url\": \"\(origin.url("/2.jpg"))\", \"w\": 20}", "\"\(origin.url("/absent.jpg"))\"",
+      "url=\(encoded(origin.url("/2.jpg")))&w=20", origin.url("/absent.jpg"),
       "/image?url=\(encoded(origin.url("/3.jpg")))&h=10", origin.url("/1.jpg"),
       "url=\(encoded(origin.url("/1.jpg")))&w=0",
     ]

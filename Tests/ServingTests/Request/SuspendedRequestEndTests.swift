@@ -2,6 +2,7 @@
 
 import Model
 import Platform
+import Telemetry
 import TestSupport
 import Testing
 

@@ -6,7 +6,6 @@ import Model
 struct ActionEndpoint: Endpoint {
   let path: EndpointPath
   let methods: [Method] = [.post]
-  let access = EndpointAccess.operators
   private let scope: OperatorScope
   private let perform: @Sendable (AdminServices) throws(ImageError) -> Disposition
 

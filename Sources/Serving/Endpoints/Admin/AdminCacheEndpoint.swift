@@ -6,7 +6,6 @@ import Model
 struct AdminCacheEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/cache")
   let methods: [Method] = [.get, .head, .put, .delete]
-  let access = EndpointAccess.operators
 
   func scope(for method: Method) -> OperatorScope {
     switch method {
@@ -87,7 +86,6 @@ struct AdminCacheEndpoint: Endpoint {
 struct ClearCacheEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/cache/clear")
   let methods: [Method] = [.post]
-  let access = EndpointAccess.operators
 
   func scope(for method: Method) -> OperatorScope { .purge }
 
@@ -172,5 +170,27 @@ private struct CacheReport: Encodable {
     try members.encode(disk, forKey: .disk)
     try members.encode(source, forKey: .source)
     try members.encode(failed, forKey: .failed)
+  }
+}
+
+extension OriginResponse {
+  /// Creates a response from the fields of a request, as if the origin had sent them.
+  init(requestOn connection: OpaquePointer) {
+    self.init(status: 200)
+    RequestHandler.forEachField(on: connection) {
+      take(String(cString: $0).lowercased(), value: String(cString: $1))
+    }
+  }
+
+  private mutating func take(_ name: String, value: String) {
+    switch name {
+    // Several fields form one list (RFC 9110, section 5.3).
+    case "cache-control": cacheControl = cacheControl.map { $0 + ", " + value } ?? value
+    case "expires": expires = value
+    case "etag": etag = value
+    case "last-modified": lastModified = value
+    case "content-type": contentType = value
+    default: break
+    }
   }
 }

@@ -9,7 +9,6 @@ struct PrefetchesEndpoint: Endpoint {
 
   let path = EndpointPath.exact("/admin/prefetch")
   let methods: [Method] = [.get, .head, .post]
-  let access = EndpointAccess.operators
 
   func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy {
     method == .post ? .memory(limit: Self.maximumListLength) : .discard
@@ -43,7 +42,6 @@ struct PrefetchesEndpoint: Endpoint {
 struct PrefetchEndpoint: Endpoint {
   let path = EndpointPath.item(under: "/admin/prefetch/")
   let methods: [Method] = [.get, .head, .delete]
-  let access = EndpointAccess.operators
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let prefetcher = context.services.prefetcher
