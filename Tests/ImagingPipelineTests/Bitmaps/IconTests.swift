@@ -88,7 +88,7 @@ import Testing
     // With fewer bits only the mask defines transparency.
     var short = bitmap(20, color: [200, 100, 50], depth: 24)
     short.clear = []
-    #expect(isUndecodable(CodedBitmap.icon(of: [short.icon])))
+    #expect(Made.isUndecodable(CodedBitmap.icon(of: [short.icon])))
   }
 
   @Test func `an icon may contain a PNG`() throws {
@@ -108,12 +108,12 @@ import Testing
     let good = bitmap(16, color: [0, 0, 255]).icon
     let bad = Array(bitmap(64, color: [255, 0, 0]).icon.prefix(900))
     #expect(try decoded([bad, good, [1, 2, 3]])[12, 8] == [0, 0, 255, 255])
-    #expect(isUndecodable(CodedBitmap.icon(of: [bad])))
+    #expect(Made.isUndecodable(CodedBitmap.icon(of: [bad])))
     // a directory that exceeds the file
     var icon = CodedBitmap.icon(of: [good])
     icon[4] = 200
     icon.replaceSubrange(18..<22, with: CodedBitmap.little(6 + 16 * 200, width: 4))
-    #expect(isUndecodable(icon))
+    #expect(Made.isUndecodable(icon))
   }
 
   @Test func `an oversized PNG in an icon is refused by its header`() throws {
@@ -217,9 +217,5 @@ import Testing
       case let error?: Issue.record("\(error)")
       }
     }
-  }
-
-  private func isUndecodable(_ bytes: [UInt8]) -> Bool {
-    if case .undecodable = Made.error(bytes) { true } else { false }
   }
 }

@@ -224,33 +224,28 @@ import Testing
 
   // MARK: Container
 
-  private func box(_ type: String, content: [UInt8]) -> [UInt8] {
-    let size = content.count + 8
-    return [0, 0, UInt8(size >> 8), UInt8(size & 255)] + Array(type.utf8) + content
-  }
-
   /// Returns the boxes of a HEIC without an image: item 7 is primary and has the properties with
   /// these indices.
   private func container(_ properties: [[UInt8]], of primary: [UInt8]) -> [UInt8] {
     let associations =
       [0, 0, 0, 0, 0, 0, 0, 2, 0, 6, 1, 1, 0, 7, UInt8(primary.count)] + primary
-    return box("ftyp", content: Array("heic".utf8))
-      + box(
+    return HEIFBoxes.box("ftyp", content: Array("heic".utf8))
+      + HEIFBoxes.box(
         "meta",
-        content: [0, 0, 0, 0] + box("pitm", content: [0, 0, 0, 0, 0, 7])
-          + box(
+        content: [0, 0, 0, 0] + HEIFBoxes.box("pitm", content: [0, 0, 0, 0, 0, 7])
+          + HEIFBoxes.box(
             "iprp",
-            content: box("ipco", content: properties.flatMap { $0 })
-              + box("ipma", content: associations)))
+            content: HEIFBoxes.box("ipco", content: properties.flatMap { $0 })
+              + HEIFBoxes.box("ipma", content: associations)))
   }
 
   @Test func `the primary image has the code points, and a profile takes precedence`() {
     // given
     func colr(primaries: UInt8, transfer: UInt8) -> [UInt8] {
-      box("colr", content: Array("nclx".utf8) + [0, primaries, 0, transfer, 0, 9, 0x80])
+      HEIFBoxes.box("colr", content: Array("nclx".utf8) + [0, primaries, 0, transfer, 0, 9, 0x80])
     }
-    let profile = box("colr", content: Array("prof".utf8) + [1, 2, 3])
-    let light = box("clli", content: [0x07, 0xd0, 0, 100])
+    let profile = HEIFBoxes.box("colr", content: Array("prof".utf8) + [1, 2, 3])
+    let light = HEIFBoxes.box("clli", content: [0x07, 0xd0, 0, 100])
     let properties = [
       colr(primaries: 12, transfer: 13), colr(primaries: 9, transfer: 16), light, profile,
       colr(primaries: 1, transfer: 13),

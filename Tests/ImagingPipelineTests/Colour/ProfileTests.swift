@@ -12,19 +12,6 @@ import Testing
     [index >> 6, index >> 3 & 7, index & 7].map { UInt8(Double($0) * 255 / 7) }
   }
 
-  /// Returns the RMSE of the result's colours in percent of full light.
-  private func error(of made: Made, from reference: [UInt8]) throws -> Double {
-    let pixels = try made.pixels()
-    let found = (0..<pixels.size.width * pixels.size.height).flatMap {
-      Array(pixels.values[$0 * pixels.bands..<$0 * pixels.bands + 3])
-    }
-    #expect(found.count == reference.count)
-    let sum = zip(found, reference).reduce(0.0) {
-      $0 + pow(Double($1.0) - Double($1.1), 2)
-    }
-    return 100 * (sum / Double(reference.count)).squareRoot() / 255
-  }
-
   static let profiles: [(name: String, bytes: [UInt8])] = [
     ("Display P3", LittleCMS.profile(LittleCMS.displayP3)),
     ("Adobe RGB (1998)", LittleCMS.profile(LittleCMS.adobeRGB, gamma: 563.0 / 256)),
@@ -54,8 +41,8 @@ import Testing
     // when
     let made = try Made(source) { $0.format = .png }
     // then
-    let difference = try error(of: made, from: reference)
-    #expect(difference < 0.5, "\(Self.profiles[index].name)")
+    #expect(
+      difference(try colours(of: made), from: reference) < 0.5, "\(Self.profiles[index].name)")
     #expect(reference != Self.chart && !made.bytes.contains("iCCP"))
   }
 

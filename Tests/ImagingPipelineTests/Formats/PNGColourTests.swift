@@ -32,21 +32,6 @@ import Testing
     )
   }
 
-  /// Returns the colours of the result's pixels, three values each.
-  private func colors(_ made: Made) throws -> [UInt8] {
-    let pixels = try made.pixels()
-    return (0..<pixels.size.width * pixels.size.height).flatMap {
-      pixels.rgb(x: $0 % pixels.size.width, y: $0 / pixels.size.width)
-    }
-  }
-
-  /// Returns the RMSE in percent of full light.
-  private func difference(_ left: [UInt8], from right: [UInt8]) -> Double {
-    #expect(left.count == right.count)
-    let sum = zip(left, right).reduce(0) { $0 + (Int($1.0) - Int($1.1)) * (Int($1.0) - Int($1.1)) }
-    return 100 * (Double(sum) / Double(left.count)).squareRoot() / 255
-  }
-
   struct Meaning: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let gamma: Int?
@@ -79,7 +64,7 @@ import Testing
     // When
     let made = try Made(Self.png(depth: depth, chunks)) { $0.format = .png }
     // Then
-    #expect(difference(try colors(made), from: reference) < 0.5)
+    #expect(difference(try colours(of: made), from: reference) < 0.5)
     #expect(difference(reference, from: ProfileTests.chart) > 2)
     for chunk in ["gAMA", "cHRM", "iCCP"] { #expect(!made.bytes.contains(chunk)) }
   }
@@ -96,7 +81,7 @@ import Testing
     }
     // Then
     #expect(try made.pixels().bands == 1)
-    #expect(difference(try colors(made), from: reference) < 0.5)
+    #expect(difference(try colours(of: made), from: reference) < 0.5)
   }
 
   static let plain: [(name: String, chunks: [(name: String, content: [UInt8])])] = [
@@ -119,7 +104,7 @@ import Testing
   @Test(arguments: plain.indices)
   func `sRGB values and useless chunks do not change pixels`(index: Int) throws {
     let made = try Made(Self.png(Self.plain[index].chunks)) { $0.format = .png }
-    #expect(try colors(made) == ProfileTests.chart, "\(Self.plain[index].name)")
+    #expect(try colours(of: made) == ProfileTests.chart, "\(Self.plain[index].name)")
   }
 
   @Test func `an embedded profile takes precedence over gAMA and cHRM`() throws {
@@ -135,7 +120,7 @@ import Testing
       Made(both) { $0.format = .png }, Made(png) { $0.format = .png }
     )
     // Then
-    #expect(try colors(made) == colors(reference))
+    #expect(try colours(of: made) == colours(of: reference))
   }
 
   @Test(arguments: [8, 16])
@@ -147,13 +132,13 @@ import Testing
     // Then they are converted as a profile of the same colours is
     let profile = LittleCMS.profile(LittleCMS.displayP3)
     let reference = LittleCMS.sRGB(of: ProfileTests.chart, bands: 3, profile: profile)
-    #expect(difference(try colors(made), from: reference) < 0.5)
-    #expect(try colors(made) != ProfileTests.chart)
+    #expect(difference(try colours(of: made), from: reference) < 0.5)
+    #expect(try colours(of: made) != ProfileTests.chart)
     // And sRGB by code points is sRGB
     let named = try Made(Self.png(depth: depth, others + [("cICP", [1, 13, 0, 1])])) {
       $0.format = .png
     }
-    #expect(try colors(named) == ProfileTests.chart)
+    #expect(try colours(of: named) == ProfileTests.chart)
   }
 
   @Test(arguments: [16, 18] as [UInt8], [8, 16])
@@ -168,8 +153,8 @@ import Testing
       let equal = CodedPNG(
         size: PixelSize(width: 16, height: 16), colorType: 2, depth: depth,
         samples: ramp.flatMap { [$0, $0, $0] }, before: chunks)
-      let reference = try colors(try Made(equal.bytes) { $0.format = .png })
-      #expect(try colors(grey) == reference)
+      let reference = try colours(of: try Made(equal.bytes) { $0.format = .png })
+      #expect(try colours(of: grey) == reference)
       // And alpha stays as it is.
       let alpha = CodedPNG(
         size: PixelSize(width: 16, height: 16), colorType: 4, depth: depth,
@@ -181,14 +166,14 @@ import Testing
 
   @Test func `primaries do not change grey`() throws {
     let made = try Made(Self.png(isGrey: true, [("cICP", [12, 13, 0, 1])])) { $0.format = .png }
-    #expect(try colors(made) == (0..<256).flatMap { [UInt8](repeating: UInt8($0), count: 3) })
+    #expect(try colours(of: made) == (0..<256).flatMap { [UInt8](repeating: UInt8($0), count: 3) })
   }
 
   @Test(arguments: [[12, 13, 1, 1], [12, 13, 0, 0], [12, 13, 0], [2, 2, 0, 1]] as [[UInt8]])
   func `code points that are not allowed, or say nothing, change no colour`(content: [UInt8]) throws
   {
     let made = try Made(Self.png([("cICP", content)])) { $0.format = .png }
-    #expect(try colors(made) == ProfileTests.chart)
+    #expect(try colours(of: made) == ProfileTests.chart)
   }
 
   @Test func `a description names no profile for gAMA`() throws {

@@ -5,12 +5,6 @@ import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) struct PNGKindsTests {
-  /// Every colour type with its depths (PNG, second edition, table 11.1).
-  static let kinds = [
-    (0, 1), (0, 2), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16), (3, 1), (3, 2), (3, 4), (3, 8),
-    (4, 8), (4, 16), (6, 8), (6, 16),
-  ]
-
   private static func image(
     colorType: Int, depth: Int, width: Int = 37, height: Int = 21
   ) -> CodedPNG {
@@ -35,10 +29,10 @@ import Testing
     depth == 16 ? UInt8(sample >> 8) : UInt8(sample * 255 / (1 << depth - 1))
   }
 
-  @Test(arguments: kinds.indices, [false, true])
+  @Test(arguments: CodedPNG.kinds.indices, [false, true])
   func `every colour type and depth is decoded exactly`(kind: Int, isInterlaced: Bool) throws {
     // given
-    let (colorType, depth) = Self.kinds[kind]
+    let (colorType, depth) = CodedPNG.kinds[kind]
     var png = Self.image(colorType: colorType, depth: depth)
     png.isInterlaced = isInterlaced
     let palette = Self.palette(colorType == 3 ? 1 << depth : 0)

@@ -8,12 +8,6 @@ import Testing
 @testable import ImagingPipeline
 
 @Suite(.onOwnThreads) struct PNGPixelsTests {
-  /// Every colour type with its depths (PNG, third edition, table 11.1).
-  private static let kinds = [
-    (0, 1), (0, 2), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16), (3, 1), (3, 2), (3, 4), (3, 8),
-    (4, 8), (4, 16), (6, 8), (6, 16),
-  ]
-
   /// Starts libvips, which two threads must not do at the same time.
   init() { TestImages.start() }
 
@@ -56,18 +50,19 @@ import Testing
 
   private func isLeft(_ png: [UInt8]) throws -> Bool { try both(png).mine == nil }
 
-  @Test(arguments: kinds.indices)
+  @Test(arguments: CodedPNG.kinds.indices)
   func `the pixels of each kind are those of libvips, for any filters and chunks`(
     kind: Int
   ) throws {
     var random = SeededGenerator(seed: UInt64(kind))
     for round in 0..<40 {
       // Given: rows of any length, also shorter than a vector, with filters in any order
-      var png = Self.png(Self.kinds[kind], &random, width: round < 12 ? round + 1 : nil)
+      var png = Self.png(CodedPNG.kinds[kind], &random, width: round < 12 ? round + 1 : nil)
       png.filters = round < 5 ? [UInt8(round)] : (0..<9).map { _ in UInt8(random.number(0...4)) }
       png.chunkBytes = round % 3 == 0 ? random.number(1...40) : nil
-      if Self.kinds[kind].0 == 3, round % 2 == 0 {
-        png.before.append(("tRNS", random.bytes(random.number(1...1 << Self.kinds[kind].1))))
+      if CodedPNG.kinds[kind].type == 3, round % 2 == 0 {
+        png.before.append(
+          ("tRNS", random.bytes(random.number(1...1 << CodedPNG.kinds[kind].depth))))
       }
       // When
       let (mine, libvips) = try both(png.bytes)
@@ -145,7 +140,7 @@ import Testing
   @Test(arguments: 0..<60 as Range<UInt64>)
   func `damage is refused, or decoded like libvips does`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
-    let png = Self.png(Self.kinds[Int(seed) % Self.kinds.count], &random)
+    let png = Self.png(CodedPNG.kinds[Int(seed) % CodedPNG.kinds.count], &random)
     // Given: another stream with the right checksums of its chunks
     var data = png.data
     for _ in 0..<random.number(1...3) { data[random.number(0...data.count - 1)] ^= 1 << 3 }

@@ -68,11 +68,6 @@ import Testing
 
   private func isProgressive(_ jpeg: [UInt8]) -> Bool { jpeg.contains([0xff, 0xc2]) }
 
-  /// Colour types with their depths (PNG, third edition, table 11.1).
-  private static let kinds = [
-    (0, [1, 2, 4, 8, 16]), (2, [8, 16]), (3, [1, 2, 4, 8]), (4, [8, 16]), (6, [8, 16]),
-  ].flatMap { type, depths in depths.map { (type, $0) } }
-
   private static func png(
     colorType: Int, depth: Int, size: PixelSize, isInterlaced: Bool, seed: UInt64 = 1
   ) -> CodedPNG {
@@ -92,7 +87,7 @@ import Testing
       after: [("tIME", [7, 230, 1, 2, 3, 4, 5])])
   }
 
-  @Test(arguments: kinds, [false, true])
+  @Test(arguments: CodedPNG.kinds, [false, true])
   func `a PNG of each kind has the same pixels, palette and chunks in fewer bytes`(
     kind: (Int, Int), isInterlaced: Bool
   ) throws {
@@ -116,7 +111,7 @@ import Testing
   @Test(arguments: 0..<200 as Range<UInt64>)
   func `filters are undone exactly, for any rows`(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
-    let (type, depth) = Self.kinds.randomElement(using: &random) ?? (0, 8)
+    let (type, depth) = CodedPNG.kinds.randomElement(using: &random) ?? (0, 8)
     let size = PixelSize(
       width: .random(in: 1...40, using: &random), height: .random(in: 1...20, using: &random))
     var header = [0, 0, 0, UInt8(size.width), 0, 0, 0, UInt8(size.height)]

@@ -46,35 +46,16 @@ import Testing
   }
 
   private static let changes: [(name: String, change: @Sendable (inout Transform) -> Void)] = [
-    ("smaller", { $0.width = 150 }),
+    ("smaller", { _ in }), ("interlaced", { $0.output.isProgressive = true }),
+    ("round", { $0.effects.radius = .maximum }), ("blurred", { $0.effects.blur = 2 }),
+    ("with metadata", { $0.stripsMetadata = false }),
     (
       "turned and cut",
       {
-        $0.width = 100; $0.height = 100; $0.fit = .cover; $0.rotation = .quarter
-      }
-    ),
-    (
-      "interlaced",
-      {
-        $0.width = 150; $0.output.isProgressive = true
-      }
-    ),
-    (
-      "round",
-      {
-        $0.width = 150; $0.effects.radius = .maximum
-      }
-    ),
-    (
-      "blurred",
-      {
-        $0.width = 150; $0.effects.blur = 2
-      }
-    ),
-    (
-      "with metadata",
-      {
-        $0.width = 150; $0.stripsMetadata = false
+        $0.width = 100
+        $0.height = 100
+        $0.fit = .cover
+        $0.rotation = .quarter
       }
     ),
   ]
@@ -85,14 +66,10 @@ import Testing
   ) throws {
     for source in try Self.sources() {
       let (all, kept) = try (
-        Made(source.bytes, limits: Self.limits(keepsPalettes: false)) {
-          $0.format = .png
-          Self.changes[index].change(&$0)
-        },
-        Made(source.bytes) {
-          $0.format = .png
-          Self.changes[index].change(&$0)
-        }
+        Made(
+          source.bytes, limits: Self.limits(keepsPalettes: false), width: 150, format: .png,
+          change: Self.changes[index].change),
+        Made(source.bytes, width: 150, format: .png, change: Self.changes[index].change)
       )
       #expect(kept.size == all.size)
       #expect(kept.bytes[25] == 3, "\(source.format), \(Self.changes[index].name)")

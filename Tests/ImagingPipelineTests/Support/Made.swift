@@ -168,3 +168,26 @@ func isClose(_ left: [UInt8], to right: [UInt8], within tolerance: Int = 12) -> 
   left.count == right.count
     && zip(left, right).allSatisfy { abs(Int($0) - Int($1)) <= tolerance }
 }
+
+/// Returns the colours of a result's pixels, three values each.
+func colours(of made: Made) throws -> [UInt8] {
+  let pixels = try made.pixels()
+  return (0..<pixels.size.pixels).flatMap {
+    pixels.rgb(x: $0 % pixels.size.width, y: $0 / pixels.size.width)
+  }
+}
+
+/// Returns the RMSE of two lists of values in percent of full light.
+func difference(_ left: [UInt8], from right: [UInt8]) -> Double {
+  guard left.count == right.count else { return .infinity }
+  let sum = zip(left, right).reduce(0) { $0 + (Int($1.0) - Int($1.1)) * (Int($1.0) - Int($1.1)) }
+  return 100 * (Double(sum) / Double(left.count)).squareRoot() / 255
+}
+
+extension CodedPNG {
+  /// Every colour type with its depths (PNG, third edition, table 11.1).
+  static let kinds: [(type: Int, depth: Int)] = [
+    (0, 1), (0, 2), (0, 4), (0, 8), (0, 16), (2, 8), (2, 16), (3, 1), (3, 2), (3, 4), (3, 8),
+    (4, 8), (4, 16), (6, 8), (6, 16),
+  ]
+}

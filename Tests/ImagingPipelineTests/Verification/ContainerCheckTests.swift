@@ -252,14 +252,11 @@ import Testing
   ///
   /// - Parameter sizes: the widths in bytes of offset and length, four bits each.
   private func located(items: Int, extents: Int, sizes: UInt8, content: [UInt8] = []) -> [UInt8] {
-    func box(_ type: String, content: [UInt8]) -> [UInt8] {
-      CodedPNG.big(8 + content.count, width: 4) + Array(type.utf8) + content
-    }
     let item = [0, 1, 0, 0] + CodedPNG.big(extents, width: 2) + content
     let list = [UInt8]([[UInt8]](repeating: item, count: items).joined())
     let iloc = [0, 0, 0, 0, sizes, 0] + CodedPNG.big(items, width: 2) + list
-    return box("ftyp", content: Array("heic".utf8) + [0, 0, 0, 0] + Array("mif1".utf8))
-      + box("meta", content: [0, 0, 0, 0] + box("iloc", content: iloc))
+    return HEIFBoxes.box("ftyp", content: Array("heic".utf8) + [0, 0, 0, 0] + Array("mif1".utf8))
+      + HEIFBoxes.box("meta", content: [0, 0, 0, 0] + HEIFBoxes.box("iloc", content: iloc))
   }
 
   @Test(arguments: [(1, 2), (1, 65_535), (60_000, 65_535)])

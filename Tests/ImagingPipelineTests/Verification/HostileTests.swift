@@ -6,10 +6,6 @@ import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) struct HostileTests {
-  private func isUndecodable(_ error: ImageError?) -> Bool {
-    if case .undecodable = error { true } else { false }
-  }
-
   static func source(_ kind: String) throws -> [UInt8] {
     switch kind {
     case "jpeg": try TestImages.jpeg(width: 300, height: 200)
@@ -42,7 +38,7 @@ import Testing
         $0.width = 40
       }
       // then
-      #expect(isUndecodable(error), "\(kind) \(share): \(String(describing: error))")
+      #expect(error.isUndecodable, "\(kind) \(share): \(String(describing: error))")
     }
   }
 
@@ -89,7 +85,7 @@ import Testing
       Array("BM".utf8) + [UInt8](repeating: 0, count: 12) + [40] + [UInt8](repeating: 0, count: 11),
     ] as [[UInt8]])
   func `a header without an image is undecodable`(bytes: [UInt8]) {
-    #expect(isUndecodable(Made.error(bytes)))
+    #expect(Made.isUndecodable(bytes))
   }
 
   @Test func `a GIF of 43 bytes and 400 megapixels is refused by its header`() {
@@ -167,6 +163,6 @@ import Testing
     let text =
       "<!DOCTYPE svg [<!ENTITY a0 \"lol\">\(entities.joined())]>"
       + "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><text>&a9;</text></svg>"
-    #expect(isUndecodable(Made.error(Array(text.utf8))))
+    #expect(Made.isUndecodable(Array(text.utf8)))
   }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct CacheConformanceTests {
   /// The effect on a second request for the same URL.
-  enum Reuse: Equatable {
+  enum Reuse: String {
     /// The stored response is reused.
     case kept
     /// The origin is asked without validators.
