@@ -1,5 +1,6 @@
 // UnixSocketFile: the entry of a listening unix socket in the file system.
 
+import CMicrohttpd
 import Glibc
 import Platform
 
