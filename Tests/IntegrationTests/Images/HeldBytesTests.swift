@@ -103,6 +103,7 @@ import Testing
     #expect(try begin("b", larger, of: larger.count).readAnswer().status == 503)
     try first.send(bytes: body.suffix(1))
     #expect(try first.readAnswer().status < 300)
+    try pictor.waitFor("it is written") { $0.budgets.bodies.bytes == 0 }
     #expect(try begin("b", body).readAnswer().status < 300)
   }
 }
