@@ -5,25 +5,7 @@ import Model
 import Platform
 import Synchronization
 
-/// The outcome of a suspended request.
-enum Outcome: Sendable {
-  /// An image.
-  case image(ImageDelivery)
-  /// An image that is still being received.
-  case streaming(StreamingDelivery)
-  /// A fallback image.
-  case fallback(FallbackDelivery)
-  /// The JSON response of an endpoint.
-  case json(JSONResponse)
-  /// An error.
-  case failure(ImageError)
-  /// The client disconnected.
-  case clientGone
-}
-
-/// A suspended request. It waits for the first of five events: result, error, deadline, client
-/// disconnect, shutdown. Any thread may report one: the first decides the response and resumes the
-/// connection, and later ones change nothing.
+/// A suspended request. Any thread may end it; the first to do so resumes the connection.
 final class SuspendedRequest: Suspended, @unchecked Sendable {
   // Sound as Sendable: `connection` is only passed to MHD_resume_connection, which any thread may
   // call, once, while the connection is suspended. Everything else is immutable or behind the lock.
@@ -33,9 +15,8 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
   let deadline: Int
 
   private struct Guarded {
-    var outcome: Outcome?
-    var hasWorkEnded = false
-    /// Ends the work while it runs.
+    var state = SuspendedRequestState()
+    /// Ends the work.
     var cancel: (@Sendable () -> Void)?
   }
 
@@ -64,12 +45,11 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
   /// the request is interrupted first.
   func start(_ work: @escaping RequestWork, joining: JoinedWork?) {
     let cancel = joining?(account.client) { self.end($0) } ?? begin(work)
-    let isTooLate = guarded.withLock { state in
-      guard !state.hasWorkEnded else { return false }
-      if state.outcome == nil { state.cancel = cancel }
-      return state.outcome != nil
-    }
-    if isTooLate { cancel() }
+    perform(
+      guarded.withLock {
+        $0.cancel = cancel
+        return $0.state.workStarted()
+      })
   }
 
   /// Starts a task that does the work. Returns how to cancel it.
@@ -89,12 +69,10 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
 
   /// Ends the request with the outcome of its work.
   private func end(_ outcome: Outcome) {
-    guarded.withLock { state in
-      state.hasWorkEnded = true
-      state.cancel = nil
-    }
-    // If the request was interrupted before, its stream is not read.
-    if !decide(outcome), case .streaming(let delivery) = outcome { delivery.end() }
+    let actions = guarded.withLock { $0.state.workEnded(outcome) }
+    perform(actions)
+    // The request was interrupted before, so its stream is not read.
+    if case .streaming(let delivery) = outcome, !actions.contains(.resume) { delivery.end() }
   }
 
   /// What the work is charged to.
@@ -115,8 +93,7 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
 
   /// Ends the request before its work is done.
   func interrupt(_ reason: Outcome) {
-    // Frees the request's place before its work can observe the cancellation.
-    if decide(reason) { guarded.withLock { $0.cancel.take() }?() }
+    perform(guarded.withLock { $0.state.interrupted(reason) })
   }
 
   /// Does nothing: the request may finish within the grace period.
@@ -128,18 +105,16 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
   }
 
   /// The outcome; `nil` before the request is resumed.
-  var outcome: Outcome? { guarded.withLock { $0.outcome } }
+  var outcome: Outcome? { guarded.withLock { $0.state.decided() } }
 
-  /// Resumes the connection with its outcome. Returns `false` if it has one.
-  private func decide(_ outcome: Outcome) -> Bool {
-    let isFirst = guarded.withLock { state in
-      let isFirst = state.outcome == nil
-      if isFirst { state.outcome = outcome }
-      return isFirst
+  private func perform(_ actions: SuspendedRequestState.Actions) {
+    // Frees the request's place before its work can observe the cancellation.
+    if actions.contains(.resume) {
+      share?.end()
+      monitor.resume(self, on: connection, wake: wake)
     }
-    guard isFirst else { return false }
-    share?.end()
-    monitor.resume(self, on: connection, wake: wake)
-    return true
+    if actions.contains(.cancelWork) {
+      guarded.withLock { $0.cancel }?()
+    }
   }
 }

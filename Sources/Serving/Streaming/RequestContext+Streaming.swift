@@ -24,8 +24,9 @@ extension RequestContext {
     let configuration = policy.configuration
     let microseconds = client.elapsedMicroseconds
     let head = imageHead(
-      of: delivery.info, timings: Timings(), cacheStatus: delivery.cacheStatus, for: request,
-      microseconds: microseconds)
+      imageFields(
+        of: delivery.info, timings: Timings(), cacheStatus: delivery.cacheStatus, for: request),
+      of: delivery.info, microseconds: microseconds)
     let stream = BodyStream(
       body, on: connection, of: client, handler: handler,
       maximumWait: configuration.requestTimeout.wholeMilliseconds)
@@ -62,7 +63,7 @@ extension RequestContext {
   /// - Throws: `internal` if memory is exhausted.
   func stream(
     _ file: FileRegion, head: ResponseHead, cacheStatus: CacheStatus? = nil, status: Int = 200,
-    insteadOf failure: (error: ImageError, name: String)? = nil
+    fallback: FallbackDelivery? = nil
   ) throws(ImageError) -> MHD_Result {
     let configuration = policy.configuration
     let stream = BodyStream(
@@ -74,7 +75,7 @@ extension RequestContext {
       closes: handler.closesConnections)
     // Logged when it was sent, with the number of bytes sent.
     client.streaming = Streaming(
-      stream: stream, cacheStatus: cacheStatus?.headerValue, status: status, failure: failure)
+      stream: stream, cacheStatus: cacheStatus?.headerValue, status: status, fallback: fallback)
     return queue(response, status: status, bytes: file.count)
   }
 

@@ -8,7 +8,10 @@ import Testing
 
 @Suite(.onOwnThreads) struct RequestTargetTests {
   private func target(_ text: String) -> RequestTarget {
-    RequestTarget(raw: Array(text.utf8), rules: RequestRules(ServerConfiguration()))
+    let raw = Array(text.utf8)
+    return RequestTarget(
+      raw: raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) },
+      rules: RequestRules(ServerConfiguration()))
   }
 
   @Test func `a target leads to its endpoint in origin form and in absolute form`() {

@@ -59,7 +59,9 @@ func signed(
   }
 
   static func target(_ text: String, rules: RequestRules) -> RequestTarget {
-    RequestTarget(raw: Array(text.utf8), rules: rules)
+    let raw = Array(text.utf8)
+    return RequestTarget(
+      raw: raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) }, rules: rules)
   }
 
   /// Returns the error code of a target now; `nil` for an allowed one.
@@ -253,7 +255,7 @@ func signed(
     }
     var accepted = 0
     for raw in changed {
-      let target = RequestTarget(raw: raw, rules: rules)
+      let target = RequestTarget(raw: raw, hash: 0, rules: rules)
       guard case .success(let other)? = target.request else { continue }
       accepted += 1
       let text = String(decoding: raw, as: UTF8.self)
