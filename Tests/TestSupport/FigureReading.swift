@@ -23,7 +23,7 @@ extension Figure {
   /// Whether there is no such figure.
   public var isAbsent: Bool { self == .group([:]) }
 
-  /// The figure of a group with a label, such as a status; an empty group if there is none.
+  /// The figure of a group with a label, such as a status; an empty group if it is missing.
   public subscript(label: String) -> Figure {
     if case .group(let values) = self { values[label] ?? .group([:]) } else { .group([:]) }
   }

@@ -25,7 +25,7 @@ public struct Figures: Sendable {
     }
   }
 
-  /// The figure with a key, in camel case: `figures.givenUp` is `given_up`; an empty group if there is none.
+  /// The figure with a key, in camel case: `figures.givenUp` is `given_up`; an empty group if it is missing.
   public subscript(dynamicMember key: String) -> Figure { Figure.group(values)[dynamicMember: key] }
 
   /// Adds a figure that only `/stats` shows.
@@ -137,10 +137,10 @@ public enum Figure: Hashable, Sendable {
   /// Figures by their keys; only in `/stats`.
   case group([String: Figure])
 
-  /// The whole number; -1 if it is none.
+  /// The whole number; -1 for another kind of figure.
   public var whole: Int { if case .integer(let number) = self { number } else { -1 } }
 
-  /// The figure of a group with a key, in camel case; an empty group if there is none.
+  /// The figure of a group with a key, in camel case; an empty group if it is missing.
   public subscript(dynamicMember key: String) -> Figure {
     let key = key.replacing(/[A-Z]+/) { "_" + $0.output.lowercased() }
     return switch self {

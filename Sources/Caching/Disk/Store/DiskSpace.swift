@@ -69,7 +69,7 @@ final class DiskShare: Sendable {
     return use.bytes <= most.bytes && use.files <= most.files
   }
 
-  /// Reserves room for one file of this size. Returns why there is none.
+  /// Reserves room for one file of this size. Returns why it cannot.
   func reserve(_ amount: Int) -> DiskPlacement? {
     guard amount <= limit.bytes, limit.files > 0 else { return .tooLarge }
     if bytes.add(amount, upTo: limit.bytes) {
