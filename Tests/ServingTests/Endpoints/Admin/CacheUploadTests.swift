@@ -98,7 +98,7 @@ import Testing
       try client.send(
         HTTPClient.text(
           method, target: path,
-          headers: ["Authorization": "Bearer " + operatorToken, "Expect": "100-continue"],
+          headers: ["Authorization": "Bearer " + token, "Expect": "100-continue"],
           bodyLength: 100 << 20))
       let answer = try client.readAnswer()
       #expect(answer.status == status)
