@@ -155,15 +155,21 @@ struct AcceptScanner {
   }
 
   /// The media types of the bits, in the order of `ImageFormat.negotiable`.
-  private static let mediaTypes = ImageFormat.negotiable.map(\.mediaType)
+  private static let mediaTypes = ImageFormat.negotiable.map { Array($0.mediaType.utf8) }
 
   /// Returns the bit of a media range, or 0 for other ranges.
   private static func bit(_ range: UnsafeRawBufferPointer) -> UInt8 {
-    guard let start = range.baseAddress?.assumingMemoryBound(to: CChar.self) else { return 0 }
-    let place = mediaTypes.firstIndex { type in
-      type.utf8.count == range.count && strncasecmp(start, type, range.count) == 0
+    for place in 0..<mediaTypes.count where isEqual(range, mediaTypes[place]) {
+      return 1 << UInt8(place)
     }
-    return place.map { 1 << UInt8($0) } ?? 0
+    return 0
+  }
+
+  /// Whether a range is a media type in lower case. A `String` as C's argument would be copied.
+  private static func isEqual(_ range: UnsafeRawBufferPointer, _ type: [UInt8]) -> Bool {
+    guard range.count == type.count else { return false }
+    for place in 0..<type.count where Byte.lowercased(range[place]) != type[place] { return false }
+    return true
   }
 
   /// Returns the weight of a `q` parameter (RFC 9110, section 12.4.2), or `nil` for other
