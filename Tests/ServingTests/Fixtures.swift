@@ -269,6 +269,26 @@ extension ServerConfiguration {
   }
 }
 
+/// The token of the operator of `withOperators`.
+let operatorToken = "correct-horse-battery"
+
+/// Runs a server with one operator, for a client and the header with the operator's token.
+func withOperators(
+  _ services: TestServices, configure: (inout ServerConfiguration) -> Void = { _ in },
+  body: (HTTPClient, KeyValuePairs<String, String>) async throws -> Void
+) async throws {
+  try await withServer(
+    TestProvider(), services: services,
+    configure: {
+      $0.operatorTokens = [operatorToken]
+      configure(&$0)
+    }
+  ) { server in
+    try await body(
+      try HTTPClient(port: server.port), ["Authorization": "Bearer " + operatorToken])
+  }
+}
+
 private func withRunningServer<Result>(
   _ provider: any ImageProvider, services: TestServices,
   stats: @escaping @Sendable (Figures, Bool) -> Figures, log: Log,

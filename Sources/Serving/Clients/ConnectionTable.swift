@@ -2,6 +2,7 @@
 
 import Glibc
 import Platform
+import Synchronization
 import Telemetry
 
 /// How many connections there may be.
@@ -279,5 +280,159 @@ final class ConnectionTable: Sendable {
     var byte: UInt8 = 0
     let flags = CInt(MSG_PEEK) | CInt(MSG_DONTWAIT)
     return recvfrom(connection.descriptor, &byte, 1, flags, nil, nil) <= 0
+  }
+}
+
+/// The connections of a listener, or those of one of its clients. Without sockets and clocks.
+///
+/// Finding the longest waiting connection takes a look at all of them. So a look remembers an
+/// eighth, in order: a connection that begins to wait later is behind these.
+struct ConnectionGroup {
+  /// What part of the connections a look remembers, and how many at least.
+  private static let remembered = (part: 8, least: 16)
+
+  private struct Candidate {
+    let connection: ConnectionWatch
+    let since: Int
+  }
+
+  /// Connections that were admitted and neither ended nor yielded.
+  private(set) var count = 0
+  private var members: [ObjectIdentifier: ConnectionWatch] = [:]
+  /// The ones that had been waiting longest, in the order of descending times.
+  private var candidates: [Candidate] = []
+
+  /// Creates an empty group.
+  init() {}
+
+  /// Whether the group may be forgotten.
+  var isEmpty: Bool { count == 0 && members.isEmpty }
+
+  /// The open connections.
+  var connections: some Collection<ConnectionWatch> { members.values }
+
+  /// Counts a connection that is about to be opened.
+  mutating func admit() { count += 1 }
+
+  /// Counts the end of a connection.
+  mutating func end() { count -= 1 }
+
+  /// Adds an open connection.
+  mutating func add(_ connection: ConnectionWatch) {
+    members[ObjectIdentifier(connection)] = connection
+  }
+
+  /// Removes a connection. Returns whether the group had it.
+  @discardableResult mutating func remove(_ connection: ConnectionWatch) -> Bool {
+    members.removeValue(forKey: ObjectIdentifier(connection)) != nil
+  }
+
+  /// Claims the connection that has been waiting longest; `nil` if none waits.
+  ///
+  /// - Parameter isQuiet: whether a connection has no unread input.
+  mutating func claimLongestWaiting(
+    where isQuiet: (ConnectionWatch) -> Bool
+  ) -> ConnectionWatch? {
+    if let found = claimCandidate(where: isQuiet) { return found }
+    look()
+    return claimCandidate(where: isQuiet)
+  }
+
+  private mutating func claimCandidate(
+    where isQuiet: (ConnectionWatch) -> Bool
+  ) -> ConnectionWatch? {
+    while let candidate = candidates.popLast() {
+      // A member, so its socket is open.
+      guard members[ObjectIdentifier(candidate.connection)] === candidate.connection,
+        isQuiet(candidate.connection), candidate.connection.claim(since: candidate.since)
+      else { continue }
+      return candidate.connection
+    }
+    return nil
+  }
+
+  private mutating func look() {
+    let found = members.values.compactMap { connection in
+      connection.waitingSince.map { Candidate(connection: connection, since: $0) }
+    }
+    let count = max(members.count / Self.remembered.part, Self.remembered.least)
+    candidates = found.sorted { $0.since < $1.since }.prefix(count).reversed()
+  }
+}
+
+/// A connection as the monitor and the listener see it. Its event loop writes, they read.
+final class ConnectionWatch: Sendable {
+  /// What of a connection's requests was received.
+  enum Phase: UInt8 {
+    /// Nothing yet.
+    case opened
+    /// A part of a header.
+    case begun
+    /// All of the last request.
+    case between
+  }
+
+  /// The socket.
+  let descriptor: CInt
+  private let clientStorage: Lock<IPAddress?>
+  /// Monotonic milliseconds; `Int.max` while none of the server's own deadlines applies.
+  private let deadlineStorage: Atomic<Int>
+  /// Monotonic milliseconds; `Int.max` while the connection is busy.
+  private let waitingStorage: Atomic<Int>
+  /// Where the connection is among those of its table, which alone uses it, under its lock.
+  private let placeStorage = Atomic<Int>(0)
+  private let phaseStorage = Atomic<UInt8>(Phase.opened.rawValue)
+
+  /// Creates the watch of a socket opened at `now`, with its first header due by `deadline`.
+  init(descriptor: CInt, client: IPAddress?, openedAt now: Int, deadline: Int) {
+    self.descriptor = descriptor
+    clientStorage = Lock(client)
+    deadlineStorage = Atomic(deadline)
+    waitingStorage = Atomic(now)
+  }
+
+  /// The network of the client; `nil` for one of a unix socket. The connection's table alone
+  /// changes it, when a PROXY header names another client.
+  var client: IPAddress? {
+    get { clientStorage.withLock { $0 } }
+    set { clientStorage.withLock { $0 = newValue } }
+  }
+
+  /// Where the connection is in the list of its table.
+  var place: Int {
+    get { placeStorage.load(ordering: .relaxed) }
+    set { placeStorage.store(newValue, ordering: .relaxed) }
+  }
+
+  /// When the connection is shut down, in monotonic milliseconds.
+  var deadline: Int {
+    get { deadlineStorage.load(ordering: .relaxed) }
+    set { deadlineStorage.store(newValue, ordering: .relaxed) }
+  }
+
+  /// Since when the connection waits for a request's header, in monotonic milliseconds; `nil` while
+  /// a request is read or answered.
+  var waitingSince: Int? {
+    let since = waitingStorage.load(ordering: .relaxed)
+    return since == .max ? nil : since
+  }
+
+  /// What was received when the connection began to wait.
+  var phase: Phase { Phase(rawValue: phaseStorage.load(ordering: .relaxed)) ?? .begun }
+
+  /// The connection waits for the header of its next request, or for its rest.
+  func wait(since now: Int, _ phase: Phase = .between) {
+    phaseStorage.store(phase.rawValue, ordering: .relaxed)
+    waitingStorage.store(now, ordering: .relaxed)
+  }
+
+  /// The header of a request is complete.
+  ///
+  /// An exchange, because `claim` on another thread must see it or come before it.
+  func begin() { _ = waitingStorage.exchange(.max, ordering: .relaxed) }
+
+  /// Takes a connection that still waits since `since`. A later request is too late.
+  func claim(since: Int) -> Bool {
+    waitingStorage.compareExchange(expected: since, desired: .max, ordering: .relaxed).exchanged
   }
 }

@@ -1,4 +1,4 @@
-// ReadingPace: whether a client reads a response fast enough.
+// ReadingPace: whether a client reads a response fast enough, and how long it may take.
 
 import Glibc
 
@@ -110,5 +110,20 @@ struct SocketProgress: Hashable {
       let count = Int(truncatingIfNeeded: info.load(fromByteOffset: offset, as: UInt64.self))
       return count > 0 ? count : nil
     }
+  }
+}
+
+/// The time limit for a body by its length. A value, so that a hit reads no setting twice.
+struct TransferTime: Hashable, Sendable {
+  /// Milliseconds that every client has.
+  let least: Int
+  /// Milliseconds over which the rate is averaged.
+  let window: Int
+  /// Bytes per second, at least; 0 for no rate.
+  let rate: Int
+
+  /// Returns the time for a body in milliseconds: `least`, or the length at the minimum rate.
+  func milliseconds(for bytes: Int) -> Int {
+    rate > 0 ? max(least, window + bytes * 1_000 / rate) : least
   }
 }

@@ -1,6 +1,7 @@
-// Endpoint: what the server does at one path, and for whom.
+// Endpoint: what the server does at one path, for whom, and what becomes of a request there.
 
 import Model
+import Platform
 
 /// One path of the server.
 ///
@@ -12,9 +13,9 @@ import Model
 protocol Endpoint: Sendable {
   /// The path.
   var path: EndpointPath { get }
-  /// The allowed methods besides `OPTIONS`, which every endpoint has.
+  /// The allowed methods besides `OPTIONS`, which every endpoint has; by default GET and HEAD.
   var methods: [Method] { get }
-  /// Who may use the endpoint.
+  /// Who may use the endpoint; by default operators.
   var access: EndpointAccess { get }
   /// Returns what an operator's token must allow for `method`.
   func scope(for method: Method) -> OperatorScope
@@ -32,6 +33,8 @@ protocol Endpoint: Sendable {
 }
 
 extension Endpoint {
+  var methods: [Method] { [.get, .head] }
+  var access: EndpointAccess { .operators }
   func scope(for method: Method) -> OperatorScope { method.isSafe ? .read : .write }
   var imageQuery: ImageQuery.Kind? { nil }
   var isRoutine: Bool { false }
@@ -91,4 +94,46 @@ enum BodyPolicy: Equatable, Sendable {
     case .memory(let limit), .file(let limit): limit
     }
   }
+}
+
+/// Asynchronous work that decides how a request ends.
+typealias RequestWork = @Sendable () async throws(ImageError) -> Outcome
+
+/// Joins the work of another request, whose outcome is this one's, too. Calls the closure once, on
+/// any thread, perhaps before it returns. Returns a function that leaves; `nil` without such work.
+typealias JoinedWork =
+  @Sendable (LoadClient, @escaping @Sendable (Outcome) -> Void) -> (@Sendable () -> Void)?
+
+/// What an endpoint's handler returns. `RequestContext` carries it out.
+enum Disposition {
+  /// Sends an image that was available without waiting.
+  case image(ImageDelivery)
+  /// Sends JSON.
+  case json(JSONResponse)
+  /// Sends a file of the page.
+  case page(PageFile)
+  /// Suspends the connection until the work has ended: that of other requests if there is any to
+  /// join, or else the request's own.
+  case suspend(Admission, RequestWork, joining: JoinedWork? = nil)
+  /// Streams the events that `observe` reports, until the client disconnects. `interval` is the
+  /// smallest reported step of progress, as a fraction from 0 to 1.
+  case events(interval: Double, observe: (ProgressEvents) -> Observation?)
+
+  /// Suspends the connection and sends JSON that is gathered and encoded outside the event loop,
+  /// because it may be long. Operators are admitted during overload.
+  static func jsonLater(
+    _ content: @escaping @Sendable () async throws(ImageError) -> some Encodable & SendableMetatype
+  ) -> Disposition {
+    .suspend(.always) { () async throws(ImageError) in
+      .json(try JSONResponse(try await content()))
+    }
+  }
+}
+
+/// Whether a suspended request counts against the limit of active requests.
+enum Admission: Sendable {
+  /// The request is refused during overload.
+  case limited
+  /// The request is admitted during overload.
+  case always
 }

@@ -1,11 +1,11 @@
-// EndpointTable: the list of all endpoints, and the listeners that have them.
+// EndpointTable: the list of all endpoints, and whom the listeners that have them serve.
 
 /// The endpoints of a listener. A new one is a file in `Endpoints/` and a line here.
 struct EndpointTable: Sendable {
   /// The endpoints of clients.
   private static let forClients: [any Endpoint] = [
-    ImageEndpoint(),
-    InfoEndpoint(),
+    ImageEndpoint("/image", .image),
+    ImageEndpoint("/info", .info),
   ]
 
   /// The endpoints of every listener.
@@ -28,13 +28,13 @@ struct EndpointTable: Sendable {
     MetricsEndpoint(),
     AdminCacheEndpoint(),
     ClearCacheEndpoint(),
-    CleanCacheEndpoint(),
+    ActionEndpoint.clean,
     ExplainEndpoint(),
     FailedURLsEndpoint(),
-    CancelEndpoint(),
+    ActionEndpoint.cancel,
     DownloadsEndpoint(),
-    PauseDownloadsEndpoint(),
-    ResumeDownloadsEndpoint(),
+    ActionEndpoint.pause,
+    ActionEndpoint.resume,
     PrefetchesEndpoint(),
     PrefetchEndpoint(),
   ]
@@ -71,4 +71,26 @@ struct EndpointTable: Sendable {
     }
     return nil
   }
+}
+
+/// Whom a listener serves. It decides which endpoints the listener has, and names its threads.
+enum Audience: Sendable {
+  /// Clients and operators, on the only listener.
+  case everyone
+  /// Clients, beside a listener for operators.
+  case clients
+  /// Operators, on a listener of their own.
+  case operators
+
+  /// The endpoints.
+  var endpoints: EndpointTable {
+    switch self {
+    case .everyone: .everyone
+    case .clients: .clients
+    case .operators: .operators
+    }
+  }
+
+  /// Returns the name of a thread, at most 15 bytes.
+  func threadName(_ role: String) -> String { (self == .operators ? "op-" : "pictor-") + role }
 }

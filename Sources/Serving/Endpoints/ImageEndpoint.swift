@@ -1,27 +1,27 @@
-// ImageEndpoint: serves images that memory has no fresh response for.
+// ImageEndpoint: serves images and descriptions that memory has no fresh response for.
 
 import Model
 import Telemetry
 
-/// `/image`: an image, transformed as the query says.
+/// `/image`: an image, transformed as the query says. `/info`: size, format and metadata of a
+/// source as JSON, which is a product of the imaging pipeline, and cached and sent as an image.
 struct ImageEndpoint: Endpoint {
-  let path = EndpointPath.exact("/image")
-  let methods: [Method] = [.get, .head]
+  let path: EndpointPath
   let access = EndpointAccess.open
-  let imageQuery: ImageQuery.Kind? = .image
+  let imageQuery: ImageQuery.Kind?
 
-  func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
-    try Self.handle(context)
+  init(_ path: String, _ kind: ImageQuery.Kind) {
+    self.path = .exact(path)
+    imageQuery = kind
   }
 
-  /// Handles the request of an endpoint with an `imageQuery`.
-  static func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
+  func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let trail = try context.trail()
     guard !context.handler.isDraining else { throw .draining }
-    let request = try request(of: context, trail: trail)
+    let request = try Self.request(of: context, trail: trail)
     let provider = context.handler.provider
     let isRedirected = context.isRedirected
-    let atOnce = deliveryAtOnce(for: request, in: context)
+    let atOnce = Self.deliveryAtOnce(for: request, in: context)
     if let atOnce, !isRedirected || context.isCachedNamed(atOnce, of: request) {
       return .image(atOnce)
     }
@@ -92,13 +92,16 @@ struct ImageEndpoint: Endpoint {
   }
 
   /// Returns the image if it is available without waiting. Asks memory if the key depends on more
-  /// than the target; for others, `RequestHandler.respondFromMemory` did.
+  /// than the target; for others, `RequestHandler.respondFromMemory` did, unless heads are sent
+  /// field by field.
   private static func deliveryAtOnce(
     for request: ImageRequest, in context: RequestContext
   ) -> ImageDelivery? {
     let options = request.options
     let provider = context.handler.provider
-    if context.client.target?.key == nil, options.cache == .normal || options.cache == .only,
+    let isAsked =
+      context.client.target?.key != nil && context.policy.configuration.headStyle == .block
+    if !isAsked, options.cache == .normal || options.cache == .only,
       options.age == AgeDemands(), let variant = provider.cachedVariant(for: request.key)
     {
       return ImageDelivery(variant: variant, cacheStatus: .hit(.memory), timings: Timings())

@@ -5,7 +5,6 @@ import Platform
 /// `/robots.txt` (RFC 9309) and `/favicon.ico`: routine requests are no errors in the log.
 struct UnaskedFileEndpoint: Endpoint {
   let path: EndpointPath
-  let methods: [Method] = [.get, .head]
   let access = EndpointAccess.open
   let isRoutine = true
   private let file: PageFile

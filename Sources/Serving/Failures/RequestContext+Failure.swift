@@ -53,21 +53,9 @@ extension RequestContext {
       value: "inline; filename=\"\(fallback.name).\(image.format.fileExtension)\"")
     head.add("Content-Security-Policy", value: "default-src 'none'; sandbox")
     let status = policy.configuration.fallbackStatus == .ok ? 200 : error.status
-    do throws(ImageError) {
-      if client.method == .get, case .file(let region) = variant.body, !region.isInMemory {
-        let result = try stream(region, head: head, status: status, fallback: fallback)
-        countFallback("image", after: error)
-        return result
-      }
-      let response = try Response(
-        head: head, style: policy.configuration.headStyle, body: variant.body,
-        closes: handler.closesConnections)
-      countFallback("image", after: error)
-      log(status: status, bytes: variant.body.count, error: error, fallback: fallback.name)
-      return queue(response, status: status, bytes: variant.body.count)
-    } catch {
-      return refuse(error)
-    }
+    countFallback("image", after: error)
+    return respond(
+      status, head: head, body: variant.body, insteadOf: (error: error, name: fallback.name))
   }
 
   /// Redirects to the URL of a source that the client may load itself.
@@ -77,14 +65,8 @@ extension RequestContext {
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
     head.add("Location", value: source.text)
     addFailure(error, to: &head, isPrivate: false)
-    do throws(ImageError) {
-      let response = try emptyResponse(head: head)
-      countFallback("redirect", after: error)
-      log(status: 302, bytes: 0, error: error, fallback: "redirect")
-      return queue(response, status: 302, bytes: 0)
-    } catch {
-      return refuse(error)
-    }
+    countFallback("redirect", after: error)
+    return respond(302, head: head, insteadOf: (error: error, name: "redirect"))
   }
 
   /// Adds what a fallback and a redirect say of the failure.

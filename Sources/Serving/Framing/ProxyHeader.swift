@@ -1,5 +1,6 @@
-// ProxyHeader: the header in front of a connection by which a proxy names its client.
+// ProxyHeader: takes the PROXY header off a connection before its requests are read.
 
+import Glibc
 import Platform
 
 /// A header of the PROXY protocol, version 1 or 2 (haproxy.org, doc/proxy-protocol.txt).
@@ -34,13 +35,6 @@ struct ProxyHeader: Hashable, Sendable {
     if starts(bytes, with: signature) { return readBinary(bytes) }
     if starts(bytes, with: lineStart) { return readLine(bytes) }
     return .invalid
-  }
-
-  /// Whether the first bytes of a connection are, or begin, a header of either version.
-  static func isBegun(by bytes: UnsafeRawBufferPointer) -> Bool {
-    let bytes = Array(bytes.prefix(signature.count))
-    return bytes.count >= lineStart.count
-      && (starts(bytes, with: signature) || bytes.starts(with: lineStart))
   }
 
   /// Whether the bytes begin with a text, as far as they go.
@@ -120,5 +114,46 @@ struct ProxyHeader: Hashable, Sendable {
 
   private static func number(_ bytes: ArraySlice<UInt8>) -> UInt64 {
     bytes.reduce(0) { $0 << 8 | UInt64($1) }
+  }
+}
+
+extension RequestPolicy {
+  /// Whether a connection begins with a PROXY header: only trusted proxies may and must send one.
+  func expectsProxyHeader(from peer: IPAddress?) -> Bool {
+    configuration.proxyProtocol && trustedProxies.trusts(peer?.unmapped)
+  }
+}
+
+extension RequestHandler {
+  /// Takes the header off the received bytes, and counts the connection as its client's. Returns
+  /// the number of bytes behind it, moved to the beginning; 0 while it is incomplete.
+  ///
+  /// - Throws: `malformed` without a header, `tooManyConnections` if the client has its share.
+  func takeProxyHeader(
+    off buffer: UnsafeMutableRawBufferPointer, of client: Connection
+  ) throws(FramingFault) -> Int {
+    let earlier = client.proxyHeader ?? []
+    let bytes = earlier + UnsafeRawBufferPointer(buffer)
+    switch ProxyHeader.read(bytes) {
+    case .invalid: throw .malformed("the connection does not begin with a PROXY header")
+    case .incomplete:
+      client.proxyHeader = bytes
+      return 0
+    case .header(let header):
+      client.proxyHeader = nil
+      if let named = header.client {
+        client.peer = named
+        guard monitor.connections.assign(client.watch, to: named) else {
+          throw .tooManyConnections
+        }
+      }
+      let taken = header.length - earlier.count
+      let rest = buffer.count - taken
+      guard let start = buffer.baseAddress else { return 0 }
+      memmove(start, start + taken, rest)
+      // libmicrohttpd takes a count below its buffer's length for the end, and would wait for more.
+      let more = recvfrom(client.watch.descriptor, start + rest, taken, 0, nil, nil)
+      return rest + max(more, 0)
+    }
   }
 }

@@ -98,7 +98,6 @@ extension RequestHandler {
       noteProgress(on: client, hasBegun: isNew || client.framing.lastStart > 0)
       return bytes.count
     }
-    noteProxyHeader(in: bytes, of: client)
     return refuse(
       fault, of: client,
       line: refusedLine(of: bytes, from: start, isNew: isNew || start > 0, client), from: start)

@@ -1,5 +1,6 @@
 // RequestLine: the log line of a request.
 
+import Glibc
 import Model
 import Platform
 import Telemetry
@@ -34,8 +35,8 @@ struct RequestLine {
   static func streamed(_ streaming: Streaming, error: ImageError?) -> RequestLine {
     RequestLine(
       method: Method.get.name, status: streaming.status, bytes: streaming.stream.sent,
-      cacheStatus: streaming.cacheStatus, error: error ?? streaming.fallback?.error,
-      fallback: streaming.fallback?.name)
+      cacheStatus: streaming.cacheStatus, error: error ?? streaming.failure?.error,
+      fallback: streaming.failure?.name)
   }
 }
 
@@ -159,5 +160,46 @@ extension LogValue {
   /// The address of a client or a proxy; `unix:` for a peer of a unix socket.
   static func client(_ address: IPAddress?) -> LogValue {
     .string(address?.unmapped.description ?? ListenAddress.unixPrefix)
+  }
+}
+
+/// The logged fields of a request's header. Read only for lines that are written.
+struct LoggedHeader {
+  /// The maximum length of `User-Agent` in the log, in bytes.
+  private static let longestAgent = 256
+
+  /// The lines of `X-Forwarded-For`, in order.
+  private(set) var forwardedFor: [[UInt8]] = []
+  /// The lines of `Forwarded`, in order.
+  private(set) var forwarded: [[UInt8]] = []
+  /// `User-Agent`, cut.
+  private(set) var userAgent: String?
+  /// `Referer`; the log cuts it.
+  private(set) var referer: String?
+
+  /// Reads the header of the request on a connection; empty without a connection.
+  init(on connection: OpaquePointer?) {
+    guard let connection else { return }
+    RequestHandler.forEachField(on: connection) { read($0, value: $1) }
+  }
+
+  private mutating func read(_ name: UnsafePointer<CChar>, value: UnsafePointer<CChar>) {
+    func bytes() -> [UInt8] { Array(UnsafeRawBufferPointer(start: value, count: strlen(value))) }
+    if strcasecmp(name, "User-Agent") == 0 {
+      if userAgent == nil { userAgent = Self.cut(bytes()) }
+    } else if strcasecmp(name, "Referer") == 0 {
+      if referer == nil { referer = String(decoding: bytes(), as: UTF8.self) }
+    } else if strcasecmp(name, "X-Forwarded-For") == 0 {
+      forwardedFor.append(bytes())
+    } else if strcasecmp(name, "Forwarded") == 0 {
+      forwarded.append(bytes())
+    }
+  }
+
+  private static func cut(_ bytes: [UInt8]) -> String {
+    guard bytes.count > longestAgent else { return String(decoding: bytes, as: UTF8.self) }
+    // Masked before it is cut, as in `Log`.
+    let text = SecretMask.masked(String(decoding: bytes, as: UTF8.self))
+    return String(decoding: text.utf8.prefix(longestAgent), as: UTF8.self) + "…"
   }
 }

@@ -1,5 +1,7 @@
 // OperatorGate: recognizes operators by their tokens, and refuses clients that guess.
 
+import CMicrohttpd
+import Glibc
 import Model
 import Platform
 
@@ -82,5 +84,107 @@ final class OperatorGate: Sendable {
       difference |= Int(byte ^ token[place % token.count])
     }
     return difference == 0
+  }
+}
+
+/// Wrong tokens of the last minute by client network, in a bounded table. Pure.
+///
+/// After `limit` wrong tokens a network is refused until its minute, from the first, ends.
+struct RefusedAttempts {
+  /// Wrong tokens that a network may send in a minute.
+  static let limit = 10
+  /// Milliseconds in which they are counted.
+  static let window = 60_000
+  /// Networks that are remembered; a further one evicts the one whose minute began first.
+  static let maximumNetworks = 4_096
+
+  private struct Count {
+    let since: Int
+    var number: Int
+  }
+
+  private var counts = BoundedTable<IPAddress?, Count>(limit: maximumNetworks)
+
+  /// Creates an empty table.
+  init() {}
+
+  /// The number of remembered networks.
+  var networkCount: Int { counts.count }
+
+  /// Returns the seconds until a client may try again, at least 1; `nil` if it may try now.
+  ///
+  /// - Parameter now: monotonic milliseconds.
+  func wait(of client: IPAddress?, at now: Int) -> Int? {
+    guard let count = counts[client?.clientNetwork], count.number >= Self.limit else {
+      return nil
+    }
+    let rest = count.since + Self.window - now
+    return rest > 0 ? (rest + 999) / 1_000 : nil
+  }
+
+  /// Counts a wrong token.
+  mutating func add(from client: IPAddress?, at now: Int) {
+    let network = client?.clientNetwork
+    if let count = counts[network], now - count.since < Self.window {
+      counts[network] = Count(since: count.since, number: count.number + 1)
+    } else {
+      counts.setNewest(Count(since: now, number: 1), for: network)
+    }
+  }
+}
+
+extension RequestContext {
+  /// Returns the operator who sent the request; `nil` for an endpoint without operators.
+  ///
+  /// - Throws: `unauthorized` without a valid token, `tooManyAttempts` after too many wrong ones.
+  func identify(for endpoint: any Endpoint) throws(ImageError) -> Operator? {
+    guard endpoint.access == .operators else { return nil }
+    switch verdict {
+    case .known(let found): return found
+    case .missing, .wrong: throw .unauthorized
+    case .limited(let seconds): throw .tooManyAttempts(retryAfter: seconds)
+    }
+  }
+
+  /// Checks that an operator's token has the scope that the method needs.
+  ///
+  /// - Throws: `insufficientScope`.
+  func checkScope(of found: Operator?, for endpoint: any Endpoint) throws(ImageError) {
+    let scope = endpoint.scope(for: client.method)
+    guard found?.scopes.contains(scope) ?? true else {
+      throw .insufficientScope(scope.rawValue)
+    }
+  }
+
+  /// Whether the request has an operator's token of any scope. A wrong one is an attempt.
+  var isOperator: Bool {
+    if case .known = verdict { true } else { false }
+  }
+
+  /// Whether the client may use an endpoint with its method.
+  func hasAccess(to endpoint: any Endpoint) -> Bool {
+    do throws(ImageError) {
+      try checkScope(of: try identify(for: endpoint), for: endpoint)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /// What the request's token proves. Determined once per request, so that a wrong one counts once.
+  private var verdict: OperatorVerdict {
+    if let known = client.verdict { return known }
+    let field = RequestHandler.field("Authorization", on: connection).map {
+      UnsafeRawBufferPointer(start: $0, count: strlen($0))
+    }
+    let address = handler.named(client, LoggedHeader(on: connection)).address
+    let verdict = handler.gate.verdict(on: field, from: address, at: Clock.coarseMilliseconds())
+    switch verdict {
+    case .known, .missing: break
+    case .wrong: handler.figures.tokensRefused.add("wrong")
+    case .limited: handler.figures.tokensRefused.add("limited")
+    }
+    client.verdict = verdict
+    return verdict
   }
 }

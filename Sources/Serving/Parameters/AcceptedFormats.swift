@@ -1,5 +1,6 @@
 // AcceptedFormats: the negotiable formats that a request's Accept fields name.
 
+import CMicrohttpd
 import Glibc
 import Model
 
@@ -22,6 +23,25 @@ struct AcceptedFormats: Hashable, Sendable {
     self = scanner.formats
   }
 
+  /// Parses all `Accept` fields of the current request. Does not allocate.
+  init(on connection: OpaquePointer) {
+    var scanner = AcceptScanner()
+    withUnsafeMutablePointer(to: &scanner) { scanner in
+      // Calls back before it returns, and retains nothing.
+      _ = MHD_get_connection_values_n(
+        connection, .HEADER_KIND,
+        { context, _, name, nameLength, value, length in
+          guard nameLength == 6, let context, let name, let value,
+            AcceptScanner.isEqual(UnsafeRawBufferPointer(start: name, count: 6), "accept")
+          else { return .YES }
+          context.assumingMemoryBound(to: AcceptScanner.self).pointee
+            .read(UnsafeRawBufferPointer(start: value, count: length))
+          return .YES
+        }, scanner)
+    }
+    self = scanner.formats
+  }
+
   fileprivate init(rawValue: UInt8) { self.rawValue = rawValue }
 
   /// Creates a set from the negotiable ones of `formats`; ignores the others.
@@ -30,9 +50,6 @@ struct AcceptedFormats: Hashable, Sendable {
       formats.contains($1.element) ? $0 | 1 << UInt8($1.offset) : $0
     }
   }
-
-  /// The number of possible sets.
-  static let classCount = 1 << ImageFormat.negotiable.count
 
   /// Whether the set is empty.
   var isEmpty: Bool { rawValue == 0 }
@@ -68,13 +85,7 @@ struct AcceptScanner {
   /// Creates a scanner that has parsed nothing.
   init() {}
 
-  /// Merges the result of another scanner: several fields form one list (RFC 9110, section 5.3).
-  mutating func add(_ other: AcceptScanner) {
-    named |= other.named
-    refused |= other.refused
-  }
-
-  /// Parses one field value.
+  /// Parses one field value. Several fields form one list (RFC 9110, section 5.3).
   mutating func read(_ line: UnsafeRawBufferPointer) {
     var position = 0
     while position < line.count {
@@ -144,15 +155,21 @@ struct AcceptScanner {
   }
 
   /// The media types of the bits, in the order of `ImageFormat.negotiable`.
-  private static let mediaTypes = ImageFormat.negotiable.map(\.mediaType)
+  private static let mediaTypes = ImageFormat.negotiable.map { Array($0.mediaType.utf8) }
 
   /// Returns the bit of a media range, or 0 for other ranges.
   private static func bit(_ range: UnsafeRawBufferPointer) -> UInt8 {
-    guard let start = range.baseAddress?.assumingMemoryBound(to: CChar.self) else { return 0 }
-    let place = mediaTypes.firstIndex { type in
-      type.utf8.count == range.count && strncasecmp(start, type, range.count) == 0
+    for place in 0..<mediaTypes.count where isEqual(range, mediaTypes[place]) {
+      return 1 << UInt8(place)
     }
-    return place.map { 1 << UInt8($0) } ?? 0
+    return 0
+  }
+
+  /// Whether a range is a media type in lower case. A `String` as C's argument would be copied.
+  private static func isEqual(_ range: UnsafeRawBufferPointer, _ type: [UInt8]) -> Bool {
+    guard range.count == type.count else { return false }
+    for place in 0..<type.count where Byte.lowercased(range[place]) != type[place] { return false }
+    return true
   }
 
   /// Returns the weight of a `q` parameter (RFC 9110, section 12.4.2), or `nil` for other

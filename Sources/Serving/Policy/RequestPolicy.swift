@@ -94,15 +94,6 @@ final class RequestPolicy: Sendable {
       configuration, rules: rules, endpoints: endpoints, page: page, logsHits: logsHits,
       logsDiskHits: logsDiskHits, serial: serial)
   }
-
-  /// Parses a target, and remembers it in the loop's memo, if the memo is of this policy.
-  func parse(_ raw: [UInt8], on loop: EventLoopState) -> RequestTarget {
-    let target = RequestTarget(
-      raw: raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) }, rules: rules,
-      endpoints: endpoints)
-    if loop.policy === self { loop.memo.remember(target) }
-    return target
-  }
 }
 
 extension RequestHandler {
@@ -120,7 +111,7 @@ extension RequestHandler {
   /// Returns the event loop's policy, on its thread.
   func policy(of loop: EventLoopState) -> RequestPolicy {
     if loop.policy.serial != newestSerial.load(ordering: .acquiring) {
-      loop.adopt(latestPolicy.copy())
+      loop.policy = latestPolicy.copy()
     }
     return loop.policy
   }

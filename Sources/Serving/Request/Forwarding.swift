@@ -1,7 +1,7 @@
 // Forwarding: forwards request fields to origins, and the effects on keys and responses.
 
 import CGLib
-import CMicrohttpd
+import Glibc
 import Model
 
 /// The request fields that a source's host rule forwards.
@@ -33,31 +33,16 @@ struct Forwarding: Sendable {
   /// Returns the value of a request field. Several lines form one list (RFC 9110, section 5.3), or
   /// one text for cookies (RFC 6265, section 5.4).
   static func value(of name: String, on connection: OpaquePointer) -> String? {
-    var search = Search(name: name.lowercased(), values: [])
-    withUnsafeMutablePointer(to: &search) { search in
-      // Calls back before it returns, and retains nothing.
-      _ = MHD_get_connection_values(
-        connection, .HEADER_KIND,
-        { context, _, name, value in
-          guard let name, let value, let context else { return .YES }
-          let search = context.assumingMemoryBound(to: Search.self)
-          if String(cString: name).lowercased() == search.pointee.name {
-            search.pointee.values.append(String(cString: value))
-          }
-          return .YES
-        }, search)
+    var values: [String] = []
+    RequestHandler.forEachField(on: connection) {
+      if strcasecmp($0, name) == 0 { values.append(String(cString: $1)) }
     }
-    guard !search.values.isEmpty else { return nil }
-    guard search.name == "cookie" else { return search.values.joined(separator: ", ") }
-    let bytes = search.values.joined(separator: "; ").utf8.map { byte in
+    guard !values.isEmpty else { return nil }
+    guard name.lowercased() == "cookie" else { return values.joined(separator: ", ") }
+    let bytes = values.joined(separator: "; ").utf8.map { byte in
       byte == RequestFraming.cookieQuote ? UInt8(ascii: "\"") : byte
     }
     return String(decoding: bytes, as: UTF8.self)
-  }
-
-  private struct Search {
-    let name: String
-    var values: [String]
   }
 
   /// Returns 128 bits of SHA-256 of the sorted fields, in hexadecimal. A digest keeps credentials

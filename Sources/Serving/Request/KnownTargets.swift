@@ -4,24 +4,29 @@ import Glibc
 import Model
 import Platform
 
-/// What a hit needs of a request whose response depends on nothing but target and `Accept`.
-struct PlainTarget: Sendable {
+/// What a hit needs of a request, for clients of one class: its target is not parsed again.
+struct KnownTarget: Sendable {
   /// The cache key.
   let key: CacheKey
-  /// The source's file name without its extension, as `Content-Disposition` has it.
-  let stem: String
+  /// The source's file name without its extension; `nil` if a hit from disk needs the request.
+  let stem: String?
   /// Whether the response depends on `Accept`.
   let isNegotiated: Bool
+  /// When the target's signature expires; `nil` without `exp`. It was verified when it was parsed.
+  let expiry: UnixTime?
+  /// `HintNeeds.number`.
+  let hintNumber: UInt8
 }
 
-/// A bounded table from raw request targets and accepted formats to cache keys. `RequestMemo` has
-/// whole parsed targets, some thousand. This table has more, with what a hit needs.
+/// A bounded table from raw request targets, and what clients accept, to cache keys.
 ///
 /// Holds a digest of policy, formats and raw target: 128 bits of SipHash under two secrets of the
-/// process (Swift's `Hasher`), so that clients cannot find two targets with one digest.
+/// process (Swift's `Hasher`), so that clients cannot find two targets with one digest. A target
+/// that follows client hints has an entry that says so, and one for each set of hints.
 ///
-/// Set-associative as `RequestMemo`: a hit moves its target one place forward, and a new one
-/// replaces the last of its set. The table grows with its targets.
+/// Set-associative like a processor's cache: the digest selects a set of four places. A hit moves
+/// its target one place forward and a new target takes the last place, so a rare target does not
+/// evict a frequent one. The table grows with its targets.
 final class KnownTargets: Sendable {
   /// Two hashes of a raw target, the accepted formats, and the policy it was parsed under.
   struct Digest: Equatable {
@@ -42,9 +47,33 @@ final class KnownTargets: Sendable {
       hasher.combine(bytes: raw)
       second = hasher.finalize()
     }
+
+    /// Creates the digest of a target for clients that send `hints`.
+    init(_ target: Digest, for hints: ClientHints) {
+      first = Self.hash(target.first, hints)
+      second = Self.hash(target.second, hints)
+    }
+
+    private static func hash(_ digest: Int, _ hints: ClientHints) -> Int {
+      var hasher = Hasher()
+      hasher.combine(digest)
+      // Optional values in unspecialized code could allocate.
+      hasher.combine(hints.scale ?? 0)
+      hasher.combine(hints.width ?? 0)
+      hasher.combine(hints.savesData)
+      return hasher.finalize()
+    }
   }
 
-  private typealias Place = (digest: Digest, target: PlainTarget)?
+  /// What is known under a digest.
+  enum Entry: Sendable {
+    /// What a hit needs.
+    case target(KnownTarget)
+    /// The target follows hints, which are part of the digest to ask for.
+    case hints(HintUse)
+  }
+
+  private typealias Place = (digest: Digest, entry: Entry)?
 
   private struct Shard {
     var places: [Place] = []
@@ -53,8 +82,8 @@ final class KnownTargets: Sendable {
 
   private static let ways = 4
   private static let shardCount = 16
-  /// Keys and file names longer than this, in bytes, are not kept.
-  static let longestKey = 192
+  /// Keys longer than this, in bytes, are not kept.
+  static let longestKey = 512
   private static let secrets = (
     SystemRandomNumberGenerator.word(), SystemRandomNumberGenerator.word()
   )
@@ -62,7 +91,7 @@ final class KnownTargets: Sendable {
   private let shards: [Lock<Shard>]
   private let placesPerShard: Int
 
-  /// Creates a table of at most `limit` targets of 200 bytes, 500 with the longest key and name.
+  /// Creates a table of at most `limit` entries of 250 bytes, 900 with the longest key and name.
   init(limit: Int) {
     var sets = 0
     while max(2 * sets, 1) * Self.ways * Self.shardCount <= limit { sets = max(2 * sets, 1) }
@@ -70,11 +99,11 @@ final class KnownTargets: Sendable {
     shards = (0..<(sets > 0 ? Self.shardCount : 0)).map { _ in Lock(Shard()) }
   }
 
-  /// The number of kept targets.
+  /// The number of entries.
   var count: Int { shards.reduce(0) { $0 + $1.withLock { $0.count } } }
 
-  /// Returns a target that had a hit. Does not allocate.
-  func target(_ digest: Digest) -> PlainTarget? {
+  /// Returns what is known. Does not allocate.
+  func entry(_ digest: Digest) -> Entry? {
     guard !shards.isEmpty else { return nil }
     return shard(of: digest).withLock { shard in
       guard !shard.places.isEmpty else { return nil }
@@ -82,24 +111,23 @@ final class KnownTargets: Sendable {
       for place in first..<first + Self.ways {
         guard let found = shard.places[place], found.digest == digest else { continue }
         if place > first { shard.places.swapAt(place, place - 1) }
-        return found.target
+        return found.entry
       }
       return nil
     }
   }
 
-  /// Keeps a target that had a hit.
-  func remember(_ target: PlainTarget, for digest: Digest) {
-    guard !shards.isEmpty, target.key.text.utf8.count <= Self.longestKey,
-      target.stem.utf8.count <= Self.longestKey
-    else { return }
+  /// Keeps what is known of a target that had a hit.
+  func remember(_ entry: Entry, for digest: Digest) {
+    if case .target(let target) = entry, target.key.text.utf8.count > Self.longestKey { return }
+    guard !shards.isEmpty else { return }
     // What is replaced is released outside the lock, except when the table grows.
     let replaced = shard(of: digest).withLock { shard -> Place in
       // Sets fill unevenly, so the table grows before it is full.
       if shard.count * 2 >= shard.places.count, shard.places.count < placesPerShard {
         grow(&shard)
       }
-      return Self.put((digest, target), into: &shard)
+      return Self.put((digest, entry), into: &shard)
     }
     withExtendedLifetime(replaced) {}
   }
@@ -113,7 +141,7 @@ final class KnownTargets: Sendable {
   }
 
   private static func put(
-    _ new: (digest: Digest, target: PlainTarget), into shard: inout Shard
+    _ new: (digest: Digest, entry: Entry), into shard: inout Shard
   ) -> Place {
     let first = firstPlace(of: new.digest, among: shard.places.count)
     let set = first..<first + ways

@@ -1,7 +1,5 @@
 // Method: the request methods that the server distinguishes.
 
-import Glibc
-
 /// A request method (RFC 9110, section 9).
 enum Method: String {
   case get = "GET"
@@ -16,19 +14,8 @@ enum Method: String {
   var name: String { rawValue }
 
   /// Parses the method that libmicrohttpd passes. Methods are case-sensitive.
-  init(_ name: UnsafePointer<CChar>) {
-    self =
-      Self.isEqual(name, "GET")
-      ? .get
-      : Self.isEqual(name, "HEAD")
-        ? .head
-        : Self.isEqual(name, "POST")
-          ? .post
-          : Self.isEqual(name, "PUT")
-            ? .put
-            : Self.isEqual(name, "DELETE")
-              ? .delete : Self.isEqual(name, "OPTIONS") ? .options : .other
-  }
+  /// A text this short does not allocate.
+  init(_ name: UnsafePointer<CChar>) { self = Method(rawValue: String(cString: name)) ?? .other }
 
   /// Whether the method is GET or HEAD.
   var isSafe: Bool { self == .get || self == .head }
@@ -39,11 +26,5 @@ enum Method: String {
   /// Returns the value of `Allow` (RFC 9110, section 10.2.1): the methods and `OPTIONS`.
   static func allow(_ methods: [Method]) -> String {
     (methods + [.options]).map(\.name).joined(separator: ", ")
-  }
-
-  /// Compares without allocating a `String` per request.
-  static func isEqual(_ name: UnsafePointer<CChar>, _ other: StaticString) -> Bool {
-    // The literal ends with a NUL and has static lifetime.
-    strcmp(name, UnsafeRawPointer(other.utf8Start).assumingMemoryBound(to: CChar.self)) == 0
   }
 }

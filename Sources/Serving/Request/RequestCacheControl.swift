@@ -1,6 +1,5 @@
 // RequestCacheControl: the caching and priority directives of a request.
 
-import CMicrohttpd
 import Glibc
 import Model
 
@@ -28,19 +27,12 @@ struct RequestCacheControl: Equatable {
   /// Parses the fields of the current request. Several fields form one list (RFC 9110, section
   /// 5.3).
   init(on connection: OpaquePointer) {
-    withUnsafeMutablePointer(to: &self) { directives in
-      _ = MHD_get_connection_values(
-        connection, .HEADER_KIND,
-        { context, _, name, value in
-          guard let context, let name, let value else { return .YES }
-          let directives = context.assumingMemoryBound(to: RequestCacheControl.self)
-          if strcasecmp(name, "Cache-Control") == 0 {
-            directives.pointee.read(cacheControl: String(cString: value))
-          } else if strcasecmp(name, "Priority") == 0 {
-            directives.pointee.read(priority: String(cString: value))
-          }
-          return .YES
-        }, directives)
+    RequestHandler.forEachField(on: connection) { name, value in
+      if strcasecmp(name, "Cache-Control") == 0 {
+        read(cacheControl: String(cString: value))
+      } else if strcasecmp(name, "Priority") == 0 {
+        read(priority: String(cString: value))
+      }
     }
   }
 

@@ -25,17 +25,11 @@ struct RequestContext {
   var notFound: ImageError { .notFound(path: displayable(client.target?.path ?? "")) }
 
   /// The image formats that the client accepts.
-  var acceptedFormats: AcceptedFormats { client.loop.accept.formats(on: connection) }
+  var acceptedFormats: AcceptedFormats { AcceptedFormats(on: connection) }
 
-  /// Returns a target's request for this client: with the formats that it accepts, and the numbers
-  /// that its hints stand for.
+  /// Returns a target's request for this client.
   func adapted(_ request: ImageRequest, of target: RequestTarget) -> ImageRequest {
-    guard target.isAdaptive else { return request }
-    let rules = policy.rules
-    let negotiated =
-      target.isNegotiated ? rules.request(request, accepting: acceptedFormats) : request
-    guard let use = target.hintUse else { return negotiated }
-    return rules.request(negotiated, for: use.hints(on: connection))
+    client.adapted(request, of: target, on: connection)
   }
 
   /// Returns the value of a request field, or `nil`; of several fields the first.
@@ -64,7 +58,6 @@ struct RequestContext {
   /// Responds to a complete request, or suspends its connection.
   func handle() -> MHD_Result {
     if client.method == .options { return respondToOptions() }
-    noteUnlistedProxy()
     do throws(ImageError) {
       return try perform(try admit().handle(self))
     } catch {
@@ -103,5 +96,38 @@ struct RequestContext {
     case .events(let interval, let observe):
       try streamEvents(minimumInterval: interval, observe: observe)
     }
+  }
+}
+
+extension RequestContext {
+  /// Returns the servers that the request came through (RFC 8586). Memory hits are not checked,
+  /// because they are not forwarded.
+  ///
+  /// - Throws: `forbiddenSource` if `CDN-Loop` or `Via` names this server, or too many servers.
+  func trail() throws(ImageError) -> ServerTrail {
+    let id = policy.configuration.id
+    guard !id.isEmpty else { return ServerTrail() }
+    if let via = value(of: "Via"), ServerTrail.via(via, names: id) { throw refusal(via) }
+    guard let value = value(of: "CDN-Loop") else { return ServerTrail() }
+    let trail = ServerTrail(parsing: value)
+    guard !trail.isLoop(for: id) else { throw refusal(value) }
+    return trail
+  }
+
+  /// The trace for the load (W3C Trace Context), if origins may be told or the request is recorded.
+  var trace: TraceContext? {
+    policy.configuration.propagatesTraces || client.trace.isRecorded
+      ? handler.trace(of: client, on: connection) : nil
+  }
+
+  private func refusal(_ value: String) -> ImageError {
+    .forbiddenSource(
+      reason: "the request already passed through this server", detail: displayable(value))
+  }
+
+  /// Returns the value of all lines of a field. Most requests have none, which costs one look-up.
+  private func value(of name: StaticString) -> String? {
+    RequestHandler.field(name, on: connection) == nil
+      ? nil : Forwarding.value(of: name.description, on: connection)
   }
 }

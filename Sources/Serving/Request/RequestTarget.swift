@@ -7,10 +7,8 @@ import Signing
 ///
 /// Belongs to the thread of one event loop.
 final class RequestTarget {
-  /// The raw bytes, for comparison with colliding targets and for the log.
+  /// The raw bytes, for the log.
   let raw: [UInt8]
-  /// `RequestMemo.hash` of `raw`.
-  let hash: UInt64
   /// The decoded path, for messages. Use `endpoint` for decisions.
   let path: String
   /// The endpoint; `nil` for an unknown path.
@@ -30,8 +28,6 @@ final class RequestTarget {
   /// How the response follows client hints; `nil` if it does not. `key` is then for clients without
   /// hints.
   let hintUse: HintUse?
-  /// `HintNeeds.number`, which each hit compares.
-  let hintNumber: UInt8
   /// Whether the response depends on request fields beside those that are forwarded.
   let isAdaptive: Bool
   /// The `Vary` field of the response (RFC 9110, section 12.5.5); `nil` if the response does not
@@ -47,15 +43,10 @@ final class RequestTarget {
   /// Whether an operator's token stands for the signature. Shared caches must not store the
   /// response, which they would send to others.
   var isOfOperator = false
-  /// The keys of the classes of clients seen so far, indexed by class.
-  private var negotiatedKeys: [CacheKey?] = []
-  /// The keys of clients with hints.
-  private var hintedKeys = HintedKeys()
 
   /// Parses a target of a listener with these endpoints. Errors are stored in `request`.
-  init(raw: [UInt8], hash: UInt64, rules: RequestRules, endpoints: EndpointTable = .everyone) {
+  init(raw: [UInt8], rules: RequestRules, endpoints: EndpointTable = .everyone) {
     self.raw = raw
-    self.hash = hash
     let origin = Self.originForm(raw[...])
     let end = origin.firstIndex(of: UInt8(ascii: "?")) ?? origin.endIndex
     let decoded = PercentEncoding.decode(origin[..<end])
@@ -72,7 +63,6 @@ final class RequestTarget {
     key = parsed?.key
     isNegotiated = parsed?.isNegotiated ?? false
     hintUse = parsed?.hintUse
-    hintNumber = hintUse?.needs.number ?? 0
     isAdaptive = isNegotiated || hintUse != nil
     vary = parsed?.vary
     isSigned = parsed?.grant.isSigned ?? false
@@ -128,36 +118,6 @@ final class RequestTarget {
   /// Whether shared caches must not store the response.
   var isPrivate: Bool { isOfOperator || forwarding?.isPrivate == true }
 
-  /// Returns the key for clients that accept `formats`, if memory may have the response. Allocates
-  /// only for the first request of a class.
-  func key(accepting formats: AcceptedFormats, _ rules: RequestRules) -> CacheKey? {
-    let formats = formats.intersection(rules.onOffer)
-    guard key != nil, !formats.isEmpty else { return key }
-    let place = Int(formats.rawValue)
-    if place < negotiatedKeys.count, let known = negotiatedKeys[place] { return known }
-    guard case .success(let request) = request else { return nil }
-    if negotiatedKeys.isEmpty {
-      negotiatedKeys = Array(repeating: nil, count: AcceptedFormats.classCount)
-    }
-    let made = rules.request(request, accepting: formats).key
-    negotiatedKeys[place] = made
-    return made
-  }
-
-  /// Returns the key for clients that accept `formats` and send `hints`, if memory may have the
-  /// response. Allocates only for hints that were not seen lately.
-  func key(
-    accepting formats: AcceptedFormats, for hints: ClientHints, _ rules: RequestRules
-  ) -> CacheKey? {
-    guard !hints.isEmpty else { return key(accepting: formats, rules) }
-    guard key != nil, case .success(let request) = request else { return key }
-    let formats = formats.intersection(rules.onOffer)
-    if let known = hintedKeys.key(for: hints, formats) { return known }
-    let made = rules.request(rules.request(request, accepting: formats), for: hints).key
-    hintedKeys.keep(made, for: hints, formats)
-    return made
-  }
-
   private static func vary(
     _ forwarding: Forwarding?, isNegotiated: Bool, hints: HintNeeds
   ) -> String? {
@@ -184,5 +144,73 @@ final class RequestTarget {
       return rest[slash...]
     }
     return target
+  }
+}
+
+extension RequestTarget {
+  /// Returns the redirect location that names `format` and has numbers in place of `auto`. It is
+  /// relative to the last path segment (RFC 3986, section 5.2), because a proxy may use another
+  /// path. The location of a signed target is signed by `signer`, with the same `exp`.
+  ///
+  /// - Parameter sizing: the sizing of this client's request.
+  func location(naming format: ImageFormat, sizing: Sizing, signer: URLSigner) -> String {
+    let origin = Self.originForm(raw[...])
+    let path = origin.prefix { $0 != UInt8(ascii: "?") }
+    let name = path[(path.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex)...].dropFirst()
+    // Replaces `auto`, and drops a signature of the whole.
+    var replaced = isNegotiated ? ["format": format.rawValue] : [:]
+    if isSigned { replaced["sig"] = "" }
+    if hintUse?.needs.density == true {
+      replaced["scale"] = sizing.scale.map(ResponseHead.decimal) ?? ""
+    }
+    if hintUse?.needs.width == true {
+      replaced["w"] = sizing.width.map(String.init) ?? ""
+      // As rounded for this client: next to a width, it would be rounded in another way.
+      replaced["h"] = sizing.height.map(String.init) ?? ""
+    }
+    let kept = query.split(separator: UInt8(ascii: "&")).filter {
+      replaced[ImageQuery.name(of: $0.prefix { $0 != UInt8(ascii: "=") }) ?? ""] == nil
+    }
+    let added = replaced.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }
+    let parts = kept.map(Self.written) + added.map { $0.key + "=" + $0.value }
+    let unsigned = parts.joined(separator: "&")
+    let signature =
+      isSigned
+      ? SignedText(path: self.path, query: unsigned.utf8).flatMap { signer.sign($0) } : nil
+    return Self.written(name) + "?" + unsigned + (signature.map { "&sig=" + $0 } ?? "")
+  }
+
+  /// Percent-encodes the bytes that are not URI characters (RFC 3986, section 2).
+  private static func written(_ bytes: ArraySlice<UInt8>) -> String {
+    var text = ""
+    for byte in bytes {
+      if (0x21...0x7e).contains(byte), !"\"#<>\\^`{|}".utf8.contains(byte) {
+        text.unicodeScalars.append(Unicode.Scalar(byte))
+      } else {
+        text += "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+      }
+    }
+    return text
+  }
+}
+
+extension RequestTarget {
+  /// Returns a hint for a source that was not found and whose URL has a literal `+` in its path;
+  /// `nil` for other errors.
+  ///
+  /// HTML forms write a space as `+`; in a URL it stands for itself (RFC 3986), so the origin is
+  /// asked for a name with a plus. A client that sends `%2B` wants the plus, and gets no hint.
+  func hint(for error: ImageError) -> String? {
+    guard case .sourceNotFound = error.cause, case .success(let request)? = request,
+      request.source.path.contains("+"), hasPlusInURL
+    else { return nil }
+    return "its path has a '+', which is not decoded as a space: write %20 for a space"
+  }
+
+  private var hasPlusInURL: Bool {
+    query.split(separator: UInt8(ascii: "&")).contains { piece in
+      let name = piece.prefix { $0 != UInt8(ascii: "=") }
+      return PercentEncoding.decode(name) == "url" && piece.contains(UInt8(ascii: "+"))
+    }
   }
 }

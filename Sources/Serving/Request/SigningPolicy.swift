@@ -96,8 +96,7 @@ extension RequestContext {
     if policy.isRestricting || target.lacksRight,
       !target.isSigned || target.isExpired(at: Clock.now()), isOperator
     {
-      let entitled = RequestTarget(
-        raw: target.raw, hash: target.hash, rules: policy.operatorRules)
+      let entitled = RequestTarget(raw: target.raw, rules: policy.operatorRules)
       entitled.isOfOperator = true
       client.target = entitled
       return entitled

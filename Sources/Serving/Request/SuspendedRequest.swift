@@ -5,7 +5,25 @@ import Model
 import Platform
 import Synchronization
 
-/// A suspended request. Any thread may end it; the first to do so resumes the connection.
+/// The outcome of a suspended request.
+enum Outcome: Sendable {
+  /// An image.
+  case image(ImageDelivery)
+  /// An image that is still being received.
+  case streaming(StreamingDelivery)
+  /// A fallback image.
+  case fallback(FallbackDelivery)
+  /// The JSON response of an endpoint.
+  case json(JSONResponse)
+  /// An error.
+  case failure(ImageError)
+  /// The client disconnected.
+  case clientGone
+}
+
+/// A suspended request. It waits for the first of five events: result, error, deadline, client
+/// disconnect, shutdown. Any thread may report one: the first decides the response and resumes the
+/// connection, and later ones change nothing.
 final class SuspendedRequest: Suspended, @unchecked Sendable {
   // Sound as Sendable: `connection` is only passed to MHD_resume_connection, which any thread may
   // call, once, while the connection is suspended. Everything else is immutable or behind the lock.
@@ -15,8 +33,9 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
   let deadline: Int
 
   private struct Guarded {
-    var state = SuspendedRequestState()
-    /// Ends the work.
+    var outcome: Outcome?
+    var hasWorkEnded = false
+    /// Ends the work while it runs.
     var cancel: (@Sendable () -> Void)?
   }
 
@@ -45,11 +64,12 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
   /// the request is interrupted first.
   func start(_ work: @escaping RequestWork, joining: JoinedWork?) {
     let cancel = joining?(account.client) { self.end($0) } ?? begin(work)
-    perform(
-      guarded.withLock {
-        $0.cancel = cancel
-        return $0.state.workStarted()
-      })
+    let isTooLate = guarded.withLock { state in
+      guard !state.hasWorkEnded else { return false }
+      if state.outcome == nil { state.cancel = cancel }
+      return state.outcome != nil
+    }
+    if isTooLate { cancel() }
   }
 
   /// Starts a task that does the work. Returns how to cancel it.
@@ -69,10 +89,12 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
 
   /// Ends the request with the outcome of its work.
   private func end(_ outcome: Outcome) {
-    let actions = guarded.withLock { $0.state.workEnded(outcome) }
-    perform(actions)
-    // The request was interrupted before, so its stream is not read.
-    if case .streaming(let delivery) = outcome, !actions.contains(.resume) { delivery.end() }
+    guarded.withLock { state in
+      state.hasWorkEnded = true
+      state.cancel = nil
+    }
+    // If the request was interrupted before, its stream is not read.
+    if !decide(outcome), case .streaming(let delivery) = outcome { delivery.end() }
   }
 
   /// What the work is charged to.
@@ -93,7 +115,8 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
 
   /// Ends the request before its work is done.
   func interrupt(_ reason: Outcome) {
-    perform(guarded.withLock { $0.state.interrupted(reason) })
+    // Frees the request's place before its work can observe the cancellation.
+    if decide(reason) { guarded.withLock { $0.cancel.take() }?() }
   }
 
   /// Does nothing: the request may finish within the grace period.
@@ -105,16 +128,18 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
   }
 
   /// The outcome; `nil` before the request is resumed.
-  var outcome: Outcome? { guarded.withLock { $0.state.decided() } }
+  var outcome: Outcome? { guarded.withLock { $0.outcome } }
 
-  private func perform(_ actions: SuspendedRequestState.Actions) {
-    // Frees the request's place before its work can observe the cancellation.
-    if actions.contains(.resume) {
-      share?.end()
-      monitor.resume(self, on: connection, wake: wake)
+  /// Resumes the connection with its outcome. Returns `false` if it has one.
+  private func decide(_ outcome: Outcome) -> Bool {
+    let isFirst = guarded.withLock { state in
+      let isFirst = state.outcome == nil
+      if isFirst { state.outcome = outcome }
+      return isFirst
     }
-    if actions.contains(.cancelWork) {
-      guarded.withLock { $0.cancel }?()
-    }
+    guard isFirst else { return false }
+    share?.end()
+    monitor.resume(self, on: connection, wake: wake)
+    return true
   }
 }

@@ -1,4 +1,4 @@
-// JSONResponse: the JSON that an endpoint responds with, and how all JSON is encoded.
+// JSONResponse: the JSON of endpoints and of errors, and how all JSON is encoded.
 
 import FoundationEssentials
 import Model
@@ -54,5 +54,38 @@ enum JSON {
     if isForPeople { encoder.outputFormatting.insert(.prettyPrinted) }
     guard let json = try? encoder.encode(content) else { return nil }
     return Array(json) + (isForPeople ? [UInt8(ascii: "\n")] : [])
+  }
+}
+
+/// Encodes `{"error":{"code":"…","message":"…","parameter":"…","request_id":"…"}}`.
+struct ErrorBody: Encodable {
+  private struct Content: Encodable {
+    let code: String
+    let message: String
+    let parameter: String?
+    let request_id: String
+  }
+
+  private let error: Content
+
+  /// Creates the public description of an error.
+  ///
+  /// - Parameters:
+  ///   - explains: whether the message names the configuration's key that decides, for operators.
+  ///   - hint: a possible mistake of the client, added to the message.
+  init(_ error: ImageError, id: String, explains: Bool, hint: String? = nil) {
+    let message = explains ? error.explainedMessage : error.message
+    self.error = Content(
+      code: error.code,
+      message: SecretMask.masked(hint.map { "\(message); \($0)" } ?? message),
+      parameter: error.parameter, request_id: id)
+  }
+
+  /// The encoded body; a constant if encoding fails, which no client input can cause.
+  var json: [UInt8] {
+    guard let json = JSON.bytes(of: self) else {
+      return Array(#"{"error":{"code":"internal","message":"","request_id":""}}"#.utf8)
+    }
+    return json + [UInt8(ascii: "\n")]
   }
 }

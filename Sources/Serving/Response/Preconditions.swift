@@ -1,5 +1,6 @@
 // Preconditions: evaluates a request's preconditions (RFC 9110, section 13).
 
+import Glibc
 import Model
 
 /// Evaluates `If-None-Match` and `If-Modified-Since` of a GET or HEAD request.
@@ -61,5 +62,15 @@ enum Preconditions {
       text.count >= position + 2 && text[position] == UInt8(ascii: "W")
       && text[position + 1] == UInt8(ascii: "/")
     return isWeak ? position + 2 : position
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Whether both buffers hold the same bytes and are not empty.
+  fileprivate func isEqual(to other: UnsafeRawBufferPointer) -> Bool {
+    guard count == other.count, let start = baseAddress, let otherStart = other.baseAddress else {
+      return false
+    }
+    return memcmp(start, otherStart, count) == 0
   }
 }

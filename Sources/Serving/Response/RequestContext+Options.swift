@@ -20,13 +20,7 @@ extension RequestContext {
       head.add("Access-Control-Max-Age", value: Self.preflightLifetime)
     }
     addCommon(to: &head, vary: nil)
-    do throws(ImageError) {
-      let response = try emptyResponse(head: head)
-      log(status: 204, bytes: 0)
-      return queue(response, status: 204, bytes: 0)
-    } catch {
-      return refuse(error)
-    }
+    return respond(204, head: head)
   }
 
   /// Returns the request fields that a page may send in addition to the safelisted ones.

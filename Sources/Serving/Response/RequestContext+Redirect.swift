@@ -64,13 +64,7 @@ extension RequestContext {
     head.add("Location", value: location)
     head.add("Cache-Status", value: cacheStatus.headerValue)
     addCommon(to: &head, vary: target.vary)
-    do throws(ImageError) {
-      let response = try emptyResponse(head: head)
-      record(delivery, microseconds: microseconds)
-      log(status: 302, bytes: 0, cacheStatus: cacheStatus.headerValue)
-      return queue(response, status: 302, bytes: 0)
-    } catch {
-      return refuse(error)
-    }
+    record(delivery, microseconds: microseconds)
+    return respond(302, head: head, cacheStatus: cacheStatus)
   }
 }

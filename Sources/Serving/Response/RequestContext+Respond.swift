@@ -16,80 +16,27 @@ extension RequestContext {
     let cacheStatus = delivery.cacheStatus
     let status = handler.isNotModified(variant.info, on: connection) ? 304 : 200
     let microseconds = client.elapsedMicroseconds
-    let fields = imageFields(of: delivery, for: request)
-    let head = imageHead(fields, of: variant.info, microseconds: microseconds)
-    do throws(ImageError) {
-      if status == 200, client.method == .get, case .file(let region) = variant.body,
-        !region.isInMemory
-      {
-        let result = try stream(region, head: head, cacheStatus: cacheStatus)
-        record(delivery, microseconds: microseconds)
-        return result
-      }
-      let closes = handler.closesConnections
-      let make = { () throws(ImageError) in
-        try Response(
-          head: head, style: policy.configuration.headStyle, body: variant.body, closes: closes)
-      }
-      // libmicrohttpd reads a file's body into memory that all uses of its response share.
-      let isShared =
-        if case .memory = variant.body { delivery.isShared && !closes } else { false }
-      let response = try isShared ? fields.response(with: head, make: make) : make()
-      record(delivery, microseconds: microseconds)
-      log(status: status, bytes: variant.body.count, cacheStatus: fields.cacheStatus)
-      return queue(response, status: status, bytes: variant.body.count)
-    } catch {
-      return refuse(error)
-    }
+    let head = imageHead(
+      of: variant.info, timings: delivery.timings, cacheStatus: cacheStatus, for: request,
+      microseconds: microseconds)
+    record(delivery, microseconds: microseconds)
+    return respond(status, head: head, body: variant.body, cacheStatus: cacheStatus)
   }
 
-  /// Creates the head of an unprepared image response from the fields that it shares.
-  func imageHead(_ fields: ImageFields, of info: VariantInfo, microseconds: Int) -> ResponseHead {
+  /// Creates the head of an image response.
+  func imageHead(
+    of info: VariantInfo, timings: Timings, cacheStatus: CacheStatus, for request: ImageRequest,
+    microseconds: Int
+  ) -> ResponseHead {
     let now = Clock.now()
-    let crossOrigin = policy.crossOrigin
     var head = ResponseHead(date: client.loop.date(now), id: client.requestID)
-    head.append(fields.timings)
-    head.append(microseconds: microseconds)
+    head.add(timings, total: microseconds)
     head.addAge(
       of: info.freshness, at: now, isPrivate: client.target?.isPrivate == true,
       until: client.target?.expiry)
-    head.append(fields.others)
-    if crossOrigin.isPerClient {
-      crossOrigin.addOwn(to: &head, page: crossOrigin.page(on: connection))
-    }
+    head.add(info: info, source: request.source, cacheStatus: cacheStatus)
+    addCommon(to: &head, vary: client.target?.vary)
     return head
-  }
-
-  /// Returns the fields that all responses of a delivery to such a target have. Those of a shared
-  /// delivery are formatted once per event loop.
-  private func imageFields(of delivery: ImageDelivery, for request: ImageRequest) -> ImageFields {
-    guard delivery.isShared, let target = client.target else {
-      return imageFields(
-        of: delivery.variant.info, timings: delivery.timings, cacheStatus: delivery.cacheStatus,
-        for: request)
-    }
-    let prepared = PreparedHead.of(
-      delivery, owner: policy.serial, loops: policy.configuration.workers)
-    if let fields = prepared?.fields(of: client.loop, for: request.source, vary: target.vary) {
-      return fields
-    }
-    let fields = imageFields(
-      of: delivery.variant.info, timings: delivery.timings, cacheStatus: delivery.cacheStatus,
-      for: request)
-    prepared?.keep(fields, of: client.loop, for: request.source, vary: target.vary)
-    return fields
-  }
-
-  /// Returns the fields of an image response that do not vary between clients and moments.
-  func imageFields(
-    of info: VariantInfo, timings: Timings, cacheStatus: CacheStatus, for request: ImageRequest
-  ) -> ImageFields {
-    var (before, others) = (ResponseHead(), ResponseHead())
-    before.appendTimings(timings)
-    others.add(info: info, source: request.source, cacheStatus: cacheStatus)
-    addShared(to: &others, vary: client.target?.vary)
-    return ImageFields(
-      timings: before.bytes, others: others.bytes, cacheStatus: cacheStatus.headerValue)
   }
 
   /// Responds with an endpoint's JSON.
@@ -154,27 +101,38 @@ extension RequestContext {
   /// Adds the fields that every response has.
   func addCommon(to head: inout ResponseHead, vary: String?) {
     let crossOrigin = policy.crossOrigin
-    addShared(to: &head, vary: vary)
+    if let vary = crossOrigin.vary(with: vary) { head.add("Vary", value: vary) }
+    head.addCommon()
+    policy.configuration.addHints(to: &head)
+    crossOrigin.addShared(to: &head)
     if crossOrigin.isPerClient {
       crossOrigin.addOwn(to: &head, page: crossOrigin.page(on: connection))
     }
   }
 
-  /// Adds the fields that every response has, but that of the client's page.
-  private func addShared(to head: inout ResponseHead, vary: String?) {
-    let crossOrigin = policy.crossOrigin
-    if let vary = crossOrigin.vary(with: vary) { head.add("Vary", value: vary) }
-    head.addCommon()
-    policy.configuration.addHints(to: &head)
-    crossOrigin.addShared(to: &head)
-  }
-
-  /// Creates a response without a body.
-  func emptyResponse(head: ResponseHead) throws(ImageError) -> Response {
-    let nothing = [UInt8]().withUnsafeBytes { ImageBytes(copying: $0) }
-    return try Response(
-      head: head, style: policy.configuration.headStyle, body: .memory(nothing),
-      closes: handler.closesConnections)
+  /// Responds with a body, by default an empty one. A file on disk is streamed.
+  ///
+  /// - Parameter failure: what the response is sent in place of, and its name in the log.
+  func respond(
+    _ status: Int, head: ResponseHead, body: Variant.Body? = nil, cacheStatus: CacheStatus? = nil,
+    insteadOf failure: (error: ImageError, name: String)? = nil
+  ) -> MHD_Result {
+    let body = body ?? .memory([UInt8]().withUnsafeBytes { ImageBytes(copying: $0) })
+    do throws(ImageError) {
+      if status != 304, client.method == .get, case .file(let region) = body, !region.isInMemory {
+        return try stream(
+          region, head: head, cacheStatus: cacheStatus, status: status, insteadOf: failure)
+      }
+      let response = try Response(
+        head: head, style: policy.configuration.headStyle, body: body,
+        closes: handler.closesConnections)
+      log(
+        status: status, bytes: body.count, cacheStatus: cacheStatus?.headerValue,
+        error: failure?.error, fallback: failure?.name)
+      return queue(response, status: status, bytes: body.count)
+    } catch {
+      return refuse(error)
+    }
   }
 
   // MARK: Counting and logging

@@ -163,34 +163,6 @@ struct ResponseHead {
     }
   }
 
-  /// Updates a hit's block, as `Response.stamp` does with a queued one.
-  mutating func stamp(
-    _ fields: HitFields, id: RequestID, now: UnixTime, microseconds: Int
-  ) {
-    bytes.replaceSubrange(..<HTTPDate.length, with: HTTPDate.text(of: now).utf8)
-    bytes.withUnsafeMutableBufferPointer { [maxAgeOffset, sharedMaxAgeOffset] bytes in
-      guard let head = bytes.baseAddress else { return }
-      Self.write(
-        number: fields.age, width: fields.widths.age, into: head + Self.ageOffset(fields.widths))
-      Self.write(number: fields.maxAge, width: fields.widths.maxAge, into: head + maxAgeOffset)
-      Self.write(
-        number: fields.sharedMaxAge, width: fields.widths.sharedMaxAge,
-        into: head + sharedMaxAgeOffset)
-      id.write(
-        into: UnsafeMutableRawBufferPointer(
-          start: head + Self.idOffset, count: fields.widths.id))
-      Self.write(microseconds: microseconds, into: head + Self.timingOffset(fields.widths))
-    }
-  }
-
-  /// Writes the field of the client's page, as `Response.stamp` does.
-  mutating func stamp(page: Int, of crossOrigin: CrossOrigin, widths: HitFields.Widths) {
-    bytes.withUnsafeMutableBufferPointer { bytes in
-      guard let head = bytes.baseAddress else { return }
-      crossOrigin.write(page: page, into: head + Self.pageOffset(widths))
-    }
-  }
-
   /// Writes milliseconds as `d.ddd`. Larger values are written as 9.999, because the field has a
   /// fixed length.
   static func write(microseconds: Int, into place: UnsafeMutablePointer<UInt8>) {
@@ -230,14 +202,7 @@ extension ResponseHead {
   /// Adds the fields that every image response has for all clients, except `Age` and
   /// `Cache-Control`.
   mutating func add(info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus) {
-    add("Content-Type", value: info.content.mediaType)
-    addValidators(of: info)
-    if let image = info.image {
-      add("Content-DPR", value: Self.decimal(image.density))
-      if let size = image.scaledDownFrom { add("X-Scaled-Down", value: size.description) }
-      if let quality = image.quality { add("X-Quality", value: "\(quality)") }
-      if image.droppedFrames > 0 { add("X-Frames-Dropped", value: "\(image.droppedFrames)") }
-    }
+    addContent(of: info)
     if info.isDamaged { add("X-Damaged", value: "1") }
     add("Cache-Status", value: cacheStatus.headerValue)
     if let image = info.image {
@@ -246,6 +211,17 @@ extension ResponseHead {
         value: ContentDisposition.inline(source: source, format: image.format))
     }
     add("Content-Security-Policy", value: Self.contentSecurityPolicy)
+  }
+
+  /// Adds what the fields of an image say of its bytes.
+  mutating func addContent(of info: VariantInfo) {
+    add("Content-Type", value: info.content.mediaType)
+    addValidators(of: info)
+    guard let image = info.image else { return }
+    add("Content-DPR", value: Self.decimal(image.density))
+    if let size = image.scaledDownFrom { add("X-Scaled-Down", value: size.description) }
+    if let quality = image.quality { add("X-Quality", value: "\(quality)") }
+    if image.droppedFrames > 0 { add("X-Frames-Dropped", value: "\(image.droppedFrames)") }
   }
 
   /// Adds `ETag` and `Last-Modified`.
@@ -292,12 +268,6 @@ extension ResponseHead {
 
   /// Adds `Server-Timing` with the phases of a request that has taken `total` microseconds.
   mutating func add(_ timings: Timings, total: Int) {
-    appendTimings(timings)
-    append(microseconds: total)
-  }
-
-  /// Adds `Server-Timing` up to the value of `total`.
-  mutating func appendTimings(_ timings: Timings) {
     append("\r\nServer-Timing: ")
     for stage in Timings.Stage.allCases {
       guard let duration = timings[stage] else { continue }
@@ -307,6 +277,7 @@ extension ResponseHead {
       append(", ")
     }
     append("total;dur=")
+    append(microseconds: total)
   }
 
   /// Adds `Cache-Control` for a response without an age, such as a negatively cached failure.
@@ -328,5 +299,59 @@ extension ResponseHead {
     var fraction = String(thousandths % 1_000 + 1_000).dropFirst()
     while fraction.hasSuffix("0") { fraction.removeLast() }
     return "\(thousandths / 1_000).\(fraction)"
+  }
+}
+
+/// The current values of `Age`, `max-age` and `s-maxage`, and how much space each field takes. A
+/// prepared head has space for fields of fixed lengths.
+struct HitFields {
+  /// The digits of the three, and the characters of the id, which may be the client's own.
+  struct Widths: Equatable {
+    let age: Int
+    let maxAge: Int
+    /// 0 for a head without `s-maxage`.
+    let sharedMaxAge: Int
+    let id: Int
+    /// Whether the URL expires, so that caches may not serve the response stale.
+    let isExpiring: Bool
+    /// The hints in `Vary` (`HintNeeds.number`). URLs with and without them share variants.
+    var hints: UInt8 = 0
+
+    /// The widths of a head that is not updated.
+    static let none = Widths(age: 0, maxAge: 0, sharedMaxAge: 0, id: 0, isExpiring: false)
+  }
+
+  let age: Int
+  let maxAge: Int
+  /// 0 for a head without `s-maxage`.
+  let sharedMaxAge: Int
+  let widths: Widths
+
+  /// Takes the values at `now`, for a response whose id has `idLength` characters.
+  ///
+  /// - Parameters:
+  ///   - expiry: when the request's URL expires.
+  ///   - hints: the hints that the URL follows.
+  init(
+    of freshness: Freshness, at now: UnixTime, idLength: Int, until expiry: UnixTime?,
+    hints: UInt8 = 0
+  ) {
+    age = freshness.age(at: now)
+    let latest = freshness.latestMaxAge(at: now, until: expiry)
+    maxAge = min(freshness.clientMaxAge(atAge: age), latest)
+    let isShared = freshness.isOtherForClients
+    sharedMaxAge = isShared ? min(freshness.lifetime, latest) : 0
+    widths = Widths(
+      age: ResponseHead.width(of: age), maxAge: ResponseHead.width(of: maxAge),
+      sharedMaxAge: isShared ? ResponseHead.width(of: sharedMaxAge) : 0, id: idLength,
+      isExpiring: expiry != nil, hints: hints)
+  }
+}
+
+extension Freshness {
+  /// Returns the highest `max-age` of a response to a URL that expires: the response's age then. It
+  /// does not depend on `now`, unless the clock was set.
+  func latestMaxAge(at now: UnixTime, until expiry: UnixTime?) -> Int {
+    expiry.map { age(at: now) + max($0.seconds - now.seconds, 0) } ?? .max
   }
 }

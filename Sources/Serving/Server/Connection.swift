@@ -33,13 +33,14 @@ final class Connection {
   var proxyHeader: [UInt8]?
   /// The progress of the current request.
   var stage = Stage.received
-  /// The parsed request target. One that the loop's memo does not have is parsed at the first use
-  /// of this property: a hit of a known target has none.
+  /// The request target, parsed at the first use of this property: a hit of a known target has
+  /// none.
   var target: RequestTarget? {
     get {
       if isUnparsed {
         isUnparsed = false
-        parsedTarget = policy.parse(rawTarget, on: loop)
+        parsedTarget = RequestTarget(
+          raw: rawTarget, rules: policy.rules, endpoints: policy.endpoints)
       }
       return parsedTarget
     }
@@ -49,10 +50,10 @@ final class Connection {
   private(set) var isUnparsed = false
   private var parsedTarget: RequestTarget?
   /// What a hit needs of a target that is not parsed; `nil` if it is parsed, or not known.
-  var known: PlainTarget?
+  var known: KnownTarget?
   /// Where `KnownTargets` may keep the target after a hit; `nil` if it need not.
   var unknownDigest: KnownTargets.Digest?
-  /// The raw target; only for one that the loop's memo does not have.
+  /// The raw target.
   private(set) var rawTarget: [UInt8] = []
   /// The request's id in its response and in the log.
   var requestID = RequestID()
@@ -101,27 +102,32 @@ final class Connection {
     self.peer = peer
   }
 
-  /// Begins a request whose request line was parsed.
-  func begin(_ target: consuming RequestTarget) {
-    parsedTarget = target
-    isUnparsed = false
+  /// Begins a request whose target is parsed later, if at all. `raw` is copied, because
+  /// libmicrohttpd decodes it in place.
+  func begin(_ raw: UnsafeRawBufferPointer) {
+    // Before the buffer that it shares is reused.
+    parsedTarget = nil
+    rawTarget.removeAll(keepingCapacity: true)
+    rawTarget.append(contentsOf: raw)
+    isUnparsed = true
     known = nil
     unknownDigest = nil
     stage = .received
     bodyBytes = 0
   }
 
-  /// Begins a request whose target is parsed later, if at all. `raw` is copied, because
-  /// libmicrohttpd decodes it in place.
-  func begin(raw: UnsafeRawBufferPointer) {
-    rawTarget.removeAll(keepingCapacity: true)
-    rawTarget.append(contentsOf: raw)
-    parsedTarget = nil
-    isUnparsed = true
-    known = nil
-    unknownDigest = nil
-    stage = .received
-    bodyBytes = 0
+  /// Returns a target's request for this client: with the formats that it accepts, and the numbers
+  /// that its hints stand for.
+  func adapted(
+    _ request: ImageRequest, of target: RequestTarget, on connection: OpaquePointer
+  ) -> ImageRequest {
+    guard target.isAdaptive else { return request }
+    let rules = policy.rules
+    let negotiated =
+      target.isNegotiated
+      ? rules.request(request, accepting: AcceptedFormats(on: connection)) : request
+    guard let use = target.hintUse else { return negotiated }
+    return rules.request(negotiated, for: use.hints(on: connection))
   }
 
   /// Whether no request is read or answered: the header of the next one is awaited or incomplete.
@@ -132,7 +138,7 @@ final class Connection {
 
   /// Whether the version that libmicrohttpd passes is HTTP/1.1.
   static func isHTTP11(_ version: UnsafePointer<CChar>) -> Bool {
-    Method.isEqual(version, "HTTP/1.1")
+    strcmp(version, "HTTP/1.1") == 0
   }
 
   /// Whole microseconds since the header was complete.

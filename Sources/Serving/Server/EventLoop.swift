@@ -57,8 +57,7 @@ final class EventLoop: @unchecked Sendable {
       throw .cannotStart(reason: "no eventfd: \(error)")
     }
     let state = EventLoopState(
-      index: index, policy: handler.latestPolicy.copy(),
-      memoBytes: configuration.memoBytesPerWorker, wake: wake)
+      index: index, policy: handler.latestPolicy.copy(), wake: wake)
     context = Context(handler: handler, state: state)
     daemon = try MHDDaemon.start(for: context, configuration: configuration)
     handler.figures.add(state)

@@ -22,19 +22,14 @@ final class SingleWriterCounter: Sendable {
 
 /// The state of one event loop's thread.
 final class EventLoopState: @unchecked Sendable {
-  // Sound as Sendable: `policy`, `memo`, `accept`, `clients`, `sampler` and the clock's state are
-  // used on this loop's thread only, because libmicrohttpd calls back on the thread a connection
-  // belongs to. Everything else is immutable and Sendable.
+  // Sound as Sendable: `policy`, `clients`, `sampler` and the clock's state are used on this loop's
+  // thread only, because libmicrohttpd calls back on the thread a connection belongs to. Everything
+  // else is immutable and Sendable.
 
   /// The loop's index, from 0.
   let index: Int
   /// What the configuration decides about requests that begin now: a copy of the loop's own.
-  private(set) var policy: RequestPolicy
-  /// Cache of request targets that were parsed under the policy.
-  private(set) var memo: RequestMemo
-  private let memoBytes: Int
-  /// Cache of parsed `Accept` values.
-  let accept = AcceptMemo()
+  var policy: RequestPolicy
 
   /// The loop's connections, by descriptor.
   let clients = ClientTable()
@@ -63,23 +58,13 @@ final class EventLoopState: @unchecked Sendable {
   private let dateText = UnsafeMutablePointer<UInt8>.allocate(capacity: HTTPDate.length)
 
   /// Creates the state of a loop.
-  ///
-  /// - Parameter memoBytes: capacity of `memo`, in bytes.
-  init(index: Int, policy: RequestPolicy, memoBytes: Int, wake: WakeSignal) {
+  init(index: Int, policy: RequestPolicy, wake: WakeSignal) {
     self.policy = policy
-    self.memoBytes = memoBytes
     self.index = index
     self.wake = wake
-    memo = RequestMemo(limit: memoBytes)
   }
 
   deinit { dateText.deallocate() }
-
-  /// Replaces the policy, with what was parsed under it.
-  func adopt(_ policy: RequestPolicy) {
-    self.policy = policy
-    memo = RequestMemo(limit: memoBytes)
-  }
 
   /// Returns `now` as an HTTP date, formatted once per second.
   func date(_ now: UnixTime) -> UnsafePointer<UInt8> {

@@ -14,48 +14,34 @@ extension RequestHandler {
   func respondFromMemory(
     to client: Connection, on connection: OpaquePointer, method: UnsafePointer<CChar>
   ) -> MHD_Result? {
-    guard mayHit(client, on: connection) else { return nil }
+    guard client.policy.configuration.headStyle == .block, mayHit(client, on: connection)
+    else { return nil }
     recognize(client, on: connection)
-    guard let key = client.known?.key ?? key(of: client, on: connection),
-      let variant = provider.cachedVariant(for: key)
+    guard let known = knownTarget(of: client, on: connection),
+      let variant = provider.cachedVariant(for: known.key)
     else { return nil }
     let policy = client.policy
     let now = Clock.now()
-    // A plain target neither expires nor follows hints.
-    let target = client.known == nil ? client.target : nil
-    let expiry = target?.expiry
-    if let expiry, expiry <= now { return nil }
+    if let expiry = known.expiry, expiry <= now { return nil }
     let fields = HitFields(
-      of: variant.info.freshness, at: now, idLength: client.requestID.length, until: expiry,
-      hints: target?.hintNumber ?? 0)
+      of: variant.info.freshness, at: now, idLength: client.requestID.length, until: known.expiry,
+      hints: known.hintNumber)
     let status = isNotModified(variant.info, on: connection) ? 304 : 200
     let microseconds: Int
     let response: Response
     do throws(ImageError) {
-      if policy.configuration.headStyle == .block {
-        response = try hitResponse(variant, for: client, widths: fields.widths)
-        microseconds = client.elapsedMicroseconds
-        response.stamp(
-          fields, id: client.requestID, now: now, microseconds: microseconds, loop: client.loop)
-        if policy.crossOrigin.isPerClient {
-          response.stamp(page: policy.crossOrigin.page(on: connection), of: policy.crossOrigin)
-        }
-      } else {
-        var head = try hitHead(variant, for: client, widths: fields.widths)
-        microseconds = client.elapsedMicroseconds
-        head.stamp(fields, id: client.requestID, now: now, microseconds: microseconds)
-        if policy.crossOrigin.isPerClient {
-          head.stamp(
-            page: policy.crossOrigin.page(on: connection), of: policy.crossOrigin,
-            widths: fields.widths)
-        }
-        response = try Response(head: head, style: .fields, body: variant.body)
+      response = try hitResponse(variant, for: client, widths: fields.widths)
+      microseconds = client.elapsedMicroseconds
+      response.stamp(
+        fields, id: client.requestID, now: now, microseconds: microseconds, loop: client.loop)
+      if policy.crossOrigin.isPerClient {
+        response.stamp(page: policy.crossOrigin.page(on: connection), of: policy.crossOrigin)
       }
     } catch {
       return context(of: client, on: connection, method: method).refuse(error)
     }
     client.loop.hitLatency.record(microseconds: microseconds)
-    remember(client, on: connection)
+    remember(client, known, on: connection)
     if policy.logsHits || client.trace.isRecorded {
       logHit(status: status, bytes: variant.body.count, of: client, on: connection)
     }
@@ -71,43 +57,44 @@ extension RequestHandler {
   /// Finds what is known of a target that is not parsed.
   func recognize(_ client: Connection, on connection: OpaquePointer) {
     guard client.isUnparsed, client.known == nil else { return }
-    let formats = client.loop.accept.formats(on: connection).intersection(
-      client.policy.rules.onOffer)
+    let formats = AcceptedFormats(on: connection).intersection(client.policy.rules.onOffer)
     let digest = client.rawTarget.withUnsafeBytes {
       KnownTargets.Digest($0, accepting: formats, under: client.policy.serial)
     }
-    client.known = knownTargets.target(digest)
-    if client.known == nil { client.unknownDigest = digest }
+    var entry = knownTargets.entry(digest)
+    if case .hints(let use) = entry {
+      entry = knownTargets.entry(KnownTargets.Digest(digest, for: use.hints(on: connection)))
+    }
+    if case .target(let target) = entry {
+      client.known = target
+    } else {
+      client.unknownDigest = digest
+    }
   }
 
-  /// Keeps the key of a target that was parsed for this hit, so that it is not parsed for the next.
-  func remember(_ client: Connection, on connection: OpaquePointer) {
+  /// Keeps what is known of a target that was parsed for this hit, so that it is not parsed for the
+  /// next.
+  func remember(_ client: Connection, _ known: KnownTarget, on connection: OpaquePointer) {
     guard let digest = client.unknownDigest else { return }
     client.unknownDigest = nil
-    if let plain = plainTarget(of: client, on: connection) {
-      knownTargets.remember(plain, for: digest)
+    guard let use = client.target?.hintUse else {
+      return knownTargets.remember(.target(known), for: digest)
     }
+    knownTargets.remember(.hints(use), for: digest)
+    knownTargets.remember(
+      .target(known), for: KnownTargets.Digest(digest, for: use.hints(on: connection)))
   }
 
-  /// Returns what a hit needs of the target, if only target and `Accept` decide the response.
-  func plainTarget(of client: Connection, on connection: OpaquePointer) -> PlainTarget? {
+  /// Returns what a hit needs of the request; `nil` if memory cannot have the response.
+  func knownTarget(of client: Connection, on connection: OpaquePointer) -> KnownTarget? {
     if let known = client.known { return known }
-    guard let target = client.target, let stem = target.plainStem,
-      let key = key(of: client, on: connection)
+    guard let target = client.target, let key = target.key,
+      case .success(let request) = target.request
     else { return nil }
-    return PlainTarget(key: key, stem: stem, isNegotiated: target.isNegotiated)
-  }
-
-  /// Returns the client's cache key. Reads only the fields that the target depends on.
-  private func key(of client: Connection, on connection: OpaquePointer) -> CacheKey? {
-    guard let target = client.target else { return nil }
-    guard target.isAdaptive, target.key != nil else { return target.key }
-    let formats =
-      target.isNegotiated ? client.loop.accept.formats(on: connection) : AcceptedFormats()
-    guard let use = target.hintUse else {
-      return target.key(accepting: formats, client.policy.rules)
-    }
-    return target.key(accepting: formats, for: use.hints(on: connection), client.policy.rules)
+    return KnownTarget(
+      key: target.isAdaptive ? client.adapted(request, of: target, on: connection).key : key,
+      stem: target.plainStem, isNegotiated: target.isNegotiated, expiry: target.expiry,
+      hintNumber: target.hintUse?.needs.number ?? 0)
   }
 
   /// Returns the event loop's prepared response, or creates one.
@@ -166,5 +153,61 @@ extension RequestHandler {
       cacheStatus: CacheStatus.hit(.memory).headerValue, error: nil)
     if client.policy.logsHits { return log(line, of: client, on: connection) }
     client.trace.line = line
+  }
+}
+
+/// Four responses per event loop, all with the same body bytes: for URLs that expire and for
+/// others, for URLs that follow client hints and for others.
+///
+/// The head is updated in place (`Response`), which only the event loop's own thread may do. An
+/// event loop creates a response at its first hit.
+final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
+  // Sound as Sendable: slots `4n` to `4n + 3` and `policies[n]` are used on event loop `n`'s thread
+  // only, and `deinit` runs without other references.
+
+  /// The server that created the responses. The event loops of another server have the same indices
+  /// but other threads.
+  let owner: UInt64
+  private let places: UnsafeMutableBufferPointer<Response?>
+  /// Per event loop, the number of the policy that its responses were created under.
+  private let policies: UnsafeMutableBufferPointer<UInt64>
+
+  /// Creates slots for the event loops.
+  init(owner: UInt64, loops: Int) {
+    self.owner = owner
+    places = .allocate(capacity: 4 * loops)
+    places.initialize(repeating: nil)
+    policies = .allocate(capacity: loops)
+    policies.initialize(repeating: 0)
+  }
+
+  deinit {
+    places.deinitialize()
+    places.deallocate()
+    policies.deallocate()
+  }
+
+  /// Drops this event loop's responses, if they were created under another policy.
+  func renew(for loop: EventLoopState, policy: UInt64) {
+    guard policies[loop.index] != policy else { return }
+    policies[loop.index] = policy
+    for place in 4 * loop.index..<4 * loop.index + 4 { places[place] = nil }
+  }
+
+  /// Returns this event loop's response; `nil` if there is none with fields of these lengths.
+  func response(of loop: EventLoopState, widths: HitFields.Widths) -> Response? {
+    guard let response = places[Self.place(of: loop, widths: widths)], response.fits(widths) else {
+      return nil
+    }
+    return response
+  }
+
+  /// Stores this event loop's response and replaces the previous one.
+  func keep(_ response: Response, for loop: EventLoopState, widths: HitFields.Widths) {
+    places[Self.place(of: loop, widths: widths)] = response
+  }
+
+  private static func place(of loop: EventLoopState, widths: HitFields.Widths) -> Int {
+    4 * loop.index + (widths.isExpiring ? 1 : 0) + (widths.hints == 0 ? 0 : 2)
   }
 }

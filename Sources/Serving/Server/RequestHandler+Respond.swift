@@ -1,4 +1,4 @@
-// RequestHandler+Respond: the steps that all responses share: preconditions, counting, queueing.
+// RequestHandler+Respond: what all responses share, and refusals of what libmicrohttpd never gets.
 
 import CMicrohttpd
 import Glibc
@@ -33,6 +33,29 @@ extension RequestHandler {
       UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self))
   }
 
+  /// Calls back with the name and the value of each field of the request. Allocates.
+  static func forEachField(
+    on connection: OpaquePointer,
+    _ body: (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Void
+  ) {
+    withoutActuallyEscaping(body) { body in
+      var body = body
+      withUnsafeMutablePointer(to: &body) { body in
+        // Calls back before it returns, and retains nothing.
+        _ = MHD_get_connection_values(
+          connection, .HEADER_KIND,
+          { body, _, name, value in
+            if let body, let name, let value {
+              body.assumingMemoryBound(
+                to: ((UnsafePointer<CChar>, UnsafePointer<CChar>) -> Void).self
+              ).pointee(name, value)
+            }
+            return .YES
+          }, body)
+      }
+    }
+  }
+
   /// Queues a response, counts it, and sets the client's deadline for reading it.
   ///
   /// - Parameter bytes: length of the image or text, even if it is not sent.
@@ -56,5 +79,27 @@ extension RequestHandler {
       Clock.coarseMilliseconds()
       + client.policy.transferTime.milliseconds(for: client.bodyBytes)
     return result
+  }
+}
+
+extension RequestHandler {
+  /// Returns a response that ends its connection, from the first byte to the last.
+  func refusal(of error: ImageError, id: RequestID) -> [UInt8] {
+    let policy = latestPolicy
+    let json = ErrorBody(
+      error, id: id.description, explains: policy.configuration.explainsErrors
+    ).json
+    var head = ResponseHead(date: Clock.now(), id: id)
+    head.add("Content-Type", value: "application/json")
+    head.add("Content-Length", value: "\(json.count)")
+    head.add("Cache-Control", value: "no-store")
+    if let seconds = error.retryAfter { head.add("Retry-After", value: "\(seconds)") }
+    head.add("Connection", value: "close")
+    head.addCommon()
+    policy.configuration.addHints(to: &head)
+    policy.crossOrigin.addShared(to: &head)
+    let reason = MHD_get_reason_phrase_for(UInt32(error.status)).map { String(cString: $0) } ?? ""
+    let line = "HTTP/1.1 \(error.status) \(reason)\r\n\(ResponseHead.firstName): "
+    return Array(line.utf8) + head.bytes + Array("\r\n\r\n".utf8) + json
   }
 }

@@ -29,8 +29,6 @@ final class RequestHandler: Sendable {
   let audience: Audience
   /// Receives the spans of recorded requests; `nil`: none is recorded.
   let spans: (any SpanSink)?
-  /// Tells the operator about proxies that are not listed.
-  let unlistedProxies = UnlistedProxies()
   /// Distinguishes this server's prepared responses from those of another server in the process.
   let serial: UInt64
   private static let serials = Atomic<UInt64>(0)
@@ -141,12 +139,7 @@ final class RequestHandler: Sendable {
     client.loop.received.add(1)
     let policy = policy(of: client.loop)
     if client.policy !== policy { client.policy = policy }
-    let hash = RequestMemo.hash(raw)
-    if let known = client.loop.memo.target(raw, hash: hash) {
-      client.begin(known)
-    } else {
-      client.begin(raw: raw)
-    }
+    client.begin(raw)
   }
 
   /// Called by libmicrohttpd when the header is complete, once per body chunk, when the request is

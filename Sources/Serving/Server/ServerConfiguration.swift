@@ -53,10 +53,8 @@ public struct ServerConfiguration: Sendable {
   public var spans: (any SpanSink)?
   /// The share of requests that are recorded, 0–1, where no trusted proxy has decided.
   public var sampledShare = TracingSettings().sample
-  /// Size of each event loop's cache of parsed request targets, in bytes.
-  public var memoBytesPerWorker = 2 << 20
-  /// Maximum number of further targets whose cache keys are kept after a hit, for all event loops;
-  /// 200 to 500 bytes each (`MemoryPlan.knownTargets`).
+  /// Maximum number of targets whose cache keys are kept after a hit, for all event loops; 250 to
+  /// 900 bytes each (`MemoryPlan.knownTargets`).
   public var knownTargets = MemoryPlan.mostKnownTargets
   /// How response heads are passed to libmicrohttpd; set by tests.
   var headStyle = HeadStyle(libraryVersion: HeadStyle.libraryVersion)
@@ -156,7 +154,6 @@ public struct ServerConfiguration: Sendable {
     var configuration = self
     configuration.workers = 1
     configuration.connectionLimit = Self.operatorConnections
-    configuration.memoBytesPerWorker = 64 << 10
     configuration.knownTargets = 0
     configuration.proxyProtocol = false
     configuration.settings.maximumActiveRequestsPerClient = .max

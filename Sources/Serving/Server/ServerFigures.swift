@@ -1,5 +1,6 @@
 // ServerFigures: the request figures of a server.
 
+import Model
 import Platform
 import Telemetry
 
@@ -136,5 +137,75 @@ final class ServerFigures: Sendable {
       }
     }
     return counts.filter { $0.key == "memory" || $0.value > 0 }
+  }
+}
+
+/// Counters of image responses, except hits and stale hits in memory, which latency counts.
+final class OutcomeCounts: Sendable {
+  /// By outcome and tier. All are reported: rates then count the first response.
+  private let counters: [String: [String: Counter]] = {
+    let tiers = [CacheStatus.Tier.disk, .source, .variant, .shared].map(\.rawValue)
+    let byOutcome = [
+      "hit": tiers, "stale_hit": tiers, "miss": ["none"], "stale_if_error": ["none"],
+      "error": ["none"],
+    ]
+    return byOutcome.mapValues { tiers in
+      Dictionary(uniqueKeysWithValues: tiers.map { ($0, Counter()) })
+    }
+  }()
+
+  /// Counts a delivered image.
+  func add(_ status: CacheStatus) {
+    switch status {
+    case .hit(let tier): add("hit", tier.rawValue)
+    case .staleHit(let tier, _, _): add("stale_hit", tier.rawValue)
+    case .miss: add("miss")
+    case .staleIfError: add("stale_if_error")
+    }
+  }
+
+  /// Counts an error.
+  func addError() { add("error") }
+
+  private func add(_ outcome: String, _ tier: String = "none") { counters[outcome]?[tier]?.add() }
+
+  /// Returns the counts by outcome and tier.
+  func values(memoryHits: Int, staleMemoryHits: Int) -> [String: [String: Int]] {
+    var values = counters.mapValues { $0.mapValues(\.value) }
+    values["hit"]?["memory"] = memoryHits
+    values["stale_hit"]?["memory"] = staleMemoryHits
+    return values
+  }
+}
+
+/// Histograms of the phases of image requests.
+final class StageLatencies: Sendable {
+  /// In the order of `Timings.Stage.allCases`.
+  private let histograms = Timings.Stage.allCases.map { _ in LatencyHistogram() }
+  private let disk: LatencyHistogram?
+
+  /// Creates empty histograms.
+  init() { disk = zip(Timings.Stage.allCases, histograms).first { $0.0 == .disk }?.1 }
+
+  /// Records the phases that happened.
+  func record(_ timings: Timings) {
+    for (stage, histogram) in zip(Timings.Stage.allCases, histograms) {
+      if let duration = timings[stage] { histogram.record(duration) }
+    }
+  }
+
+  /// Records a read from disk, in microseconds.
+  func record(diskMicroseconds: Int) { disk?.record(microseconds: diskMicroseconds) }
+
+  /// The summary of each phase.
+  var figures: Figures {
+    var figures = Figures()
+    for (stage, histogram) in zip(Timings.Stage.allCases, histograms) {
+      figures.add(
+        stage.rawValue, histogram.figures, "pictor_image_stage_duration_seconds",
+        "Time in each stage of Server-Timing, of images that were not memory hits; requests of one flight count once.",
+        ["stage": stage.rawValue])
+    }
+    return figures
   }
 }

@@ -24,9 +24,8 @@ extension RequestContext {
     let configuration = policy.configuration
     let microseconds = client.elapsedMicroseconds
     let head = imageHead(
-      imageFields(
-        of: delivery.info, timings: Timings(), cacheStatus: delivery.cacheStatus, for: request),
-      of: delivery.info, microseconds: microseconds)
+      of: delivery.info, timings: Timings(), cacheStatus: delivery.cacheStatus, for: request,
+      microseconds: microseconds)
     let stream = BodyStream(
       body, on: connection, of: client, handler: handler,
       maximumWait: configuration.requestTimeout.wholeMilliseconds)
@@ -63,7 +62,7 @@ extension RequestContext {
   /// - Throws: `internal` if memory is exhausted.
   func stream(
     _ file: FileRegion, head: ResponseHead, cacheStatus: CacheStatus? = nil, status: Int = 200,
-    fallback: FallbackDelivery? = nil
+    insteadOf failure: (error: ImageError, name: String)? = nil
   ) throws(ImageError) -> MHD_Result {
     let configuration = policy.configuration
     let stream = BodyStream(
@@ -75,7 +74,7 @@ extension RequestContext {
       closes: handler.closesConnections)
     // Logged when it was sent, with the number of bytes sent.
     client.streaming = Streaming(
-      stream: stream, cacheStatus: cacheStatus?.headerValue, status: status, fallback: fallback)
+      stream: stream, cacheStatus: cacheStatus?.headerValue, status: status, failure: failure)
     return queue(response, status: status, bytes: file.count)
   }
 

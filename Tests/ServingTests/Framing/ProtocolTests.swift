@@ -72,35 +72,6 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    "GET /stats HTTP/1.1\r\n\r\n", "GET /a b HTTP/1.1\r\nHost: t\r\n\r\n", "\0\0\0\0\r\n\r\n",
-    "GET /stats HTTP/9.9\r\nHost: t\r\n\r\n", "GET\r\n\r\n", "\u{16}\u{3}\u{1}\r\n\r\n",
-    "GET /stats\0evil HTTP/1.1\r\nHost: t\r\n\r\n",
-    "GET /" + String(repeating: "x", count: 20_000) + " HTTP/1.1\r\nHost: t\r\n\r\n",
-    "GET /stats HTTP/1.1\r\nHost: t\r\nA: " + String(repeating: "x", count: 20_000) + "\r\n\r\n",
-    "POST /image HTTP/1.1\r\nHost: t\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
-  ])
-  func `a request that is not HTTP is refused and ends its connection`(text: String)
-    async throws
-  {
-    try await withServer(
-      TestProvider(), configure: { $0.headerTimeout = .seconds(1) }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
-      do throws(HTTPClientError) {
-        try client.send(text)
-        let answer = try client.readAnswer()
-        #expect((400..<600).contains(answer.status))
-        try client.waitForClose()
-      } catch {
-        #expect(error == .closed)
-      }
-      try await eventually {
-        (try? HTTPClient(port: server.port).get("/stats"))?.status == 200
-      }
-    }
-  }
-
   @Test func `a slow header ends its connection at the time-out, and a complete one does not`()
     async throws
   {

@@ -67,25 +67,6 @@ import Testing
     #expect(formats("image/avif;level=\"a,b;q=0\";q=0.3, image/webp;quality=0") == [.avif, .webp])
   }
 
-  @Test func `a remembered Accept line is distinguished from others of its length and slot`() {
-    let memo = AcceptMemo()
-    func formats(_ line: String) -> [ImageFormat] {
-      let formats = Array(line.utf8).withUnsafeBytes { memo.scanner(of: $0).formats }
-      return ImageFormat.negotiable.filter(formats.contains)
-    }
-    let long = String(repeating: "x/y,", count: 100) + "image/webp"
-    for _ in 1...3 {
-      #expect(formats("image/avif") == [.avif])
-      #expect(formats("image/webp") == [.webp])
-      // Eight bytes longer.
-      #expect(formats("image/jxl, text/xm") == [.jxl])
-      #expect(formats("image/jxl, image/x") == [.jxl])
-      #expect(formats("") == [])
-      #expect(formats("        ") == [])
-      #expect(formats(long) == [.webp])
-    }
-  }
-
   @Test func `only offered formats are part of the key`() throws {
     var configuration = ServerConfiguration()
     configuration.autoFormats = [.webp, .avif]

@@ -75,7 +75,7 @@ import Testing
     let target = "/image?url=https://h/a&w=301&quality=50"
     func width(_ target: String) throws -> Int? {
       let raw = Array(target.utf8)
-      let parsed = RequestTarget(raw: raw, hash: 0, rules: RequestRules(configuration))
+      let parsed = RequestTarget(raw: raw, rules: RequestRules(configuration))
       return try #require(parsed.request).get().transform.width
     }
     #expect(try width(signed(target)) == 301)

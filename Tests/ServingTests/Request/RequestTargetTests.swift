@@ -8,10 +8,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct RequestTargetTests {
   private func target(_ text: String) -> RequestTarget {
-    let raw = Array(text.utf8)
-    return RequestTarget(
-      raw: raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) },
-      rules: RequestRules(ServerConfiguration()))
+    RequestTarget(raw: Array(text.utf8), rules: RequestRules(ServerConfiguration()))
   }
 
   @Test func `a target leads to its endpoint in origin form and in absolute form`() {

@@ -59,9 +59,7 @@ func signed(
   }
 
   static func target(_ text: String, rules: RequestRules) -> RequestTarget {
-    let raw = Array(text.utf8)
-    return RequestTarget(
-      raw: raw, hash: raw.withUnsafeBytes { RequestMemo.hash($0) }, rules: rules)
+    RequestTarget(raw: Array(text.utf8), rules: rules)
   }
 
   /// Returns the error code of a target now; `nil` for an allowed one.
@@ -255,7 +253,7 @@ func signed(
     }
     var accepted = 0
     for raw in changed {
-      let target = RequestTarget(raw: raw, hash: 0, rules: rules)
+      let target = RequestTarget(raw: raw, rules: rules)
       guard case .success(let other)? = target.request else { continue }
       accepted += 1
       let text = String(decoding: raw, as: UTF8.self)

@@ -148,13 +148,7 @@ import Testing
     let provider = DiskProvider([
       makeVariant(request.key, body: [1]), makeVariant(request.accepting([.webp]).key, body: [2]),
     ])
-    try await withServer(
-      provider,
-      configure: {
-        $0.workers = 1
-        $0.memoBytesPerWorker = 0
-      }
-    ) { server in
+    try await withServer(provider, configure: { $0.workers = 1 }) { server in
       let client = try HTTPClient(port: server.port)
       for _ in 0..<3 {
         for (accept, body) in [("image/webp", 2 as UInt8), ("image/png", 1), ("*/*", 1)] {
@@ -170,18 +164,12 @@ import Testing
   @Test func `many targets keep their own images, from disk, from memory, and once they are gone`()
     async throws
   {
-    // Given more targets than the memo of parsed targets has room for
+    // Given
     let count = 100
     let requests = try (0..<count).map { try makeRequest("https://example.org/\($0).png") }
     let provider = DiskProvider(
       requests.enumerated().map { makeVariant($1.key, body: Array("image \($0)".utf8)) })
-    try await withServer(
-      provider,
-      configure: {
-        $0.workers = 1
-        $0.memoBytesPerWorker = 8 << 10
-      }
-    ) { server in
+    try await withServer(provider, configure: { $0.workers = 1 }) { server in
       let client = try HTTPClient(port: server.port)
       func get(_ number: Int) throws -> HTTPAnswer {
         try client.get("/image?url=https%3A%2F%2Fexample.org%2F\(number).png")
@@ -214,14 +202,7 @@ import Testing
   @Test(.enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"))
   func `a hit neither parses its target nor allocates more than its response`() async throws {
     let provider = DiskProvider([makeVariant(try makeRequest().key)], asksForRequest: false)
-    try await withServer(
-      provider,
-      configure: {
-        $0.workers = 1
-        // No target is remembered after it was parsed.
-        $0.memoBytesPerWorker = 0
-      }
-    ) { server in
+    try await withServer(provider, configure: { $0.workers = 1 }) { server in
       let client = try HTTPClient(port: server.port)
       func hit() throws -> Int {
         #expect(try client.get(imageTarget).status == 200)

@@ -189,8 +189,6 @@ private struct NoSpans: SpanSink {
         if counts {
           $0.requestsPerSecond = 1_000_000
           $0.countsLoopback = true
-          // Room for no parsed target.
-          $0.memoBytesPerWorker = 0
         }
         $0.trustedProxies.networks = trusts ? [CIDR("127.0.0.0/8")].compactMap { $0 } : []
       }

@@ -225,7 +225,7 @@ final class ComingProvider: ImageProvider {
     client = handler.opened(
       descriptor: -1, peer: nil,
       on: EventLoopState(
-        index: 0, policy: handler.latestPolicy.copy(), memoBytes: 1_000, wake: wake))
+        index: 0, policy: handler.latestPolicy.copy(), wake: wake))
   }
 
   @Test func `a stream that begins after its client disconnects is released`() async throws {

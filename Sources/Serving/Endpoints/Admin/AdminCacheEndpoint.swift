@@ -1,4 +1,4 @@
-// AdminCacheEndpoint: looks up, stores and purges cache entries.
+// AdminCacheEndpoint: looks up, stores, purges and clears cache entries.
 
 import Model
 
@@ -6,7 +6,6 @@ import Model
 struct AdminCacheEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/cache")
   let methods: [Method] = [.get, .head, .put, .delete]
-  let access = EndpointAccess.operators
 
   func scope(for method: Method) -> OperatorScope {
     switch method {
@@ -79,6 +78,119 @@ struct AdminCacheEndpoint: Endpoint {
       let isNew = await cache.look(for: plain).isEmpty
       let report = try await cache.put(url, file: file, origin: origin)
       return .json(try JSONResponse(["purged": report], status: isNew ? 201 : 200))
+    }
+  }
+}
+
+/// `/admin/cache/clear`: POST empties the tier that `tier` names. Without it, purges everything.
+struct ClearCacheEndpoint: Endpoint {
+  let path = EndpointPath.exact("/admin/cache/clear")
+  let methods: [Method] = [.post]
+
+  func scope(for method: Method) -> OperatorScope { .purge }
+
+  func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
+    let cache = context.services.cache
+    let tiers = try StoreTiers(toClear: context.query)
+    return .jsonLater { () async throws(ImageError) in ["purged": try await cache.clear(tiers)] }
+  }
+}
+
+extension StoreTiers {
+  /// Parses `tier`: `memory`, `disk` or `all`, the default.
+  ///
+  /// - Throws: `unknownParameter`, or `invalidParameter` for another value.
+  fileprivate init(toClear query: ArraySlice<UInt8>) throws(ImageError) {
+    let query = try AdminQuery(query, allowed: ["tier"])
+    switch query["tier"] {
+    case nil, "all": self = .all
+    case "memory": self = .memory
+    case "disk": self = .disk
+    case .some(let text):
+      throw .invalidParameter(
+        name: "tier", value: displayable(text), allowed: "memory, disk or all")
+    }
+  }
+}
+
+/// The JSON report of where a response is cached.
+private struct CacheReport: Encodable {
+  private struct Entry: Encodable {
+    let bytes: Int
+    let age: Int
+    let ttl: Int
+
+    init(_ entry: CacheEntryInfo, at now: UnixTime) {
+      bytes = entry.bytes
+      age = entry.freshness.age(at: now)
+      ttl = entry.freshness.lifetime - age
+    }
+  }
+
+  private enum CodingKeys: CodingKey {
+    case memory, disk, source, failed
+  }
+
+  private let memory: Entry?
+  private let disk: Entry?
+  private let source: Entry?
+  private let failed: FailedURL?
+
+  /// Reports a look-up.
+  ///
+  /// - Parameters:
+  ///   - lookup: the entries that were found.
+  ///   - failed: the remembered failure of the URL; `nil` if there is none.
+  ///   - now: the time at which ages are taken.
+  init(_ lookup: CacheLookup, failed: FailedURL?, now: UnixTime) {
+    memory = lookup.memory.map { Entry($0, at: now) }
+    disk = lookup.disk.map { Entry($0, at: now) }
+    source = lookup.source.map { Entry($0, at: now) }
+    self.failed = failed
+  }
+
+  /// `Cache-Status` (RFC 9211) and `Age` of the entry a request would hit first; empty without an
+  /// entry.
+  var fields: [ResponseField] {
+    let places = [("memory", memory), ("disk", disk), ("source", source)]
+    let found = places.compactMap { name, entry in entry.map { (name, $0) } }
+    guard let (_, first) = found.first else { return [] }
+    let names = found.map(\.0).joined(separator: " ")
+    return [
+      ResponseField(
+        name: "Cache-Status", value: "pictor; hit; ttl=\(first.ttl); detail=\"\(names)\""),
+      ResponseField(name: "Age", value: "\(first.age)"),
+    ]
+  }
+
+  /// Encodes missing entries as null.
+  func encode(to encoder: any Encoder) throws {
+    var members = encoder.container(keyedBy: CodingKeys.self)
+    try members.encode(memory, forKey: .memory)
+    try members.encode(disk, forKey: .disk)
+    try members.encode(source, forKey: .source)
+    try members.encode(failed, forKey: .failed)
+  }
+}
+
+extension OriginResponse {
+  /// Creates a response from the fields of a request, as if the origin had sent them.
+  init(requestOn connection: OpaquePointer) {
+    self.init(status: 200)
+    RequestHandler.forEachField(on: connection) {
+      take(String(cString: $0).lowercased(), value: String(cString: $1))
+    }
+  }
+
+  private mutating func take(_ name: String, value: String) {
+    switch name {
+    // Several fields form one list (RFC 9110, section 5.3).
+    case "cache-control": cacheControl = cacheControl.map { $0 + ", " + value } ?? value
+    case "expires": expires = value
+    case "etag": etag = value
+    case "last-modified": lastModified = value
+    case "content-type": contentType = value
+    default: break
     }
   }
 }

@@ -5,8 +5,6 @@ import Model
 /// `/admin/downloads`: the downloads now, or their progress as events until the client leaves.
 struct DownloadsEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/downloads")
-  let methods: [Method] = [.get, .head]
-  let access = EndpointAccess.operators
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let query = try AdminQuery(context.query, allowed: ["interval"])

@@ -6,7 +6,6 @@ import Model
 struct FailedURLsEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/failed")
   let methods: [Method] = [.get, .head, .delete]
-  let access = EndpointAccess.operators
 
   func scope(for method: Method) -> OperatorScope { method == .delete ? .purge : .read }
 

@@ -1,13 +1,11 @@
 // PrefetchRequestParser: parses the body of a prefetch request into image requests.
 
-import FoundationEssentials
 import Model
 
 /// Parses a list of images, one per line. Skips empty lines and lines that begin with `#`; an
 /// invalid line does not affect others.
 ///
-/// A line is a URL or a query of `/image`, bare or as a JSON string, or a JSON object of
-/// parameters.
+/// A line is a URL or a query of `/image`.
 enum PrefetchRequestParser {
   /// Parses the request body.
   ///
@@ -54,39 +52,16 @@ enum PrefetchRequestParser {
     rules: RequestRules
   ) -> Result<ImageRequest, ImageError> {
     do throws(ImageError) {
-      let query = try query(of: text)
+      guard let line = String(validating: text, as: UTF8.self) else {
+        throw .invalidParameter(
+          name: "line", value: displayable(text), allowed: "a URL or a query of /image")
+      }
+      let query = query(of: line)
       let request = try ImageParameter.parse(Array((query + suffix).utf8), rules: rules)
       return .success(rules.request(request, accepting: accepted))
     } catch {
       return .failure(error)
     }
-  }
-
-  private static func query(of line: ArraySlice<UInt8>) throws(ImageError) -> String {
-    switch line.first {
-    case UInt8(ascii: "{"):
-      guard let members = try? JSONDecoder().decode([String: Value].self, from: Data(line)) else {
-        throw wrong(line)
-      }
-      return members.sorted { $0.key < $1.key }
-        .map { PercentEncoding.encode($0.key) + "=" + PercentEncoding.encode($0.value.text) }
-        .joined(separator: "&")
-    case UInt8(ascii: "\""):
-      guard let text = try? JSONDecoder().decode(String.self, from: Data(line)) else {
-        throw wrong(line)
-      }
-      return query(of: text)
-    default:
-      guard let text = String(validating: line, as: UTF8.self) else { throw wrong(line) }
-      return query(of: text)
-    }
-  }
-
-  private static func wrong(_ line: ArraySlice<UInt8>) -> ImageError {
-    .invalidParameter(
-      name: "line", value: displayable(line),
-      allowed:
-        "a URL or a query of /image, plain or as a JSON string, or a JSON object of parameters")
   }
 
   /// Returns a query unchanged, and a URL as the value of `url`.
@@ -106,35 +81,5 @@ enum PrefetchRequestParser {
 
   private static func isBlank(_ byte: UInt8) -> Bool {
     byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") || byte == UInt8(ascii: "\r")
-  }
-
-  /// A parameter's value in JSON.
-  private enum Value: Decodable {
-    case text(String)
-    case whole(Int)
-    case number(Double)
-    case flag(Bool)
-
-    init(from decoder: any Decoder) throws {
-      let container = try decoder.singleValueContainer()
-      if let flag = try? container.decode(Bool.self) {
-        self = .flag(flag)
-      } else if let whole = try? container.decode(Int.self) {
-        self = .whole(whole)
-      } else if let number = try? container.decode(Double.self) {
-        self = .number(number)
-      } else {
-        self = .text(try container.decode(String.self))
-      }
-    }
-
-    var text: String {
-      switch self {
-      case .text(let text): text
-      case .whole(let number): "\(number)"
-      case .number(let number): "\(number)"
-      case .flag(let flag): flag ? "1" : "0"
-      }
-    }
   }
 }

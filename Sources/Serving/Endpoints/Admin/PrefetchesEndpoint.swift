@@ -1,4 +1,4 @@
-// PrefetchesEndpoint: lists and starts prefetches.
+// PrefetchesEndpoint: lists and starts prefetches; reports, watches and cancels one.
 
 import Model
 
@@ -9,7 +9,6 @@ struct PrefetchesEndpoint: Endpoint {
 
   let path = EndpointPath.exact("/admin/prefetch")
   let methods: [Method] = [.get, .head, .post]
-  let access = EndpointAccess.operators
 
   func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy {
     method == .post ? .memory(limit: Self.maximumListLength) : .discard
@@ -35,6 +34,31 @@ struct PrefetchesEndpoint: Endpoint {
       let id = try prefetcher.prefetch(lines)
       return .json(
         try JSONResponse(PrefetchStatus(id: id, total: lines.count), status: 202))
+    }
+  }
+}
+
+/// `/admin/prefetch/{id}`: GET reports a prefetch, as JSON or as events; DELETE cancels it.
+struct PrefetchEndpoint: Endpoint {
+  let path = EndpointPath.item(under: "/admin/prefetch/")
+  let methods: [Method] = [.get, .head, .delete]
+
+  func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
+    let prefetcher = context.services.prefetcher
+    guard context.client.method != .delete else {
+      _ = try AdminQuery(context.query)
+      guard prefetcher.cancelPrefetch(context.name) else { throw context.notFound }
+      return .json(try JSONResponse(["cancelled": true]))
+    }
+    let query = try AdminQuery(context.query, allowed: ["interval"])
+    let interval = try query.fraction("interval") ?? 0.01
+    guard let status = prefetcher.prefetchStatus(context.name) else { throw context.notFound }
+    guard context.wantsEvents else { return .json(try JSONResponse(status)) }
+    return .events(interval: interval) { events in
+      let observation = prefetcher.observePrefetch(status.id) { events.report($0) }
+      // The prefetch may have ended before the observation began.
+      events.report(prefetcher.prefetchStatus(status.id) ?? status)
+      return observation
     }
   }
 }

@@ -7,24 +7,8 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct AdminCacheEndpointTests {
-  private let token = "correct-horse-battery"
   private let services = TestServices()
   private let url = "https%3A%2F%2Fh%2Fa.jpg"
-
-  private func withOperators(
-    configure: @escaping (inout ServerConfiguration) -> Void = { _ in },
-    body: (HTTPClient, KeyValuePairs<String, String>) async throws -> Void
-  ) async throws {
-    try await withServer(
-      TestProvider(), services: services,
-      configure: {
-        $0.operatorTokens = [token]
-        configure(&$0)
-      }
-    ) { server in
-      try await body(try HTTPClient(port: server.port), ["Authorization": "Bearer " + token])
-    }
-  }
 
   private func withRules(_ configuration: inout ServerConfiguration) {
     guard let host = HostPattern("h") else { return }
@@ -43,7 +27,7 @@ import Testing
       $0.disk = nil
       $0.failed = 1
     }
-    try await withOperators(configure: withRules) { client, header in
+    try await withOperators(services, configure: withRules) { client, header in
       for query in [
         "url=https%3A%2F%2FH%2Fa.jpg%3Futm_x%3D1%26id%3D2", "prefix=https%3A%2F%2Fh%2F", "host=*.h",
         "tag=shop",
@@ -86,7 +70,7 @@ import Testing
   func `a missing, ambiguous or invalid purge scope is refused`(
     query: String, words: String
   ) async throws {
-    try await withOperators(configure: withRules) { client, header in
+    try await withOperators(services, configure: withRules) { client, header in
       let answer = try client.request("DELETE", target: "/admin/cache" + query, headers: header)
       #expect(answer.status == 400)
       #expect(answer.text.contains(words), "\(answer.text)")
@@ -97,7 +81,7 @@ import Testing
   @Test func `a prefix may end anywhere after its host, and the fragment of a URL is ignored`()
     async throws
   {
-    try await withOperators { client, header in
+    try await withOperators(services) { client, header in
       for query in [
         "prefix=http://127.0.0.1/", "prefix=https://H:8443/a", "prefix=https://h/a?x=1",
         "prefix=local:///shop/", "prefix=http://[::1]/", "url=https://h/a%23top",
@@ -116,42 +100,18 @@ import Testing
   }
 
   @Test func `without tags in host rules every tag is refused`() async throws {
-    try await withOperators { client, header in
+    try await withOperators(services) { client, header in
       let answer = try client.request("DELETE", target: "/admin/cache?tag=shop", headers: header)
       #expect(answer.text.contains("no host rule has a tag"))
     }
   }
 
   @Test func `a purge is admitted while the server is overloaded`() async throws {
-    try await withOperators(configure: { $0.maximumActiveRequests = 0 }) { client, header in
+    try await withOperators(services, configure: { $0.maximumActiveRequests = 0 }) {
+      client, header in
       let answer = try client.request("DELETE", target: "/admin/cache?url=" + url, headers: header)
       #expect(answer.status == 200)
       #expect(try client.get(imageTarget).status == 503)
-    }
-  }
-
-  @Test func `a request without a token reaches no cache endpoint`() async throws {
-    try await withOperators { client, _ in
-      for method in ["DELETE", "GET", "HEAD", "PUT"] {
-        let answer = try client.request(method, target: "/admin/cache?url=" + url)
-        #expect(answer.status == 401)
-      }
-      for path in ["/admin/cache/clear", "/admin/cache/clean"] {
-        let answer = try client.request("POST", target: path)
-        #expect(answer.status == 401)
-      }
-    }
-    #expect(services.purged.withLock { $0.isEmpty } && services.put.withLock { $0.isEmpty })
-  }
-
-  @Test func `each cache endpoint allows its own methods`() async throws {
-    try await withOperators { client, header in
-      let cache = try client.request("POST", target: "/admin/cache", headers: header)
-      #expect(cache.status == 405 && cache["Allow"] == "GET, HEAD, PUT, DELETE, OPTIONS")
-      for path in ["/admin/cache/clear", "/admin/cache/clean"] {
-        let answer = try client.get(path, headers: header)
-        #expect(answer.status == 405 && answer["Allow"] == "POST, OPTIONS")
-      }
     }
   }
 
@@ -159,7 +119,7 @@ import Testing
 
   @Test func `a clear removes the named tiers, or both without a name`() async throws {
     services.removed.withLock { $0.disk = 7 }
-    try await withOperators { client, header in
+    try await withOperators(services) { client, header in
       for query in ["", "?tier=all", "?tier=memory", "?tier=disk"] {
         let answer = try client.request(
           "POST", target: "/admin/cache/clear" + query, headers: header)
@@ -172,7 +132,7 @@ import Testing
   }
 
   @Test func `a clean reports what it removed`() async throws {
-    try await withOperators { client, header in
+    try await withOperators(services) { client, header in
       let answer = try client.request("POST", target: "/admin/cache/clean", headers: header)
       #expect(answer.status == 200)
       #expect(answer.text.contains("\"expired\" : 4") && answer.text.contains("\"evicted\" : 5"))
@@ -195,7 +155,7 @@ import Testing
       $0.disk = entry(18)
       $0.source = entry(900)
     }
-    try await withOperators { client, header in
+    try await withOperators(services) { client, header in
       let head = try client.head("/admin/cache?w=10&url=" + url, headers: header)
       #expect(head.status == 200)
       let age = try #require(head["Age"].flatMap { Int($0) })
@@ -223,7 +183,7 @@ import Testing
           url: "https://h/a.jpg", transform: scaled, code: "undecodable", status: 422, seconds: 9)
       ]
     }
-    try await withOperators { client, header in
+    try await withOperators(services) { client, header in
       let head = try client.head("/admin/cache?w=10&url=" + url, headers: header)
       #expect(head.status == 404 && head["Cache-Status"] == nil)
       let get = try client.get("/admin/cache?w=10&url=" + url, headers: header)

@@ -7,24 +7,8 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct CacheUploadTests {
-  private let token = "correct-horse-battery"
   private let services = TestServices()
   private let url = "https%3A%2F%2Fh%2Fa.jpg"
-
-  private func withOperators(
-    configure: @escaping (inout ServerConfiguration) -> Void = { _ in },
-    body: (HTTPClient, KeyValuePairs<String, String>) async throws -> Void
-  ) async throws {
-    try await withServer(
-      TestProvider(), services: services,
-      configure: {
-        $0.operatorTokens = [token]
-        configure(&$0)
-      }
-    ) { server in
-      try await body(try HTTPClient(port: server.port), ["Authorization": "Bearer " + token])
-    }
-  }
 
   private func dropTracking(_ configuration: inout ServerConfiguration) {
     guard let host = HostPattern("h") else { return }
@@ -43,7 +27,7 @@ import Testing
     async throws
   {
     let body = (0..<300_000).map { UInt8(truncatingIfNeeded: $0) }
-    try await withOperators(configure: dropTracking) { client, _ in
+    try await withOperators(services, configure: dropTracking) { client, _ in
       let answer = try client.request(
         "PUT", target: "/admin/cache?url=https%3A%2F%2Fh%2Fa.jpg%3Futm_x%3D1", headers: fields,
         body: body)
@@ -69,10 +53,13 @@ import Testing
   }
 
   @Test func `an upload that is too long, empty or partial is refused`() async throws {
-    try await withOperators(configure: {
-      $0.maximumUpload = 1_000
-      $0.explainsErrors = true
-    }) { client, header in
+    try await withOperators(
+      services,
+      configure: {
+        $0.maximumUpload = 1_000
+        $0.explainsErrors = true
+      }
+    ) { client, header in
       let long = try client.request(
         "PUT", target: "/admin/cache?url=" + url, headers: header,
         body: [UInt8](repeating: 1, count: 100_000))
@@ -88,7 +75,8 @@ import Testing
       #expect(none.status == 415)
       let part = try client.request(
         "PUT", target: "/admin/cache?url=" + url,
-        headers: ["Authorization": "Bearer " + token, "Content-Range": "bytes 0-1/9"], body: [1, 2])
+        headers: ["Authorization": "Bearer " + operatorToken, "Content-Range": "bytes 0-1/9"],
+        body: [1, 2])
       #expect(part.status == 400 && part.text.contains("whole images only"))
       let nowhere = try client.request("PUT", target: "/admin/cache", headers: header, body: [1])
       #expect(nowhere.status == 400 && nowhere.text.contains("missing_parameter"))
@@ -104,8 +92,8 @@ import Testing
   func `a refused request with a body is answered before the body arrives`(
     method: String, path: String, isOperator: Bool, status: Int
   ) async throws {
-    try await withOperators(configure: { $0.maximumUpload = 1_000 }) { client, _ in
-      let token = isOperator ? self.token : "another"
+    try await withOperators(services, configure: { $0.maximumUpload = 1_000 }) { client, _ in
+      let token = isOperator ? operatorToken : "another"
       // No byte of it follows, and no upload takes place.
       try client.send(
         HTTPClient.text(
@@ -122,7 +110,7 @@ import Testing
 
   @Test func `a refused upload returns the cache's error`() async throws {
     services.putFailure.withLock { $0 = .overloaded(queue: "disk", retryAfter: 1) }
-    try await withOperators { client, header in
+    try await withOperators(services) { client, header in
       let answer = try client.request(
         "PUT", target: "/admin/cache?url=" + url, headers: header, body: [1])
       #expect(answer.status == 503 && answer["Retry-After"] == "1")
@@ -130,11 +118,12 @@ import Testing
   }
 
   @Test func `a client that expects 100-continue receives it`() async throws {
-    try await withOperators { client, _ in
+    try await withOperators(services) { client, _ in
       try client.send(
         HTTPClient.text(
           "PUT", target: "/admin/cache?url=" + url,
-          headers: ["Authorization": "Bearer " + token, "Expect": "100-continue"], bodyLength: 3))
+          headers: ["Authorization": "Bearer " + operatorToken, "Expect": "100-continue"],
+          bodyLength: 3))
       let line = "HTTP/1.1 100 Continue\r\n\r\n"
       #expect(try client.read(line.utf8.count) == Array(line.utf8))
       try client.send(bytes: [1, 2, 3])

@@ -27,19 +27,19 @@ import Testing
   }
 
   @Test
-  func `a line is a URL or a query, plain or in JSON, and an invalid one does not affect others`()
+  func `a line is a URL or a query, and an invalid one does not affect others`()
     async throws
   {
     let (answer, lines) = try await post(
       """
       https://h/a.jpg
-      "https://h/b.jpg?x=1&y=2"
+      https://h/b.jpg?x=1&y=2
 
       # a comment
       /image?url=https%3A%2F%2Fh%2Fc.jpg&w=300
-      "url=https%3A%2F%2Fh%2Fd.jpg&scale=0.5"
-      {"url": "https://h/e.jpg", "w": 300, "fit": "cover", "enlarge": true}\r
-      {"url": 
+      ?url=https%3A%2F%2Fh%2Fd.jpg&scale=0.5
+      url=https%3A%2F%2Fh%2Fe.jpg&enlarge=1\r
+      {"url": "https://h/e.jpg"}
       ftp://h/f.jpg
       https://h/g.jpg
       """)
