@@ -58,6 +58,7 @@ struct RequestContext {
   /// Responds to a complete request, or suspends its connection.
   func handle() -> MHD_Result {
     if client.method == .options { return respondToOptions() }
+    handler.unlistedProxies.note(self)
     do throws(ImageError) {
       return try perform(try admit().handle(self))
     } catch {

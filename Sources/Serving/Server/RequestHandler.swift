@@ -43,6 +43,7 @@ final class RequestHandler: Sendable {
   let shares: ClientShares
   /// Running requests that a later one may supersede.
   let supersededRequests = SupersededRequests()
+  let unlistedProxies = UnlistedProxies()
   /// The services behind the admin endpoints.
   let services: AdminServices
   /// Threads that read the parts of large files that are not in the page cache.

@@ -120,6 +120,34 @@ import Testing
     }
   }
 
+  @Test(arguments: [("X-Forwarded-For", "198.51.100.7"), ("forwarded", "for=198.51.100.7")])
+  func `a forwarding field of an unlisted peer has one line, and one of a listed peer none`(
+    name: String, value: String
+  ) async throws {
+    for network in [nil, "10.0.0.0/8", "127.0.0.0/8"] {
+      let file = try LogFile()
+      try await withServer(
+        TestProvider(), log: file.log(),
+        configure: {
+          $0.trustedProxies.networks = [network].compactMap { $0.flatMap { CIDR($0) } }
+        }
+      ) { server in
+        for _ in 0..<3 {
+          let client = try HTTPClient(port: server.port)
+          #expect(try client.get("/stats").status == 200)
+          #expect(try client.get(imageTarget, headers: ["\(name)": value]).status == 404)
+        }
+      }
+      let lines = try file.lines().filter { $0.contains("does not list") }
+      #expect(lines.count == (network == "127.0.0.0/8" ? 0 : 1))
+      for line in lines {
+        #expect(line.contains("server.trusted_proxies") && line.contains("127.0.0.1"))
+        #expect(line.lowercased().contains(name.lowercased()))
+        #expect(line.contains("\"level\":\"warning\""))
+      }
+    }
+  }
+
   @Test func `a chain of proxies is followed up to a limit`() throws {
     let chain = Array(repeating: "10.0.0.2", count: 4_000).joined(separator: ",")
     #expect(try client("10.0.0.1", for: ["6.6.6.6," + chain]) == "10.0.0.2")
