@@ -25,21 +25,6 @@ import Testing
     #expect(origin.received(at: "/a.jpg").map(\.target) == ["/a.jpg?x=1"])
   }
 
-  @Test func `an origin receives the default headers and no others`() async throws {
-    let origin = try Origin()
-    origin.serve("/a", bytes: image, headers: ["Set-Cookie: a=b"])
-    let downloader = try makeDownloader { $0.userAgent = "Pictor/1.2" }
-    _ = try await downloader.load(origin.url("/a"))
-    _ = try await downloader.load(origin.url("/a"))
-    let request = try #require(origin.received(at: "/a").last)
-    #expect(request.method == "GET")
-    #expect(
-      request.headers == [
-        "host": "127.0.0.1:\(origin.port)", "user-agent": "Pictor/1.2",
-        "accept": "image/avif,image/webp,image/*;q=0.8", "accept-encoding": "identity",
-      ])
-  }
-
   @Test func `the response headers of the origin are returned`() async throws {
     let origin = try Origin()
     origin.serve(
@@ -73,22 +58,6 @@ import Testing
     #expect(chunked.file.bytes == image)
     #expect(chunked.origin.etag == nil)
     #expect(try await downloader.load(origin.url("/close")).file.bytes == image)
-  }
-
-  @Test func `interim responses are discarded`() async throws {
-    let origin = try Origin()
-    let early = Array("HTTP/1.1 103 Early Hints\r\nETag: \"early\"\r\n\r\n".utf8)
-    origin.route("/a", to: OriginReply([.send(early)] + OriginReply.ok(image).steps))
-    let download = try await makeDownloader().load(origin.url("/a"))
-    #expect(download.origin.status == 200)
-    #expect(download.origin.etag == nil)
-    #expect(download.file.bytes == image)
-  }
-
-  @Test func `status 203 is accepted like 200`() async throws {
-    let origin = try Origin()
-    origin.route("/a", to: .status(203, body: image))
-    #expect(try await makeDownloader().load(origin.url("/a")).origin.status == 203)
   }
 
   @Test func `one connection is reused for consecutive loads, including errors and redirects`()

@@ -158,18 +158,6 @@ import Testing
     await second.shutDown(within: .seconds(10))
   }
 
-  @Test func `an entry larger than the limit is not stored and counts as a failure`() async throws {
-    let tier = try open(limit: 1 << 20)
-    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
-    tier.store(Sample.variant(1, bytes: Sample.bytes(2 << 20)))
-    #expect(await tier.quiet())
-    // The older entry is gone too, because it is outdated.
-    #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
-    #expect(tier.figures.failures == 1)
-    await tier.shutDown(within: .seconds(10))
-  }
-
   @Test(arguments: [(0.5, (64 << 20) / 16), (0.02, 300_000)])
   func `an entry may take a sixteenth of the tier and a quarter of its share`(
     share: Double, maximum: Int

@@ -128,25 +128,6 @@ import Testing
     #expect(space[.variant].limit.files == variants)
   }
 
-  @Test(arguments: [(1, 0, 1), (2, 1, 1), (3, 1, 2)])
-  func `a tier of few files stores both kinds if it may have two`(
-    limit: Int, sources: Int, variants: Int
-  ) async throws {
-    let tier = try open { $0.countLimit = limit }
-    var most = (sources: 0, variants: 0)
-    for number in 0..<6 {
-      tier.store(Sample.variant(number, bytes: Sample.bytes(100)))
-      tier.store(try Sample.source(number, bytes: Sample.bytes(100)))
-      #expect(await tier.quiet())
-      most.sources = max(most.sources, files(.source))
-      most.variants = max(most.variants, files(.variant))
-      #expect(files(.variant) + files(.source) <= limit)
-      await tier.clean()
-    }
-    #expect(most == (sources, variants))
-    await tier.shutDown(within: .seconds(10))
-  }
-
   @Test(arguments: [1, 2, 15])
   func `a write at the limit of few files takes the place of the oldest, and is no failure`(
     limit: Int
@@ -237,23 +218,5 @@ import Testing
     }
     #expect(share.use == DiskUse(bytes: 0, files: 0))
     #expect(share.reserve(100_001) == .tooLarge)
-  }
-
-  @Test func `an entry larger than its share evicts nothing`() async throws {
-    let tier = try open(limit: 1 << 20)
-    for number in 0..<5 { tier.store(try Sample.source(number, bytes: Sample.bytes(60_000))) }
-    #expect(await tier.quiet())
-    // Given that sources fill more than the half that a clean would leave.
-    let figures = tier.figures
-    #expect(figures.sources.bytes > figures.sources.limit.whole / 2)
-    // When a source is larger than its share, though not than the tier.
-    tier.store(try Sample.source(9, bytes: Sample.bytes(700_000)))
-    #expect(await tier.quiet())
-    await tier.clean()
-    // Then only this source is not kept.
-    #expect(tier.figures.failures == 1)
-    #expect(tier.figures.evictions == 0)
-    #expect(files(.source) == 5)
-    await tier.shutDown(within: .seconds(10))
   }
 }

@@ -21,16 +21,6 @@ import Testing
     }
   }
 
-  @Test func `a stored variant is found at once with the same bytes`() async throws {
-    let tier = try open()
-    let variant = Sample.variant(1, bytes: Sample.bytes(1_000))
-    tier.store(variant)
-    let found = await tier.variant(for: variant.key)
-    #expect(found != nil)
-    #expect(found?.bytes == variant.bytes)
-    await tier.shutDown(within: .seconds(10))
-  }
-
   @Test func `variants and sources survive a restart with all metadata`() async throws {
     let bytes = Sample.bytes(300_000, seed: 3)
     let first = try open()
@@ -142,22 +132,6 @@ import Testing
     #expect(await second.ready())
     #expect(access(leftover, F_OK) != 0)
     await second.shutDown(within: .seconds(10))
-  }
-
-  @Test func `a second tier on the same folder is refused`() async throws {
-    let first = try open()
-    #expect(throws: DiskTierError.inUse(path: folder.path + "/cache")) { _ = try open() }
-    await first.shutDown(within: .seconds(10))
-  }
-
-  @Test func `a folder that cannot be created is reported in one error`() throws {
-    let file = folder.path + "/file"
-    close(creat(file, 0o600))
-    let configuration = DiskTierConfiguration(path: file + "/cache")
-    let error = #expect(throws: DiskTierError.self) { _ = try open(configuration) }
-    #expect(
-      error?.description
-        == "the cache folder '\(file)/cache' cannot be used: Not a directory (20)")
   }
 
   @Test func `a limit of 0 or a missing path disables the tier`() async throws {

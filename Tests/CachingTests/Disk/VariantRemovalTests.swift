@@ -25,16 +25,7 @@ import Testing
 
   /// Creates the parts of a tier without an index and without the thread that builds it. Writes
   /// wait until they are allowed.
-  func parts() throws -> DiskEngine {
-    let configuration = Sample.configuration(folder)
-    let store = DiskStore(
-      folder: try DiskFolder(path: folder.path + "/cache"), configuration: configuration,
-      log: .silent, clock: { .now })
-    return DiskEngine(
-      store: store, threads: try DiskEngine.threads(configuration),
-      maintenance: DiskMaintenance(store: store, configuration: configuration),
-      sweeper: DiskSweeper(store: store, cleared: nil, interval: .seconds(600)))
-  }
+  func parts() throws -> DiskEngine { try DiskEngine(folder, purges: Purges()) }
 
   func entryCount(_ folderName: String) -> Int {
     TemporaryFolder.files(below: folder.path + "/cache/" + folderName).count

@@ -15,38 +15,6 @@ struct S3FIFOQueueTests {
     entries.map { String($0.variant.key.url.split(separator: "/").last?.dropLast(4) ?? "") }
   }
 
-  @Test func `entries without hits are evicted in insertion order`() {
-    var queue = S3FIFOQueue()
-    for number in 0..<4 { _ = queue.insert(entry(number)) }
-    var gone: [MemoryEntry] = []
-    while let victim = queue.evict() { gone.append(victim) }
-    #expect(numbers(gone) == ["0", "1", "2", "3"])
-    #expect(queue.count == 0 && queue.cost == 0)
-  }
-
-  @Test func `an entry with two hits survives, one with a single hit does not`() {
-    var queue = S3FIFOQueue()
-    let entries = (0..<4).map { entry($0) }
-    for entry in entries { _ = queue.insert(entry) }
-    entries[0].touch()
-    entries[0].touch()
-    entries[1].touch()
-    var gone: [MemoryEntry] = []
-    while let victim = queue.evict() { gone.append(victim) }
-    #expect(numbers(gone) == ["1", "2", "3", "0"])
-  }
-
-  @Test func `an entry that soon returns outlives new entries`() {
-    var queue = S3FIFOQueue()
-    for number in 0..<10 { _ = queue.insert(entry(number)) }
-    #expect(queue.evict().map { numbers([$0]) } == ["0"])
-    _ = queue.insert(entry(0))
-    for number in 10..<100 {
-      _ = queue.insert(entry(number))
-      #expect(queue.evict().map { numbers([$0]) } != ["0"])
-    }
-  }
-
   @Test func `a removed entry is not remembered, and its slot is reused`() {
     var queue = S3FIFOQueue()
     let slot = queue.insert(entry(1, cost: 5))

@@ -148,28 +148,4 @@ import Testing
     #expect(try await downloader.load(origin.url("/good")).file.bytes == body)
     #expect(downloader.figures.circuitsOpen == 0)
   }
-
-  @Test func `unresponsive hosts do not delay other hosts`() async throws {
-    // Given: two unresponsive hosts with five loads each, and a responsive one
-    let deaf = try (0..<2).map { _ in try Origin(answers: false) }
-    let origin = try Origin()
-    origin.serve("/a", bytes: body)
-    let downloader = try makeBreakingDownloader(after: 3) {
-      $0.limit = 4
-      $0.firstByteTimeout = .milliseconds(500)
-    }
-    let dead = deaf.map { $0.url("/a") }
-    let urls = (0..<100).map { origin.url("/a?\($0)") }
-    try await withThrowingTaskGroup(of: Bool.self) { group in
-      for number in 0..<10 {
-        group.addTask { await downloader.failure(of: "\(dead[number % 2])?\(number)") == nil }
-      }
-      for url in urls { group.addTask { try await downloader.load(url).file.count == body.count } }
-      // When
-      let loaded = try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
-      // Then
-      #expect(loaded == 100)
-    }
-    #expect(origin.totalRequests == 100)
-  }
 }

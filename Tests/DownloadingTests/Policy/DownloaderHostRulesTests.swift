@@ -122,20 +122,6 @@ import Testing
     #expect(headers["cookie"] == nil)
   }
 
-  @Test func `credentials are sent only to their own host`() async throws {
-    let basic = try #require(HeaderField(user: "me", password: "open sesame"))
-    let bearer = try #require(HeaderField(bearer: "t0ken"))
-    let rules = [
-      try rule("127.0.0.1") { $0.secretHeaders = [basic] },
-      try rule("localhost") { $0.secretHeaders = [bearer] },
-    ]
-    let downloader = try makeDownloader { $0.hostRules = rules }
-    _ = try await downloader.load(origin.url("/a"))
-    #expect(try headers(of: origin)["authorization"] == "Basic bWU6b3BlbiBzZXNhbWU=")
-    _ = try await downloader.load(byName(origin, path: "/a"))
-    #expect(try headers(of: origin)["authorization"] == "Bearer t0ken")
-  }
-
   @Test(arguments: [
     ([], false), (["https"], false), (["http"], false), (["https:PORT"], false),
     (["http:PORT"], true), (["https", "http:PORT"], true), (["http:1"], false),

@@ -55,15 +55,6 @@ import Testing
     #expect(headers["via"] == nil)
   }
 
-  @Test func `a revalidation also sends CDN-Loop`() async throws {
-    let downloader = try makeDownloader { $0.serverID = "me" }
-    _ = try await downloader.load(
-      LoadRequest(
-        url: try SourceURL(parsing: origin.url("/a")), validators: try validators(etag: "\"1\"")))
-    let headers = try #require(origin.received(at: "/a").last).headers
-    #expect(headers["cdn-loop"] == "me" && headers["if-none-match"] == "\"1\"")
-  }
-
   // MARK: Addresses
 
   @Test(arguments: [

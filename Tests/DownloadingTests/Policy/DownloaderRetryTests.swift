@@ -152,14 +152,6 @@ import Testing
     #expect(try await next.file.bytes == body)
   }
 
-  @Test func `a retry that would come after the time-out is not attempted`() async throws {
-    let origin = try Origin()
-    origin.route("/a", to: .resetBeforeHead)
-    let downloader = try makeRetryingDownloader { $0.retryDelay = .seconds(1_000) }
-    #expect(await downloader.failure(of: origin.url("/a"))?.code == "source_unreachable")
-    #expect(downloader.figures.retries == 0)
-  }
-
   @Test func `a connection that exceeds the connect time-out is retried once`() async throws {
     // Given: a port that accepts TLS connections and never responds
     let deaf = try Origin(answers: false)

@@ -102,27 +102,6 @@ import Testing
     #expect(connections[0] != connections[1])
   }
 
-  @Test func `an untrusted certificate is refused`() async throws {
-    let nginx = try await Nginx(files: ["a.jpg": image])
-    let failure = try await makeDownloader().failure(of: nginx.url("/a.jpg"))
-    #expect(failure?.code == "source_tls", "\(String(describing: failure))")
-    #expect(failure?.logDetail?.isEmpty == false)
-  }
-
-  @Test func `a certificate for another name is refused`() async throws {
-    let nginx = try await Nginx(files: ["a.jpg": image])
-    let downloader = try makeDownloader { $0.caFile = nginx.certificate }
-    let failure = await downloader.failure(of: nginx.url("/a.jpg", host: "127.0.0.1"))
-    #expect(failure?.code == "source_tls", "\(String(describing: failure))")
-  }
-
-  @Test func `an origin that does not speak TLS is reported as source_tls`() async throws {
-    let origin = try Origin()
-    origin.serve("/a", bytes: image)
-    let url = "https://127.0.0.1:\(origin.port)/a"
-    #expect(try await makeDownloader().failure(of: url)?.code == "source_tls")
-  }
-
   @Test func `a missing CA file trusts no certificate`() async throws {
     let nginx = try await Nginx(files: ["a.jpg": image])
     let downloader = try makeDownloader { $0.caFile = "/nowhere/ca.pem" }

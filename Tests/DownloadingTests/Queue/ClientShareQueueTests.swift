@@ -24,29 +24,6 @@ import Testing
     for id in ids { _ = add(id, for: client, to: &queue) }
   }
 
-  @Test func `hanging URLs of one client leave another one a place of their host`() {
-    var queue = makeQueue(limit: 9, perHost: 2, silent: 4)
-    func add(_ id: Int, for client: LoadClient) -> [DownloadQueue.Action] {
-      queue.add(id, host: "host", clients: [client], priority: .normal, now: start)
-    }
-    // Given: both places of a host, and one that waits
-    for id in 1...3 { _ = add(id, for: greedy) }
-    #expect(add(4, for: modest) == [])
-    // When, then
-    #expect(queue.silence(1) == [.start(4)])
-    #expect(queue.silence(2) == [])
-    #expect(add(5, for: modest) == [])
-    queue.recover(4)
-    #expect(queue.remove(4) == [.start(5)])
-    // Nor does one of them hold the other places.
-    #expect(queue.remove(1) == [])
-    #expect(queue.remove(5) == [.start(3)])
-    #expect(queue.silence(3) == [])
-    #expect(queue.remove(2) == [])
-    #expect(add(6, for: greedy) == [.start(6)])
-    #expect(add(7, for: modest) == [.start(7)])
-  }
-
   @Test func `a client that is alone has every place`() {
     var queue = makeQueue(limit: 4, share: 1)
     fill(&queue, ids: 1...6, for: greedy)
@@ -66,40 +43,6 @@ import Testing
     #expect(queue.remove(1) == [] && queue.remove(2) == [])
     #expect(queue.remove(3) == [.start(5)])
     #expect(queue.remove(10) == [.start(12)])
-  }
-
-  @Test func `shares together are at most the limit, and the excess has a limit`() {
-    var queue = makeQueue(limit: 2, share: 1, silent: 1, waiting: 20)
-    fill(&queue, ids: 1...2, for: greedy)
-    #expect(add(3, for: modest, to: &queue) == [.start(3)])
-    // Two clients have their shares, and one of them a place more.
-    #expect(add(4, for: .network(.v4(3)), to: &queue) == [])
-    #expect(queue.runningCount == 3)
-    #expect(queue.remove(3) == [.start(4)])
-  }
-
-  @Test(arguments: DownloadOrder.allCases)
-  func `clients take turns within a priority`(_ order: DownloadOrder) {
-    // Given loads of one client before those of another
-    var queue = makeQueue(limit: 2, share: 2, silent: 0, waiting: 20, order: order)
-    fill(&queue, ids: 1...4, for: greedy)
-    for id in 5...6 { _ = add(id, for: modest, to: &queue) }
-    // Then the client with the fewest transfers is next, and among equals the first in order
-    #expect(queue.remove(1) == [.start(order == .fifo ? 5 : 6)])
-    #expect(queue.remove(2) == [.start(order == .fifo ? 3 : 4)])
-    #expect(queue.remove(order == .fifo ? 3 : 4) == [.start(order == .fifo ? 4 : 3)])
-  }
-
-  @Test func `a high priority goes first within the shares alone`() {
-    var queue = makeQueue(limit: 2, share: 1, silent: 0, waiting: 20)
-    fill(&queue, ids: 1...2, for: greedy)
-    _ = add(3, for: greedy, priority: .high, to: &queue)
-    _ = add(4, for: modest, to: &queue)
-    _ = add(5, for: .network(.v4(3)), priority: .high, to: &queue)
-    // A client above its share counts as of low priority, whatever it asks for.
-    #expect(queue.remove(1) == [.start(5)])
-    #expect(queue.remove(5) == [.start(4)])
-    #expect(queue.remove(4) == [.start(3)])
   }
 
   @Test func `a load that another client joins takes that client's place`() {
@@ -136,93 +79,5 @@ import Testing
     // Then
     #expect(queue.waiting.first?.clients.count == DownloadQueue.maximumClients)
     #expect(queue.remove(1) == [.start(2)])
-  }
-
-  @Test(arguments: [LoadClient.background, .network(.v4(2))])
-  func `no stalled load ends for one above the share of its client`(client: LoadClient) {
-    // Given as many loads as may run at all, two of them stalled
-    var queue = makeQueue(limit: 2, share: 1, silent: 1, waiting: 20)
-    fill(&queue, ids: 1...2, for: greedy)
-    _ = add(3, for: modest, to: &queue)
-    for id in 1...2 { _ = queue.silence(id) }
-    // When, then
-    #expect(add(4, for: client, to: &queue) == [])
-    #expect(add(5, for: .network(.v4(3)), to: &queue) == [.giveUp(1), .start(5)])
-    #expect(queue.remove(2) == [])
-    #expect(queue.remove(3) == [.start(4)])
-  }
-
-  @Test func `a load that several clients wait for leaves all their lanes together`() {
-    var queue = makeQueue(limit: 1, share: 1, silent: 0)
-    _ = add(1, for: .unlimited, to: &queue)
-    _ = add(2, for: greedy, modest, to: &queue)
-    _ = queue.add(
-      3, host: "h2", clients: [modest], priority: .normal, now: start + .seconds(1))
-    #expect(queue.expire(now: start + .seconds(15)) == [.expire(2)])
-    #expect(queue.remove(3) == [])
-    #expect(queue.waitingCount == 0 && queue.remove(1) == [])
-  }
-
-  @Test func `clients without a share wait for none, and have no turn to wait for`() {
-    var queue = makeQueue(limit: 2, share: 1, silent: 4, waiting: 20)
-    for id in 1...4 { _ = add(id, for: .unlimited, to: &queue) }
-    #expect(queue.runningCount == 2 && queue.surplusCount == 0)
-    // A client below its share waits behind them: none of them has too much.
-    #expect(add(5, for: modest, to: &queue) == [])
-    #expect(queue.remove(1) == [.start(3)])
-  }
-
-  @Test func `work in the background runs in places that clients do not need`() {
-    // Given every place in the background
-    var queue = makeQueue(limit: 2, share: 1, silent: 4, waiting: 20)
-    fill(&queue, ids: 1...3, for: .background)
-    _ = queue.add(4, host: "h4", clients: [], priority: .high, now: start)
-    #expect(queue.surplusCount == 2)
-    // Then clients start as if it did not run, up to the limit
-    #expect(add(5, for: modest, to: &queue) == [.start(5)])
-    #expect(add(6, for: .unlimited, to: &queue) == [.start(6)])
-    #expect(add(7, for: modest, to: &queue) == [])
-    #expect(queue.surplusCount == 2 && queue.runningCount == 4)
-    // What clients wait for is first, also above their shares.
-    #expect(queue.remove(5) == [.start(7)])
-    #expect(queue.remove(1) == [] && queue.remove(2) == [])
-    #expect(queue.remove(6) == [.start(4)])
-    #expect(queue.remove(7) == [.start(3)])
-  }
-
-  @Test func `a revalidation that a client waits for has its place`() {
-    var queue = makeQueue(limit: 1, share: 1, silent: 4)
-    fill(&queue, ids: 1...2, for: .background)
-    #expect(queue.join(2, client: modest) == [.start(2)])
-  }
-
-  @Test func `a stalled load of the client with the most of them ends for another`() {
-    // Given as many stalled loads as there may be: the slowest is that of a client with one
-    var queue = makeQueue(limit: 1, share: 1, silent: 2, waiting: 20)
-    for (id, client, rate) in [(1, greedy, 9), (2, modest, 1), (3, greedy, 5)] {
-      #expect(add(id, for: client, to: &queue) == [.start(id)])
-      #expect(queue.slow(id, rate: rate) == [])
-    }
-    // Then
-    #expect(add(4, for: modest, to: &queue) == [.giveUp(3), .start(4)])
-    #expect(queue.slow(4, rate: 4) == [])
-    // Of clients with as many, the slowest.
-    #expect(add(5, for: .unlimited, to: &queue) == [.giveUp(2), .start(5)])
-  }
-
-  @Test func `a stalled load is not in its client's share until it recovers`() {
-    var queue = makeQueue(limit: 4, share: 1, silent: 4)
-    _ = add(1, for: greedy, to: &queue)
-    _ = queue.silence(1)
-    _ = add(2, for: greedy, to: &queue)
-    #expect(queue.surplusCount == 0)
-    queue.recover(1)
-    #expect(queue.surplusCount == 1)
-    _ = queue.slow(2, rate: 3)
-    #expect(queue.surplusCount == 0)
-    queue.recover(2)
-    queue.recover(2)
-    #expect(queue.surplusCount == 1)
-    #expect(queue.remove(1) == [] && queue.surplusCount == 0)
   }
 }

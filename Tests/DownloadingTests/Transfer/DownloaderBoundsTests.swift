@@ -43,31 +43,6 @@ import Testing
     #expect(downloader.figures.limit == 5 && downloader.figures.limitPerHost == 2)
   }
 
-  @Test func `waiting loads start in order and report their time in the queue`()
-    async throws
-  {
-    // Given
-    let origin = try Origin()
-    let gate = Gate()
-    origin.route("/held", to: .hold(gate, then: .ok(body)))
-    origin.serve("/1", bytes: body)
-    origin.serve("/2", bytes: body)
-    let downloader = try makeDownloader { $0.limit = 1 }
-    async let held = downloader.load(origin.url("/held"))
-    try await eventually("the place is taken") { origin.activeRequests == 1 }
-    let before = ContinuousClock.now
-    async let first = downloader.load(origin.url("/1"))
-    try await eventually("one waits") { downloader.figures.waiting == 1 }
-    async let second = downloader.load(origin.url("/2"))
-    try await eventually("two wait") { downloader.figures.waiting == 2 }
-    // When
-    gate.open()
-    // Then
-    let waited = try #require(await first.timings.queue)
-    #expect(waited > .zero && waited <= ContinuousClock.now - before)
-    _ = try await (held, second)
-  }
-
   @Test func `a full queue refuses a load at once`() async throws {
     // Given
     let origin = try Origin()

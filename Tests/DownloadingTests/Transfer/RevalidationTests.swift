@@ -93,13 +93,6 @@ import Testing
     #expect(headers.keys.sorted() == ["accept", "accept-encoding", "host", "user-agent"])
   }
 
-  @Test func `an unexpected 304 is an error`() async throws {
-    let origin = try Origin()
-    origin.route("/a", to: .status(304))
-    let failure = try await makeDownloader().failure(of: origin.url("/a"))
-    #expect(failure == .sourceError(status: 304))
-  }
-
   @Test func `a revalidation reports errors like a load`() async throws {
     let origin = try Origin()
     let request = LoadRequest(

@@ -111,35 +111,6 @@ import Testing
     }
   }
 
-  @Test
-  func `a response with Vary is reused for equal forwarded headers only`()
-    throws
-  {
-    // Given
-    let (folder, origin) = (try TemporaryFolder(), try Origin())
-    let rule = "[{ host: '127.0.0.1', forward_headers: ['Foo', 'Bar', 'Baz'] }]"
-    let pictor = try PictorProcess(in: folder, Self.strict + ["--hosts", rule])
-    let image = try TestImages.jpeg(width: 16, height: 16)
-    origin.serve(
-      "/a.jpg", bytes: image, headers: ["Cache-Control: max-age=5000", "Vary: Foo, Bar, Baz"])
-    // Each request sends other headers to the origin. Order and unlisted headers do not matter.
-    let requests: [(fields: KeyValuePairs<String, String>, isNew: Bool)] = [
-      ([:], true), (["Foo": "1"], true), (["Foo": "1"], false), (["Foo": "2"], true),
-      (["Foo": "1", "Bar": "abc"], true), (["Bar": "abc", "Foo": "1"], false),
-      (["Foo": "2", "Bar": "abc"], true), (["Foo": "1", "Baz": "789", "Bar": "abcde"], true),
-      (["Foo": "1", "Bar": "abc", "Baz": "789"], true), (["Foo": "1", "Other": "3"], false),
-      (["Foo": "1, 2"], true), (["Foo": "1", "foo": "2"], false), ([:], false),
-    ]
-    for (fields, isNew) in requests {
-      let before = origin.requests(to: "/a.jpg")
-      // When
-      let answer = try pictor.connect().get(origin.target("/a.jpg"), headers: fields)
-      // Then
-      #expect(answer.status == 200)
-      #expect(origin.requests(to: "/a.jpg") - before == (isNew ? 1 : 0), "\(fields)")
-    }
-  }
-
   @Test func `each applicable required case of the public suite is asserted once`() {
     // When
     let rows = Kind.allCases.flatMap(\.cases).compactMap(\.id)

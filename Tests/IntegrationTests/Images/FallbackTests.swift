@@ -83,29 +83,6 @@ import Testing
     #expect(try pictor.stats().imaging.succeeded == 1)
   }
 
-  @Test func `the image returns as soon as it can be had, and no 304 confirms the fallback`()
-    throws
-  {
-    // given
-    let pictor = try start(["--failures.ttl", "404=0s"])
-    let target = origin.target("/late.png", adding: "&w=40&format=png&fallback=gone")
-    let first = try pictor.get(target)
-    #expect(first.status == 404 && first["X-Fallback"] == "gone")
-    #expect(first["Cache-Control"] == "no-store")
-    // when
-    origin.serve("/late.png", bytes: try Self.plain([1, 2, 3], width: 80, height: 80))
-    let second = try pictor.get(target)
-    // then
-    #expect(second.status == 200 && second["X-Fallback"] == nil)
-    #expect(try Pixels(decoding: second.body)[5, 5] == [1, 2, 3])
-    let etag = try #require(second["ETag"])
-    // and when it is lost again
-    let lost = try pictor.connect().get(
-      origin.target("/absent.png", adding: "&w=40&format=png&fallback=gone"),
-      headers: ["If-None-Match": etag])
-    #expect(lost.status == 404 && !lost.body.isEmpty)
-  }
-
   @Test func `a fallback that is lost leaves the error, and a lost name is refused at the start`()
     throws
   {

@@ -12,36 +12,6 @@ import Testing
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 80, height: 60))
   }
 
-  @Test func `each class of clients gets its own image from one download, also from disk`() throws {
-    let target = origin.target("/a.jpg", adding: "&w=40")
-    func answers(_ pictor: PictorProcess) throws -> [HTTPAnswer] {
-      let client = try pictor.connect()
-      return try ["*/*", "image/webp,*/*", chrome].map {
-        try client.get(target, headers: ["Accept": $0])
-      } + [client.get(target)]
-    }
-    let options = ["--imaging.avif_later", "false"]
-    var pictor = try PictorProcess(in: folder, options)
-    let first = try answers(pictor)
-    #expect(first.allSatisfy { $0.status == 200 && $0["vary"] == "Accept" })
-    #expect(
-      first.map { $0["content-type"] } == ["image/jpeg", "image/webp", "image/avif", "image/jpeg"])
-    #expect(
-      first.map { $0["cache-status"] } == [
-        "pictor; fwd=uri-miss; fwd-status=200; stored", "pictor; hit; detail=source",
-        "pictor; hit; detail=source", "pictor; hit; detail=memory",
-      ])
-    #expect(origin.requests(to: "/a.jpg") == 1)
-    let again = try answers(pictor)
-    #expect(again.allSatisfy { $0["cache-status"] == "pictor; hit; detail=memory" })
-    #expect(again.map(\.body) == first.map(\.body))
-    #expect(try pictor.end() == 0)
-    pictor = try PictorProcess(in: folder, options)
-    let kept = try answers(pictor)
-    #expect(kept.prefix(3).allSatisfy { $0["cache-status"] == "pictor; hit; detail=disk" })
-    #expect(kept.map { $0["etag"] } == first.map { $0["etag"] })
-  }
-
   @Test func `a deferred AVIF follows a faster format and survives a restart`()
     throws
   {

@@ -8,23 +8,6 @@ import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) final class LifeTests: OriginSuite {
-  @Test func `every request is logged by the time the server has stopped`() throws {
-    // Given
-    let pictor = try PictorProcess(in: folder)
-    let origin = try Origin()
-    for number in 0..<50 {
-      origin.serve("/\(number).jpg", bytes: try TestImages.jpeg(width: 8, height: 8))
-    }
-    // When
-    for number in 0..<50 { #expect(try pictor.get(origin.target("/\(number).jpg")).status == 200) }
-    #expect(try pictor.stats().log.written > 0)
-    #expect(try pictor.end() == 0)
-    // Then
-    let lines = pictor.log.split(separator: "\n")
-    #expect(lines.count { $0.contains("\"request\"") && $0.contains("\"status\":200") } == 50)
-    #expect(lines.last?.contains("\"stopped\"") == true)
-  }
-
   @Test func `when the server is killed, its workers end, also one that cannot notice`() throws {
     // Given: two workers, one of them stopped, so that it does not see its connection close
     let pictor = try PictorProcess(in: folder, ["--imaging.workers", "2"])
@@ -149,17 +132,5 @@ import Testing
     gate.open()
     #expect(try client.readAnswer().status == 200)
     #expect(try pictor.end() == 0)
-  }
-
-  @Test func `connections of many clients that disconnect at once are released`() throws {
-    let pictor = try PictorProcess(
-      in: folder, ["--server.connections", "256", "--server.header_timeout", "60s"])
-    _ = openFilesAllow(1_000)
-    for _ in 0..<3 {
-      var crowd = try (0..<700).map { _ in try pictor.connect() }
-      usleep(200_000)
-      crowd.removeAll()
-    }
-    try pictor.waitFor("all connections are closed") { $0.requests.connections <= 1 }
   }
 }

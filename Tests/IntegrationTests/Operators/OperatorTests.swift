@@ -125,14 +125,4 @@ import Testing
     #expect(told.last?.received == image.count)
     #expect(told.allSatisfy { $0.expected == -1 })
   }
-
-  @Test func `the event for a failed download contains its error`() throws {
-    let pictor = try PictorProcess(in: folder, PictorProcess.operated)
-    origin.route("/a.jpg", to: .truncated([1, 2, 3], declaring: 100))
-    let events: EventReader<DownloadStatus> = try pictor.events(at: "/admin/downloads?interval=1")
-    #expect(try pictor.get(origin.target("/a.jpg")).status == 502)
-    let told = try events.events { $0.state == .failed }
-    #expect(told.last?.error == "source_incomplete")
-    #expect(told.last?.received == 3 && told.last?.expected == 100)
-  }
 }

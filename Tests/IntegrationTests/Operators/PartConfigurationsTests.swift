@@ -47,6 +47,7 @@ import Testing
   @Test(arguments: [
     ("download.limit", "7"), ("download.order", "lifo"),
     ("download.proxy", "http://127.0.0.1:7"), ("download.queue_limit", "7"),
+    ("download.connect_timeout", "7s"), ("download.first_byte_timeout", "7s"),
     ("imaging.queue_limit", "7"),
     ("imaging.save_data_reduction", "7"), ("memory.count_limit", "7"), ("memory.pressure", "0"),
     ("memory.limit", "7MiB"), ("disk.limit", "7MiB"), ("server.grace_time", "7s"),

@@ -162,21 +162,6 @@ import Testing
     #expect(try look(pictor, path: "/b.jpg") == "source")
   }
 
-  @Test func `curl can upload a large image`() throws {
-    let pictor = try operated()
-    let image = try TestImages.tiff(width: 1_500, height: 1_000)
-    #expect(image.count > 1 << 20, "curl asks for leave before it sends so much")
-    try folder.write("a.tiff", bytes: image)
-    let url = "http://127.0.0.1:\(pictor.port)/admin/cache?url=" + encoded(origin.url("/a.tiff"))
-    let status = try run([
-      "/usr/bin/curl", "-s", "-f", "-o", "/dev/null", "-T", folder.path + "/a.tiff", "-H",
-      "Authorization: Bearer " + PictorProcess.token, url,
-    ])
-    #expect(status == 0)
-    #expect(try pictor.get(origin.target("/a.tiff", adding: "&w=20")).status == 200)
-    #expect(origin.totalRequests == 0)
-  }
-
   // MARK: The command
 
   @Test func `the purge command reports what it removed and fails when the server refuses`() throws
@@ -206,9 +191,5 @@ import Testing
     #expect(try command([]).end(0) == 2)
     #expect(try command(["--all"]).end(0) == 0)
     #expect(try look(pictor, path: "/a.jpg") == nil)
-  }
-
-  private func run(_ arguments: [String]) throws -> CInt {
-    try ChildProcess(arguments, environment: [:]).wait()
   }
 }

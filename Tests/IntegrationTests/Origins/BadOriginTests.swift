@@ -62,29 +62,4 @@ import Testing
     #expect(try pictor.get(origin.target("/good")).status == 200)
     #expect(try pictor.get("/stats").status == 200)
   }
-
-  @Test func `private addresses are refused by default`() throws {
-    let pictor = try PictorProcess(in: folder, ["--download.allow_networks", ""])
-    for url in [
-      "http://127.0.0.1/", "http://localhost/", "http://[::1]/", "http://0.0.0.0/",
-      "http://10.0.0.1/",
-      "http://192.168.1.1/", "http://172.16.0.1/", "http://169.254.169.254/", "http://100.64.0.1/",
-      "http://2130706433/", "http://0x7f.1/", "http://[::ffff:127.0.0.1]/", "http://[fd00::1]/",
-      "http://[64:ff9b::7f00:1]/", "http://[2002:7f00:1::]/",
-    ] {
-      let answer = try pictor.get("/image?url=\(encoded(url + "a.jpg"))")
-      #expect(answer.status == 403 && answer.text.contains("forbidden_source"), "\(answer.text)")
-    }
-  }
-
-  @Test func `a local path cannot leave the local root`() throws {
-    let root = folder.path + "/root"
-    mkdir(root, 0o755)
-    symlink("/etc/passwd", root + "/link.jpg")
-    let pictor = try PictorProcess(in: folder, ["--sources.local_root", root])
-    for path in ["/../log", "/%2e%2e/log", "/link.jpg", "/", "//etc/passwd", "/absent.jpg"] {
-      let answer = try pictor.get("/image?url=\(encoded("local://" + path))")
-      #expect([400, 404].contains(answer.status), "\(path): \(answer.text)")
-    }
-  }
 }

@@ -5,24 +5,6 @@ import TestSupport
 import Testing
 
 @Suite(.onOwnThreads) final class LoopTests: OriginSuite {
-  /// Returns a target of this length that names `base` repeatedly. Each `?` takes several bytes.
-  private func nested(_ base: String, length: Int) -> String {
-    var url = "\(origin.url("/a.jpg"))"
-    while url.utf8.count < length { url = "\(base)/image%3Furl=\(url)" }
-    return "/image?url=\(url)"
-  }
-
-  @Test func `a URL that nests the server a hundred times costs one request`() throws {
-    let pictor = try PictorProcess(in: folder)
-    let answer = try pictor.get(nested("http://127.0.0.1:\(pictor.port)", length: 5_450))
-    #expect(answer.status == 403 && answer.text.contains("\"forbidden_source\""))
-    #expect(answer.text.contains("this server itself"))
-    let stats = try pictor.stats()
-    #expect(stats.downloads.failed == ["forbidden_source": 1] && stats.downloads.succeeded == 0)
-    #expect(stats.requests.byStatus["403"] == 1)
-    #expect(origin.totalRequests == 0)
-  }
-
   @Test func `two servers that name each other end the loop, sequentially and concurrently`() throws
   {
     let waits = ["--download.timeout", "60s", "--server.request_timeout", "60s"]

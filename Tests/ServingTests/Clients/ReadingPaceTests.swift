@@ -112,11 +112,8 @@ import Testing
     #expect(configuration.leastPace == nil)
   }
 
-  /// Runs a server whose windows are short, and whose deadlines are not.
-  private func withShortWindows(
-    rate: Int, of window: Duration = .milliseconds(300),
-    body: (Server, _ length: Int) async throws -> Void
-  ) async throws {
+  @Test func `a client that stops reading a small response is cut`() async throws {
+    // Given a server whose windows are short, and whose deadlines are not
     let length = 1 << 20
     let provider = TestProvider()
     provider.keep(
@@ -127,54 +124,17 @@ import Testing
         $0.answerTimeout = .seconds(600)
         $0.requestTimeout = .milliseconds(200)
         $0.idleTimeout = .seconds(600)
-        $0.rateWindow = window
-        $0.minimumRate = rate
+        $0.rateWindow = .milliseconds(300)
+        $0.minimumRate = 64 << 10
       }
-    ) { server in try await body(server, length) }
-  }
-
-  @Test func `a client that stops reading a small response is cut`() async throws {
-    try await withShortWindows(rate: 64 << 10) { server, length in
-      // Given a client that reads a part
+    ) { server in
+      // When a client reads a part
       let client = try HTTPClient(port: server.port, receiveBuffer: 4_096)
       try client.send(HTTPClient.text("GET", target: imageTarget))
       _ = try client.read(10_000)
       // Then
       try await eventually { server.figures.connections == 0 }
       #expect(server.figures.bytesSent < length)
-    }
-  }
-
-  @Test func `a client that reads at five eighths of the rate is cut`() async throws {
-    try await withShortWindows(rate: 64 << 10) { server, length in
-      // Given a client that reads 40 KiB/s at most
-      let client = try HTTPClient(port: server.port, receiveBuffer: 4_096)
-      try client.send(HTTPClient.text("GET", target: imageTarget))
-      var received = try client.read(2_048).count
-      while server.figures.connections > 0, received < length / 2 {
-        usleep(50_000)
-        received += (try? client.read(2_048).count) ?? 0
-      }
-      // Then
-      try await eventually { server.figures.connections == 0 }
-      #expect(server.figures.bytesSent < length)
-    }
-  }
-
-  @Test func `a client that reads slowly, but fast enough, gets the whole response`()
-    async throws
-  {
-    // Given eight bytes a window, and a client that takes several windows
-    try await withShortWindows(rate: 8, of: .seconds(2)) { server, length in
-      let client = try HTTPClient(port: server.port, timeout: 60, receiveBuffer: 4_096)
-      try client.send(HTTPClient.text("GET", target: imageTarget))
-      var received = 0
-      for _ in 0..<60 {
-        received += try client.read(2_048).count
-        usleep(100_000)
-      }
-      while received < length { received += try client.read(min(65_536, length - received)).count }
-      #expect(received == length)
     }
   }
 }

@@ -44,14 +44,6 @@ import Testing
     return provider
   }
 
-  @Test func `inherited sockets replace the addresses`() async throws {
-    try await withHeirs(TestProvider()) { server in
-      #expect(server.addresses == [holder.address])
-      let answer = try HTTPClient(port: port).get("/livez")
-      #expect(answer.status == 200)
-    }
-  }
-
   @Test func `a stop serves what was accepted, and leaves the rest to the next server`()
     async throws
   {

@@ -41,6 +41,8 @@ import Testing
     }) { server in
       // Then
       #expect(server.addresses.count == 4 && server.port == server.addresses[0].port)
+      var status = stat()
+      #expect(lstat(path, &status) == 0 && status.st_mode & 0o777 == 0o660)
       let clients = [
         try HTTPClient(port: server.port), try HTTPClient(unix: path),
         try HTTPClient(port: try port(server.addresses[3]), host: 2),

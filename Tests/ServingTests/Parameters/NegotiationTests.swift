@@ -52,27 +52,6 @@ private let curl = "*/*"
         == [imageURL + " ", imageURL + " auto=avif,webp", imageURL + " auto=webp"])
   }
 
-  @Test func `a named format is served regardless of Accept`() async throws {
-    let maker = Maker()
-    try await withServer(maker.provider) { server in
-      let answer = try HTTPClient(port: server.port).get(
-        imageTarget + "&format=png", headers: ["Accept": chrome])
-      #expect(answer["Content-Type"] == "image/png")
-      #expect(answer["Vary"] == nil)
-    }
-    #expect(maker.keys == [imageURL + " format=png"])
-  }
-
-  @Test func `without offered formats Accept is ignored`() async throws {
-    let maker = Maker()
-    try await withServer(maker.provider, configure: { $0.autoFormats = [] }) { server in
-      let answer = try HTTPClient(port: server.port).get(
-        imageTarget, headers: ["Accept": chrome])
-      #expect(answer["Content-Type"] == "image/jpeg")
-      #expect(answer["Vary"] == nil)
-    }
-  }
-
   @Test func `a memory hit depends on the accepted formats, including 304`() async throws {
     let provider = TestProvider()
     let plain = try makeRequest()

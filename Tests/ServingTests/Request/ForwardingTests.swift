@@ -151,20 +151,6 @@ import Testing
     #expect(provider.asked.value == 2)
   }
 
-  @Test func `a request that requires the origin bypasses memory`() async throws {
-    let recorder = Recorder()
-    let provider = recorder.provider()
-    provider.keep(makeVariant(try makeRequest().key))
-    let filter = try filter("X-Team")
-    try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
-      let client = try HTTPClient(port: server.port)
-      _ = try client.get(imageTarget + "&refresh=1")
-      _ = try client.get(imageTarget, headers: ["Cache-Control": "no-cache"])
-    }
-    #expect(provider.asked.value == 2)
-    #expect(recorder.requests.withLock { $0.map(\.options.cache) } == [.refresh, .refresh])
-  }
-
   @Test func `repeated header lines are joined, and cookies with semicolons`() async throws {
     let recorder = Recorder()
     let filter = try filter("X-Team", "Cookie")

@@ -46,56 +46,6 @@ import Testing
     }
   }
 
-  @Test func `a non-blocking hit is answered without a task`() async throws {
-    let provider = TestProvider()
-    let request = try makeRequest()
-    var timings = Timings()
-    timings.disk = .microseconds(250)
-    let delivery = ImageDelivery(
-      variant: makeVariant(request.key, body: [4, 5]), cacheStatus: .hit(.disk), timings: timings)
-    provider.atHand.withLock { $0[request.key] = delivery }
-    try await withServer(provider) { server in
-      let answer = try HTTPClient(port: server.port).get(imageTarget)
-      #expect(answer.status == 200)
-      #expect(answer.body == [4, 5])
-      #expect(answer["Cache-Status"] == "pictor; hit; detail=disk")
-      #expect(answer["Server-Timing"]?.hasPrefix("disk;dur=0.250, total;dur=") == true)
-      #expect(provider.asked.value == 0)
-      #expect(server.figures.byOrigin["disk"] == 1)
-    }
-  }
-
-  @Test func `an unstorable variant is answered with no-store`() async throws {
-    let provider = TestProvider { request throws(ImageError) in
-      makeDelivery(makeVariant(request.key, info: makeInfo(isStorable: false)))
-    }
-    try await withServer(provider) { server in
-      let answer = try HTTPClient(port: server.port).get(imageTarget)
-      #expect(answer["Cache-Control"] == "no-store")
-    }
-  }
-
-  @Test func `a file region is sent from its offset`() async throws {
-    let content = (0..<300_000).map { UInt8(truncatingIfNeeded: $0 / 7) }
-    let whole = try FileRegion.sealed(content)
-    let provider = TestProvider { request throws(ImageError) in
-      let region = FileRegion(owning: dup(whole.descriptor), offset: 1_000, count: 250_000)
-      return ImageDelivery(
-        variant: Variant(key: request.key, info: makeInfo(), body: .file(region)),
-        cacheStatus: .hit(.disk), timings: Timings())
-    }
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
-      for _ in 0..<3 {
-        let answer = try client.get(imageTarget)
-        #expect(answer.body == Array(content[1_000..<251_000]))
-        #expect(answer["Cache-Status"] == "pictor; hit; detail=disk")
-      }
-      #expect(try client.head(imageTarget)["Content-Length"] == "250000")
-      #expect(server.figures.byOrigin["disk"] == 4)
-    }
-  }
-
   @Test func `errors are returned as the contract's JSON`() async throws {
     let provider = TestProvider { _ throws(ImageError) in
       throw .sourceUnreachable(detail: "10.0.0.1 refused \"secret\"")

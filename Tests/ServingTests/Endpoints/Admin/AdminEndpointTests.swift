@@ -9,58 +9,8 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct AdminEndpointTests {
-  private let token = "correct horse battery".replacing(" ", with: "-")
+  private let token = operatorToken
   private let services = TestServices()
-
-  private func withOperators(_ body: (HTTPClient) async throws -> Void) async throws {
-    try await withServer(
-      TestProvider(), services: services, configure: { $0.operatorTokens = [token] }
-    ) { server in try await body(try HTTPClient(port: server.port)) }
-  }
-
-  @Test(arguments: [
-    "", "Bearer", "Bearer ", "Bearer correct-horse-batterz", "Bearer correct-horse-battery2",
-    "Basic correct-horse-battery", "correct-horse-battery", "Bearer  correct-horse-battery",
-  ])
-  func `a request without a valid token is answered 401`(authorization: String) async throws {
-    try await withOperators { client in
-      let answer = try client.request(
-        "POST", target: "/admin/cancel", headers: ["Authorization": authorization])
-      #expect(answer.status == 401)
-      #expect(answer["WWW-Authenticate"] == "Bearer")
-      #expect(answer.text.contains("\"code\":\"unauthorized\""))
-      #expect(services.cancelled.value == 0)
-    }
-  }
-
-  @Test func `failed URLs are listed and removed`() async throws {
-    let urls = ["https://h/a.jpg", "https://h/b.jpg"]
-    services.failed.withLock { failed in
-      failed = urls.map {
-        FailedURL(url: $0, transform: nil, code: "undecodable", status: 422, seconds: 9)
-      }
-    }
-    try await withOperators { client in
-      let header: KeyValuePairs = ["Authorization": "bEARER " + token]
-      let list = try client.get("/admin/failed", headers: header)
-      #expect(list.status == 200)
-      #expect(list["Content-Type"] == "application/json")
-      #expect(list["Cache-Control"] == "no-store")
-      for part in ["https://h/a.jpg", "https://h/b.jpg", "\"code\" : \"undecodable\""] {
-        #expect(list.text.contains(part))
-      }
-      let one = try client.request(
-        "DELETE", target: "/admin/failed?url=https%3A%2F%2Fh%2Fa.jpg", headers: header)
-      #expect(one.text.contains("\"removed\" : 1"))
-      let wrong = try client.request("DELETE", target: "/admin/failed?ulr=x", headers: header)
-      #expect(wrong.status == 400)
-      #expect(wrong.text.contains("\"code\":\"unknown_parameter\""))
-      #expect(services.failed.withLock { $0.map(\.url) } == ["https://h/b.jpg"])
-      let all = try client.request("DELETE", target: "/admin/failed", headers: header)
-      #expect(all.text.contains("\"removed\" : 1"))
-      #expect(services.failed.withLock { $0.isEmpty })
-    }
-  }
 
   @Test func `a slow listing does not block other requests of its event loop`() async throws {
     try await withServer(
@@ -107,21 +57,6 @@ import Testing
         #expect(try client.get(path, headers: header).status == 200)
       }
       #expect(try client.get(imageTarget).status == 503)
-    }
-  }
-
-  @Test func `each admin path allows its own methods`() async throws {
-    try await withOperators { client in
-      let header: KeyValuePairs = ["Authorization": "Bearer " + token]
-      let get = try client.get("/admin/cancel", headers: header)
-      #expect(get.status == 405)
-      #expect(get["Allow"] == "POST, OPTIONS")
-      let post = try client.request("POST", target: "/admin/failed", headers: header)
-      #expect(post.status == 405)
-      #expect(post["Allow"] == "GET, HEAD, DELETE, OPTIONS")
-      let cancel = try client.request("POST", target: "/admin/cancel", headers: header)
-      #expect(cancel.text.contains("\"cancelled\" : 3"))
-      #expect(services.cancelled.value == 1)
     }
   }
 
@@ -212,16 +147,6 @@ import Testing
       let newer = try HTTPClient(port: server.port)
       #expect(try newer.get(imageTarget, headers: key).status == 200)
       #expect(try older.readAnswer().status == 409)
-    }
-  }
-
-  @Test func `an operation key is free again when its request ends`() async throws {
-    let provider = TestProvider { request throws(ImageError) in
-      makeDelivery(makeVariant(request.key, body: [1]))
-    }
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
-      for _ in 0..<3 { #expect(try client.get(imageTarget, headers: key).status == 200) }
     }
   }
 
