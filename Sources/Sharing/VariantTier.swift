@@ -139,6 +139,9 @@ final class VariantTier: Sendable {
   }
 
   private struct Writes {
+    /// Written to Redis one by one: look-ups wait on the same connection behind at most one.
+    var queue = Deque<(variant: Variant, mark: SharedMark)>()
+    var isDraining = false
     var redis = Waiting(countLimit: 1_024)
     var bucket = Waiting(countLimit: 256)
   }
@@ -158,20 +161,14 @@ final class VariantTier: Sendable {
     let bucket = bucket.flatMap { length <= $0.entryLimit - Self.frameLimit ? $0 : nil }
     guard fitsRedis || bucket != nil else { return }
     guard client.isReady() else { return counters.dropped.add() }
-    let isForRedis = fitsRedis && writes.withLock { $0.redis.admit(length) }
+    let isForRedis = fitsRedis && queue(variant, mark)
     let isForBucket = bucket?.isReady == true && writes.withLock { $0.bucket.admit(length) }
     if fitsRedis ? !isForRedis : !isForBucket { counters.dropped.add() }
     if !isForBucket { bucket?.counters.dropped.add() }
-    guard isForRedis || isForBucket else { return }
+    guard isForBucket, let bucket else { return }
     // For all machines: it inherits neither priority nor client of the request that made the variant.
     Task.detached { [self] in
-      let content = coding.encode(variant)
-      if isForRedis {
-        if let content { await put(SharedEntry.bytes(mark, content), for: variant) }
-        writes.withLock { $0.redis.end(length) }
-      }
-      guard isForBucket, let bucket else { return }
-      let isWritten = await write(content, of: variant, mark, to: bucket)
+      let isWritten = await write(variant, mark, to: bucket)
       // Redis says that the bucket has it.
       if !fitsRedis, isWritten {
         await put(SharedEntry.bytes(mark, [], as: .inBucket), for: variant)
@@ -183,15 +180,41 @@ final class VariantTier: Sendable {
   }
 
   /// Writes an entry to the bucket. Returns whether the bucket has confirmed it.
-  private func write(
-    _ content: [UInt8]?, of variant: Variant, _ mark: SharedMark, to bucket: S3Bucket
-  ) async -> Bool {
-    guard let content else { return false }
+  private func write(_ variant: Variant, _ mark: SharedMark, to bucket: S3Bucket) async -> Bool {
+    guard let content = coding.encode(variant) else { return false }
     let life = Self.lifetime(of: variant.info.freshness, at: .now)
     let expires = UnixTime(seconds: UnixTime.now.seconds + life)
     return await bucket.write(
       SharedEntry.name(of: variant.key), SharedEntry.bytes(mark, content, expires: expires),
       lifetime: life)
+  }
+
+  /// Queues a variant for Redis. Returns `false` if the queue is full.
+  private func queue(_ variant: Variant, _ mark: SharedMark) -> Bool {
+    let (isQueued, mustStart) = writes.withLock { writes -> (Bool, Bool) in
+      guard writes.redis.admit(variant.body.count) else { return (false, false) }
+      writes.queue.append((variant, mark))
+      defer { writes.isDraining = true }
+      return (true, !writes.isDraining)
+    }
+    // As above: it is for all machines.
+    if mustStart {
+      Task.detached { [self] in while let next = next() { await put(next.variant, next.mark) } }
+    }
+    return isQueued
+  }
+
+  private func next() -> (variant: Variant, mark: SharedMark)? {
+    writes.withLock { writes in
+      let next = writes.queue.popFirst()
+      if let next { writes.redis.end(next.variant.body.count) } else { writes.isDraining = false }
+      return next
+    }
+  }
+
+  private func put(_ variant: Variant, _ mark: SharedMark) async {
+    guard let content = coding.encode(variant) else { return }
+    await put(SharedEntry.bytes(mark, content), for: variant)
   }
 
   /// Writes an entry to Redis.

@@ -149,6 +149,14 @@ final class Transfer {
   var hopBytes: Int { bytes + hop.discarded }
   /// Whether the body has no memory yet.
   var hasNoMemory: Bool { body?.hasMemory == false }
+  /// Whether the body has memory and will not be complete in time at its pace so far.
+  func willMissDeadline(_ now: ContinuousClock.Instant) -> Bool {
+    guard let answered = hop.answeredAt, let body, body.hasMemory, let expected = body.expected,
+      answered < now
+    else { return false }
+    let rate = Double(body.received) / ((now - answered) / .seconds(1))
+    return Double(expected - body.received) > rate * ((deadline - now) / .seconds(1))
+  }
 
   // MARK: A hop
 

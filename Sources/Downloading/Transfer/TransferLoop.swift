@@ -380,7 +380,13 @@ final class TransferLoop {
       queue.recover(id)
       running[id]?.pace.restart(at: now, bytes: transfer.hopBytes)
     }
-    switch running[id]?.pace.check(answered: answered, bytes: transfer.hopBytes, now: now) {
+    let finding = running[id]?.pace.check(answered: answered, bytes: transfer.hopBytes, now: now)
+    // Others wait for the memory of a body that will not be complete in time.
+    if finding != nil, room.waitingCount > 0, transfer.willMissDeadline(now) {
+      return finish(
+        id, with: .failure(.overloaded(queue: "download memory", retryAfter: retryAfter)))
+    }
+    switch finding {
     case .silent:
       silent.insert(id)
       return apply(queue.silence(id))

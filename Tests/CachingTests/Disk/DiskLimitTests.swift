@@ -1,5 +1,6 @@
 // DiskLimitTests: the disk tier's size limit and its cleans.
 
+import Glibc
 import Model
 import Platform
 import Telemetry
@@ -74,6 +75,39 @@ import Testing
     try store.writeJournal(PurgeJournal())
     fill()
     #expect(store.space.bytes == TemporaryFolder.diskUsage(of: cache))
+  }
+
+  @Test func `a clean whose files cannot be unlinked leaves the other entries`() throws {
+    // Given a full tier, and directories in place of the oldest files, which unlink cannot remove
+    var configuration = Sample.configuration(folder, limit: 1 << 20)
+    configuration.sourceShare = 0
+    let store = DiskStore(
+      folder: try DiskFolder(path: cache), configuration: configuration, log: .silent
+    ) { [clock] in clock.now }
+    store.scan { false }
+    for number in 0..<60 {
+      clock.advance(by: 1)
+      let ticket = PendingWrites.Ticket(
+        storing: .variant(Sample.variant(number, bytes: Sample.bytes(20_000))))
+      _ = store.pending.add(ticket)
+      store.write(ticket)
+    }
+    func isPresent(_ number: Int) -> Bool {
+      let digest = EntryDigest(of: Sample.variantKey(number))
+      return if case .present = store.index.lookUp(digest) { true } else { false }
+    }
+    let stored = (0..<60).filter(isPresent)
+    #expect(stored.count > 30)
+    for number in stored.prefix(20) {
+      let path = store.folder.file(.variant, of: EntryDigest(of: Sample.variantKey(number)))
+      unlink(path)
+      mkdir(path, 0o700)
+    }
+    // When
+    _ = store.clean(configuration) { false }
+    // Then
+    #expect(stored.prefix(20).contains { !isPresent($0) })
+    #expect(stored.suffix(15).allSatisfy(isPresent))
   }
 
   @Test func `a clean below the limit removes only expired entries`()

@@ -23,8 +23,8 @@ import Testing
     change(&store)
     rule.store = store
     if isSigned {
-      rule.storeCredentials = try #require(
-        AWSCredentials(accessKey: "AKID", secretKey: Self.secret, sessionToken: token))
+      rule.storeCredentials = AWSCredentials(
+        accessKey: "AKID", secretKey: Self.secret, sessionToken: token)
     }
     return rule
   }

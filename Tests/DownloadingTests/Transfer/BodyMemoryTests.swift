@@ -107,6 +107,22 @@ import Testing
     #expect(try await second.value.file.count == body.count)
   }
 
+  @Test func `a body that will not be complete in time gives its memory to one that waits`()
+    async throws
+  {
+    // Given a body that has the memory, and stops
+    let gate = Gate()
+    origin.route("/held", to: .ok(body, holdingAfter: 10, at: gate))
+    origin.serve("/second", bytes: body)
+    let downloader = try makeDownloader { $0.pace.window = .milliseconds(50) }
+    let held = Task { await downloader.failure(of: origin.url("/held")) }
+    try await eventually("it is received") { downloader.downloads().first?.received == 10 }
+    // When, then
+    #expect(try await downloader.load(origin.url("/second")).file.count == body.count)
+    #expect(await held.value?.code == "overloaded")
+    gate.open()
+  }
+
   @Test func `a body above all memory is too large at once`() async throws {
     origin.serve("/a", bytes: [UInt8](repeating: 1, count: 60_001))
     let failure = try await makeDownloader().failure(of: origin.url("/a"))

@@ -210,8 +210,9 @@ extension DiskStore {
       let isGone = removeFile(entry.digest, kind: kind) {
         $0?.times.access == entry.access && $0?.isTombstone == false
       }
-      guard isGone else { continue }
+      // Also of a file that stays: one whose folder cannot be written would make misses of all.
       missing = DiskUse(bytes: missing.bytes - entry.bytes, files: missing.files - 1)
+      guard isGone else { continue }
       evicted += 1
       counts.evictions.add()
     }
