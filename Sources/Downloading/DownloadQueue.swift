@@ -271,8 +271,9 @@ struct DownloadQueue {
     var best: (merit: (Int, Int, Int, Int, Int), index: Int, client: LoadClient)?
     for (index, load) in waiting.enumerated() {
       let rank = load.priority.rank
+      let host = hosts[load.host]
       for (position, client) in load.clients.enumerated() {
-        guard hasPlace(hosts[load.host], for: client) else { continue }
+        guard hasPlace(host, for: client) else { continue }
         let isAboveShare = !clients.isWithinShare(client)
         guard active - (isAboveShare ? 0 : clients.surplus) < limit else { continue }
         // No stalled load ends for one above a share.

@@ -213,7 +213,7 @@ final class VariantTier: Sendable {
   }
 
   private func put(_ variant: Variant, _ mark: SharedMark) async {
-    guard let content = coding.encode(variant) else { return }
+    guard let content = coding.encode(variant) else { return counters.dropped.add() }
     await put(SharedEntry.bytes(mark, content), for: variant)
   }
 
