@@ -1,6 +1,7 @@
 // swift-tools-version: 6.2
 // The targets are in the order of docs/architecture.md's table: who may import whom is read off here.
 
+import Foundation
 import PackageDescription
 
 /// A C library of Debian's: a module map and a `shim.h` of one-call inline functions.
@@ -19,8 +20,15 @@ let always: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))
 /// `@testable`.
 let optimized: [SwiftSetting] = isSanitized ? [] : always
 
-/// What most targets may import.
-let words: [Target.Dependency] = ["Platform", "Model", "Telemetry"]
+/// Folders below `place` that another target has. SwiftPM warns of each that a target of several folders does not exclude.
+func folders(below place: String, but own: [String]) -> [String] {
+  let path = Context.packageDirectory + "/" + place
+  return ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [])
+    .filter { !own.contains($0) }.sorted()
+}
+
+let core = ["Platform", "Model", "Telemetry", "Signing", "Configuring", "ImagingWire"]
+let coreTests = core.map { $0 + "Tests" }
 
 let package = Package(
   name: "Pictor",
@@ -33,78 +41,66 @@ let package = Package(
     // A linker setting holds for each product that the target is part of. `-z now`: functions are bound at the start, and
     // their table is read-only from then on.
     .target(
-      name: "Platform", dependencies: ["CLinux"], swiftSettings: optimized,
+      name: "Core", dependencies: ["CLinux", "CGLib"], path: "Sources",
+      exclude: folders(below: "Sources", but: core), sources: core,
+      swiftSettings: optimized,
       linkerSettings: [.unsafeFlags(["-use-ld=lld", "-Xlinker", "-z", "-Xlinker", "now"])]),
     .target(
-      name: "Model", dependencies: ["Platform"],
-      swiftSettings: optimized),
-    .target(
-      name: "Telemetry", dependencies: ["Model", "Platform"],
-      swiftSettings: optimized),
-    .target(
-      name: "Requesting", dependencies: ["Model", "Platform", "CCurl"], swiftSettings: optimized),
-    .target(name: "Signing", dependencies: ["Model", "CGLib"], swiftSettings: optimized),
-    .target(name: "Configuring", dependencies: ["Model", "Platform"]),
+      name: "Requesting", dependencies: ["Core", "CCurl"], swiftSettings: optimized),
     .target(
       name: "Commanding",
-      dependencies: ["Model", "Platform", "Signing", "Requesting", "CCurl", "Configuring"]),
+      dependencies: ["Core", "Requesting", "CCurl"]),
     .target(
       name: "Serving",
-      dependencies: words + ["Signing", "CMicrohttpd", "CGLib", "CReceiving", "CPage"],
+      dependencies: ["Core", "CMicrohttpd", "CGLib", "CReceiving", "CPage"],
       swiftSettings: optimized),
     .target(
-      name: "Managing", dependencies: words + ["CDeflate"],
+      name: "Managing", dependencies: ["Core", "CDeflate"],
       swiftSettings: optimized),
     .target(
-      name: "Caching", dependencies: words + ["CGLib", "CDeflate", "CLinux"],
+      name: "Caching", dependencies: ["Core", "CGLib", "CDeflate", "CLinux"],
       swiftSettings: optimized),
     .target(
       name: "Downloading",
-      dependencies: words + [
-        "Signing", "Requesting", "CCurl", "CGLib", "CDeflate", "CZlib", "CBrotli", "CZstd",
+      dependencies: [
+        "Core", "Requesting", "CCurl", "CGLib", "CDeflate", "CZlib", "CBrotli", "CZstd",
       ],
       swiftSettings: optimized),
-    .target(name: "Tracing", dependencies: words + ["Requesting", "CCurl"]),
+    .target(name: "Tracing", dependencies: ["Core", "Requesting", "CCurl"]),
     .target(
       name: "Sharing",
-      dependencies: words + ["Signing", "Requesting", "CCurl", "CGLib", "CHiredis"],
+      dependencies: ["Core", "Requesting", "CCurl", "CGLib", "CHiredis"],
       swiftSettings: optimized),
+    .target(name: "ImagingPool", dependencies: ["Core", "CLinux"]),
     .target(
-      name: "ImagingWire", dependencies: ["Model", "Platform", "CLinux"],
-      swiftSettings: optimized),
-    .target(name: "ImagingPool", dependencies: words + ["ImagingWire", "CLinux"]),
-    .target(
-      name: "Sandboxing", dependencies: ["Model", "Platform", "CSandbox", "CLinux"],
+      name: "Sandboxing", dependencies: ["Core", "CSandbox", "CLinux"],
       swiftSettings: isSanitized ? [.define("SANITIZED")] : optimized),
-    .target(name: "FastJPEG", dependencies: ["Model"], swiftSettings: always),
+    .target(name: "FastJPEG", dependencies: ["Core"], swiftSettings: always),
     .target(
       name: "ImagingPipeline",
       dependencies: [
-        "Model", "Platform", "ImagingWire", "FastJPEG", "CVips", "CDeflate", "CJPEG", "CDav1d",
-        "CDe265", "CAom", "CWebP", "CJXL", "CVectors",
+        "Core", "FastJPEG", "CVips", "CDeflate", "CJPEG", "CDav1d", "CDe265", "CAom", "CWebP",
+        "CJXL", "CVectors",
       ],
       swiftSettings: always),
     .executableTarget(
       name: "pictor",
-      dependencies: words + [
-        "Signing", "Configuring", "Commanding", "Serving", "Managing", "Caching", "Downloading",
-        "ImagingPool", "Tracing", "Sharing",
-        "ImagingWire", "CSystemd",
+      dependencies: [
+        "Core", "Commanding", "Serving", "Managing", "Caching", "Downloading", "ImagingPool",
+        "Tracing", "Sharing", "CSystemd",
       ]),
     .executableTarget(
       name: "pictor-imager",
-      dependencies: [
-        "Model", "Platform", "ImagingPipeline", "ImagingWire", "Sandboxing", "CLinux", "CZeroing",
-      ]),
+      dependencies: ["Core", "ImagingPipeline", "Sandboxing", "CLinux", "CZeroing"]),
     .executableTarget(
       name: "benchmark-pipeline",
-      dependencies: ["Model", "ImagingPipeline", "ImagingWire", "CVips"],
+      dependencies: ["Core", "ImagingPipeline", "CVips"],
       path: "benchmarks/pipeline"),
 
     .executableTarget(
-      name: "benchmark-fill", dependencies: words + ["Caching"], path: "benchmarks/fill"),
+      name: "benchmark-fill", dependencies: ["Core", "Caching"], path: "benchmarks/fill"),
     .executableTarget(
-      name: "benchmark-cache", dependencies: words + ["Caching", "CLinux"],
+      name: "benchmark-cache", dependencies: ["Core", "Caching", "CLinux"],
       path: "benchmarks/cache"),
     // What a hit costs in libmicrohttpd alone; started with the same shim as Serving.
     .executableTarget(
@@ -152,94 +148,75 @@ let package = Package(
       }),
     .target(
       name: "TestSupport",
-      dependencies: [
-        "Model", "Platform", "Telemetry", "ImagingPipeline", "ImagingWire", "CLinux", "CVips",
-        "CCodecs", "CSandbox", "CGLib",
-      ],
+      dependencies: ["Core", "ImagingPipeline", "CLinux", "CVips", "CCodecs", "CSandbox", "CGLib"],
       path: "Tests/TestSupport", swiftSettings: optimized),
     .target(name: "CAllocations", path: "Tests/CAllocations"),
     // The reference that colours are held to; it comes with libvips-dev.
     .systemLibrary(
       name: "CLcms", path: "Tests/CLcms", pkgConfig: "lcms2",
       providers: [.apt(["liblcms2-dev"])]),
-    .testTarget(name: "PlatformTests", dependencies: ["Platform", "TestSupport"]),
-    .testTarget(name: "ModelTests", dependencies: ["Model", "TestSupport"]),
-    .testTarget(name: "TelemetryTests", dependencies: words + ["TestSupport"]),
-    .testTarget(name: "SigningTests", dependencies: ["Signing", "Model", "TestSupport"]),
-    .testTarget(name: "ConfiguringTests", dependencies: ["Configuring", "Model", "TestSupport"]),
+    .testTarget(
+      name: "CoreTests", dependencies: ["Core", "CLinux", "TestSupport"], path: "Tests",
+      exclude: folders(below: "Tests", but: coreTests), sources: coreTests),
     .testTarget(
       name: "CommandingTests",
-      dependencies: ["Model", "Platform", "Signing", "Configuring", "Commanding", "TestSupport"]),
+      dependencies: ["Core", "Commanding", "TestSupport"]),
     .testTarget(
       name: "ServingTests",
-      dependencies: words + [
-        "Signing", "Serving", "Managing", "Caching", "TestSupport", "CAllocations",
-      ]),
-    .testTarget(name: "ManagingTests", dependencies: words + ["Managing", "TestSupport"]),
+      dependencies: ["Core", "Serving", "Managing", "Caching", "TestSupport", "CAllocations"]),
+    .testTarget(name: "ManagingTests", dependencies: ["Core", "Managing", "TestSupport"]),
     // Writes to a disk tier until a test kills it.
     .executableTarget(
-      name: "disk-writer", dependencies: words + ["Caching"], path: "Tests/DiskWriter"),
+      name: "disk-writer", dependencies: ["Core", "Caching"], path: "Tests/DiskWriter"),
     .testTarget(
       name: "CachingTests",
-      dependencies: words + ["Caching", "CLinux", "TestSupport", "disk-writer"]),
+      dependencies: ["Core", "Caching", "CLinux", "TestSupport", "disk-writer"]),
     .testTarget(
-      name: "CacheModelTests", dependencies: words + ["Managing", "Caching", "TestSupport"],
+      name: "CacheModelTests", dependencies: ["Core", "Managing", "Caching", "TestSupport"],
       swiftSettings: optimized),
     .testTarget(
-      name: "DownloadingTests", dependencies: words + ["Downloading", "Signing", "TestSupport"]),
+      name: "DownloadingTests", dependencies: ["Core", "Downloading", "TestSupport"]),
     .testTarget(
       name: "SharingTests",
-      dependencies: words + ["Sharing", "Managing", "Caching", "TestSupport"]),
-    .testTarget(name: "TracingTests", dependencies: words + ["Tracing", "TestSupport"]),
-    .testTarget(
-      name: "ImagingWireTests",
-      dependencies: ["Model", "Platform", "ImagingWire", "CLinux", "TestSupport"]),
-    .testTarget(name: "SandboxingTests", dependencies: ["Sandboxing", "Model", "CSandbox"]),
+      dependencies: ["Core", "Sharing", "Managing", "Caching", "TestSupport"]),
+    .testTarget(name: "TracingTests", dependencies: ["Core", "Tracing", "TestSupport"]),
+    .testTarget(name: "SandboxingTests", dependencies: ["Sandboxing", "Core", "CSandbox"]),
     // A worker that has been taken over, and what it tries.
     .target(name: "CAttacks", path: "Tests/CAttacks"),
     .executableTarget(
       name: "attacker",
-      dependencies: [
-        "Model", "Platform", "ImagingWire", "Sandboxing", "CAttacks", "CLinux", "CSandbox",
-      ],
+      dependencies: ["Core", "Sandboxing", "CAttacks", "CLinux", "CSandbox"],
       path: "Tests/Attacker"),
     .testTarget(
       name: "ImagingPoolTests",
-      dependencies: words + [
-        "ImagingPool", "ImagingWire", "TestSupport", "CAttacks", "pictor-imager", "attacker",
-      ]),
+      dependencies: ["Core", "ImagingPool", "TestSupport", "CAttacks", "pictor-imager", "attacker"]),
     .testTarget(
-      name: "FastJPEGTests", dependencies: ["Model", "FastJPEG", "TestSupport"],
+      name: "FastJPEGTests", dependencies: ["Core", "FastJPEG", "TestSupport"],
       swiftSettings: optimized),
     .testTarget(
       name: "ImagingPipelineTests",
-      dependencies: [
-        "Model", "Platform", "ImagingPipeline", "ImagingWire", "TestSupport", "CLcms", "CDeflate",
-      ],
+      dependencies: ["Core", "ImagingPipeline", "TestSupport", "CLcms", "CDeflate"],
       swiftSettings: optimized),
     // The parsers of untrusted bytes and texts, of all targets.
     .testTarget(
       name: "FuzzTests",
       dependencies: [
-        "Model", "Platform", "Serving", "Managing", "Caching", "Configuring", "ImagingWire",
-        "ImagingPipeline", "Sharing", "CLinux", "TestSupport", "pictor-imager",
+        "Core", "Serving", "Managing", "Caching", "ImagingPipeline", "Sharing", "CLinux",
+        "TestSupport", "pictor-imager",
       ],
       swiftSettings: optimized),
     .testTarget(
       name: "IntegrationTests",
-      dependencies: words + [
-        "Signing", "Configuring", "TestSupport", "pictor", "pictor-imager", "attacker",
-      ]),
+      dependencies: ["Core", "TestSupport", "pictor", "pictor-imager", "attacker"]),
   ]
 )
 
 // `make test-sanitized`: the thread sanitizer has a build of its own, without targets that have no thread, task or lock.
 // Of the pipeline's tests it has those with threads; of the whole program's, those in which many threads meet.
 if isSanitized {
-  let singleThreaded = [
-    "ModelTests", "SigningTests", "ConfiguringTests", "FastJPEGTests", "FuzzTests",
-  ]
+  let singleThreaded = ["FastJPEGTests", "FuzzTests"]
   let threaded = [
+    "CoreTests": ["PlatformTests", "TelemetryTests", "ImagingWireTests"],
     "ImagingPipelineTests": ["Support", "Pipeline/ThreadsTests.swift"],
     "IntegrationTests": [
       "Support", "Clients", "Fleet", "Life/LifeTests.swift", "Life/ReloadTests.swift",

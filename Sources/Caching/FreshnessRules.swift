@@ -1,7 +1,6 @@
 // FreshnessRules: how long a response is fresh (RFC 9111) and may be served stale (RFC 5861).
 
-import Model
-import Platform
+import Core
 
 /// The freshness rules of a shared cache: RFC 9111, RFC 5861 and RFC 8246.
 public final class FreshnessRules: FreshnessPolicy {

@@ -1,6 +1,6 @@
 // TierCounters: the counters that both tiers have.
 
-import Telemetry
+import Core
 
 /// Counters of a tier. Only the disk tier's entries expire, are damaged or cannot be
 /// stored.

@@ -1,7 +1,6 @@
 // CommandOperator: the client with which a command of an operator talks to the server.
 
-import Configuring
-import Model
+import Core
 
 /// Why a command ends, as one line for the user.
 struct CommandFailure: Error {

@@ -1,8 +1,7 @@
 // ExplainCommand: prints what a running server would do with a request.
 
-import Configuring
+import Core
 import FoundationEssentials
-import Model
 
 /// `pictor explain URL`.
 public struct ExplainCommand {

@@ -1,6 +1,6 @@
 // ExplainText: an explanation as text for a terminal.
 
-import Model
+import Core
 
 /// The used part of the JSON of `/admin/explain`, and its text.
 struct ExplainText: Decodable {

@@ -1,8 +1,7 @@
 // HealthCheck: checks the health of a running server, for containers without curl.
 
-import Configuring
+import Core
 import Glibc
-import Model
 
 /// `pictor healthcheck`: requests `GET /stats` with a deadline. The server is healthy if the status
 /// is 200.

@@ -1,8 +1,8 @@
 // Interruption: turns SIGINT and similar signals into a state and a descriptor, so that a command
 // can clean up.
 
+import Core
 import Glibc
-import Platform
 
 /// Whether the command must stop. Once set, it stays set.
 final class Interruption: Sendable {

@@ -1,8 +1,7 @@
 // ListFile: reads a list file that the command line names.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// A file, or standard input.
 struct ListFile {

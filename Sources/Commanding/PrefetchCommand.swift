@@ -1,10 +1,8 @@
 // PrefetchCommand: sends a list to a running server for prefetching and watches the progress.
 
-import Configuring
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Platform
 
 /// `pictor prefetch FILE`.
 public struct PrefetchCommand {

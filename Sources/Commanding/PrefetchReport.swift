@@ -1,6 +1,6 @@
 // PrefetchReport: formats the progress and the summary of a prefetch.
 
-import Model
+import Core
 
 /// The texts about a prefetch. Pure functions.
 enum PrefetchReport {

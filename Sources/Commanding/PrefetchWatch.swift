@@ -1,8 +1,8 @@
 // PrefetchWatch: shows the progress of a server's prefetch and cancels it when interrupted.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
 
 /// Polls the state of a prefetch.
 struct PrefetchWatch {

@@ -1,6 +1,6 @@
 // ProgressLine: prints the progress of a prefetch.
 
-import Model
+import Core
 
 /// The progress of a prefetch: one updated line on a terminal, or occasional lines in a log.
 struct ProgressLine {

@@ -1,8 +1,7 @@
 // PurgeCommand: purges the subjects of the command line from a running server's cache.
 
-import Configuring
+import Core
 import FoundationEssentials
-import Model
 import Requesting
 
 /// `pictor purge …`.

@@ -1,9 +1,7 @@
 // ServerClient: requests of commands to the running server, with a deadline for each.
 
 import CCurl
-import Configuring
-import Model
-import Platform
+import Core
 import Requesting
 
 /// A client of the configured server. Each request has its own connection.

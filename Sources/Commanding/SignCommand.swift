@@ -1,8 +1,6 @@
 // SignCommand: writes the URLs of the command line with their signatures.
 
-import Configuring
-import Model
-import Signing
+import Core
 
 /// `pictor sign …`.
 public struct SignCommand {

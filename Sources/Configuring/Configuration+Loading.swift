@@ -1,8 +1,5 @@
 // Configuration+Loading: applies file, environment and command line over the defaults.
 
-import Model
-import Platform
-
 extension Configuration {
   /// The prefix of this program's environment variables.
   public static let environmentPrefix = "PICTOR_"

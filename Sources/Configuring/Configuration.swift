@@ -1,8 +1,5 @@
 // Configuration: all settings of the server, made of the settings of its parts.
 
-import Model
-import Platform
-
 /// The settings of a server. The defaults are safe and useful. `ConfigurationKeys` maps keys to
 /// settings. Each default is in the type of its section (Sources/Model/Settings).
 public struct Configuration: Hashable, Sendable {

@@ -1,8 +1,5 @@
 // HostRuleTable: the table of a host rule's members, conflicts between them, and their secrets.
 
-import Model
-import Platform
-
 extension ValueKind<[HostRule]> {
   /// Host rules: a list in a file, otherwise the JSON5 text of a list. Mistakes are told by member
   /// and rule, from 1.

@@ -1,7 +1,5 @@
 // Invocation: parses the command line.
 
-import Platform
-
 /// The unparsed subject of a purge; the server validates it.
 public enum PurgeSubject: Hashable, Sendable {
   /// A URL with all its variants.

@@ -4,8 +4,6 @@
 // completion of shells are made from it. A key is a row here, and a field with its default in
 // Sources/Model/Settings.
 
-import Model
-
 /// A key of the configuration.
 public typealias ConfigurationKey = Setting<Configuration>
 

@@ -1,7 +1,6 @@
 // SecretKinds: settings that may be secrets or refer to them, and how references are resolved.
 
 import FoundationEssentials
-import Model
 
 extension SecretText {
   /// Maximum size of a file with a secret, in bytes.

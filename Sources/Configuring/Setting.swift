@@ -1,8 +1,5 @@
 // Setting: a row of a table of settings: name, field, kind of value and purpose.
 
-import Model
-import Platform
-
 /// A setting of a value such as `Configuration`: how it is called, read, written and documented.
 public struct Setting<Root: Sendable>: Sendable {
   /// The path of a key, `section.name` or `section.part.name`, or the name of a member.

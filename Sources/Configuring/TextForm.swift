@@ -1,8 +1,6 @@
 // TextForm: the forms of texts in settings: names, addresses, networks, patterns, origins.
 
 import Glibc
-import Model
-import Platform
 
 /// Validates the form of texts.
 enum TextForm {

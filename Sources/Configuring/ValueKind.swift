@@ -1,7 +1,5 @@
 // ValueKind: how values of settings are read from text and written, for each kind of value.
 
-import Model
-
 /// A kind of value: what is allowed, and how it is read and written.
 struct ValueKind<Value: Sendable>: Sendable {
   /// The allowed values, as text for error messages.

@@ -1,8 +1,6 @@
 // DownloadCounters: the download figures of /stats, written by the transfer thread.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// The download figures. The transfer thread writes them and any thread may read them.
 final class DownloadCounters: Sendable {

@@ -1,7 +1,6 @@
 // DownloadMonitor: the list of current downloads, written by the transfer thread.
 
-import Model
-import Platform
+import Core
 
 /// All unfinished downloads, and the observers of their progress.
 final class DownloadMonitor: Sendable {

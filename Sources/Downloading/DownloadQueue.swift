@@ -1,7 +1,6 @@
 // DownloadQueue: decides which downloads run, wait or are refused, without side effects.
 
-import Model
-import Platform
+import Core
 
 /// Grants slots to loads, limited in total, per host and per client. Waiting loads start by priority,
 /// within one priority by the clients' turns (`ClientPlaces`), then by `DownloadOrder`.

@@ -1,9 +1,7 @@
 // Downloader: fetches images from their origins; the façade of the transfer thread.
 
-import Model
-import Platform
+import Core
 import Requesting
-import Telemetry
 
 /// Fetches `http`, `https` and `s3` sources with libcurl. One thread runs hundreds of transfers and
 /// reuses connections (HTTP/2 over TLS).

@@ -1,9 +1,8 @@
 // NameTable: looks names up, each once for all loads, and remembers the answers.
 
 import CCurl
+import Core
 import Glibc
-import Model
-import Platform
 
 /// The addresses of a name, or why it has none.
 typealias NameAnswer = Result<[IPAddress], NameFailure>

@@ -1,9 +1,7 @@
 // SourceLoader: selects the loader for each kind of source, loads local files, and probes.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 
 /// Passes each load to the loader of its URL's scheme.
 public struct SourceLoader: ImageLoader {

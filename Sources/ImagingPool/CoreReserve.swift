@@ -1,6 +1,6 @@
 // CoreReserve: how many cores the workers leave to the event loops.
 
-import Platform
+import Core
 
 /// The event loops, as the reserve sees them.
 struct EventLoops: Sendable {

@@ -1,7 +1,6 @@
 // CostlySources: remembers sources whose jobs took far longer than their estimate.
 
-import Model
-import Platform
+import Core
 
 /// The sources that cost more than their headers tell. A pure state machine: the caller passes the time.
 ///

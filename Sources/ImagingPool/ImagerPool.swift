@@ -1,10 +1,7 @@
 // ImagerPool: the image processor that decodes, transforms and encodes in worker processes.
 
-import ImagingWire
-import Model
-import Platform
+import Core
 import Synchronization
-import Telemetry
 
 /// The server's side of imaging: one queue and one imaging worker per core. Untrusted input is
 /// decoded only in the workers.

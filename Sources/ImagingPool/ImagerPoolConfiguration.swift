@@ -1,8 +1,7 @@
 // ImagerPoolConfiguration: the number of imaging workers and their limits.
 
+import Core
 import Glibc
-import ImagingWire
-import Model
 
 /// The settings of the imaging workers, with limits that operators cannot set.
 @dynamicMemberLookup

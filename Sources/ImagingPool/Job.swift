@@ -1,10 +1,7 @@
 // Job: sends one job to a worker, waits for the answer, and retries if the worker dies.
 
+import Core
 import Glibc
-import ImagingWire
-import Model
-import Platform
-import Telemetry
 
 /// A job and the continuation of its caller.
 struct PendingJob: Sendable {

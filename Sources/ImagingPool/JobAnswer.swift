@@ -1,10 +1,8 @@
 // JobAnswer: validates a worker's answer to a job.
 
 import CLinux
+import Core
 import Glibc
-import ImagingWire
-import Model
-import Platform
 
 /// The answer to a job. Workers decode untrusted input, so their answers are validated like network input.
 enum JobAnswer {

@@ -1,7 +1,6 @@
 // JobQueue: the jobs that wait for a worker, by priority, client and arrival.
 
-import Model
-import Platform
+import Core
 
 /// The position class of a waiting job.
 enum JobPriority: Comparable {

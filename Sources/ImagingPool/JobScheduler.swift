@@ -1,9 +1,8 @@
 // JobScheduler: assigns jobs to worker slots; a pure state machine without threads, clocks or
 // processes.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// The state of the pool. Each call reports an event and returns the actions to take outside the
 /// lock.

@@ -1,11 +1,8 @@
 // PoolCore: the state shared by the pool's callers and its slots.
 
+import Core
 import Glibc
-import ImagingWire
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// The scheduler under its lock, the wake signals of the slots, and the counters. Callers are
 /// resumed outside the lock.

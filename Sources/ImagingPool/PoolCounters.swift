@@ -1,6 +1,6 @@
 // PoolCounters: counts imaging jobs and workers.
 
-import Telemetry
+import Core
 
 /// Counters of a pool.
 final class PoolCounters: Sendable {

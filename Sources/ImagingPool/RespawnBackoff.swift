@@ -1,6 +1,6 @@
 // RespawnBackoff: the back-off between attempts to start a worker.
 
-import Platform
+import Core
 
 /// A back-off that doubles with each failed start, from 100 ms to 5 s. A successful start resets
 /// it.

@@ -1,8 +1,7 @@
 // SourceHead: what a source's first bytes tell before a worker has it.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// Reads the first bytes of a source, which may block.
 enum SourceHead {

@@ -1,9 +1,8 @@
 // WorkerEnd: how a worker process ended, what caused it, and what becomes of its job.
 
 import CLinux
+import Core
 import Glibc
-import ImagingWire
-import Model
 
 /// The exit status of a worker (wait4(2)) and the end of its standard error.
 struct WorkerEnd: Hashable, Sendable, CustomStringConvertible {

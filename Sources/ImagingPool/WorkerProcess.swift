@@ -1,10 +1,8 @@
 // WorkerProcess: one worker process and the server's resources for it.
 
 import CLinux
+import Core
 import Glibc
-import ImagingWire
-import Model
-import Platform
 
 /// A running `pictor-imager`. It belongs to one thread, which must outlive it: the kernel kills a
 /// worker when the thread that started it ends (prctl(2), PR_SET_PDEATHSIG).

@@ -1,10 +1,7 @@
 // WorkerSlot: keeps one imaging worker running, gives it jobs and replaces it.
 
+import Core
 import Glibc
-import ImagingWire
-import Model
-import Platform
-import Telemetry
 
 /// The state and the loop of a slot's thread.
 final class WorkerSlot: @unchecked Sendable {

@@ -1,9 +1,8 @@
 // WorkerSpawn: starts a process that inherits only what it needs.
 
 import CLinux
+import Core
 import Glibc
-import ImagingWire
-import Platform
 
 /// posix_spawn(3) with the settings for workers.
 enum WorkerSpawn {

@@ -1,7 +1,5 @@
 // AnswerMessage: the messages from a worker to the server.
 
-import Model
-
 /// A message from a worker. Workers decode untrusted input, so every field is validated.
 public enum AnswerMessage: Hashable, Sendable {
   /// The worker has started, is sealed as reported, and can take jobs. Sent once, as the first message.

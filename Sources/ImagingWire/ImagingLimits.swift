@@ -1,8 +1,6 @@
 // ImagingLimits: the limits for decoding, sent with every job so that workers need no
 // configuration.
 
-import Model
-
 /// Bounds on what is decoded and on the work of encoders, from the keys `imaging.…`.
 public struct ImagingLimits: Hashable, Sendable {
   /// Formats that may be decoded. Other formats fail with `unsupported_format`.

@@ -1,7 +1,5 @@
 // JobMessage: the message that sends a job to a worker.
 
-import Model
-
 /// A job for a worker. The source's descriptor is passed along, then the watermark's if there is
 /// one.
 public struct JobMessage: Hashable, Sendable {

@@ -1,8 +1,5 @@
 // WireError: the errors of the connection between the server and a worker.
 
-import Model
-import Platform
-
 /// A failure to send or receive a message. The receiver of this error closes the connection.
 public enum WireError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The peer has closed the connection.

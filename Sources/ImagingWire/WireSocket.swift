@@ -3,8 +3,6 @@
 
 import CLinux
 import Glibc
-import Model
-import Platform
 
 /// A received message, not decoded yet.
 public struct WireMessage: ~Copyable, Sendable {

@@ -1,7 +1,6 @@
 // Alternatives: equivalent images that are smaller than a rendered one, and the alias of a negotiated one.
 
-import Model
-import Platform
+import Core
 
 extension VariantService {
   /// Returns the cached variant in the fallback format in place of an AVIF, if the AVIF is not smaller.

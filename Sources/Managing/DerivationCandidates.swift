@@ -1,7 +1,6 @@
 // DerivationCandidates: lists cached variants that smaller variants can be derived from.
 
-import Model
-import Platform
+import Core
 
 /// A bounded list of larger variants. Both cache tiers may have evicted a listed variant.
 struct DerivationCandidates {

@@ -1,7 +1,6 @@
 // Explaining: what a request would do, by running its miss with the effects held back.
 
-import Model
-import Platform
+import Core
 
 /// What a miss may do.
 enum Effects: Sendable {

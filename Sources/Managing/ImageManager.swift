@@ -1,8 +1,6 @@
 // ImageManager: the façade that decides where a variant comes from.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// The manager between image requests and the places that have images (compare SDWebImageManager).
 ///

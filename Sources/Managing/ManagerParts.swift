@@ -1,8 +1,6 @@
 // ManagerParts: what the parts of the manager work with, created and connected once.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// The collaborators of a manager. Its services share them.
 struct ManagerParts: Sendable {

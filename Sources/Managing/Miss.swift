@@ -1,7 +1,6 @@
 // Miss: how a variant is found or made that a request's own look-up did not have, from top to bottom.
 
-import Model
-import Platform
+import Core
 
 /// The current variants in the tiers that a request may not use without asking the origin.
 private struct StaleVariants {

@@ -1,7 +1,6 @@
 // Variant+Source: describes variants by the source they were rendered from, and passes their bytes to a worker.
 
-import Model
-import Platform
+import Core
 
 extension Variant {
   /// Returns whether the variant was rendered from these bytes of its source.

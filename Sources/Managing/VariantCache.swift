@@ -1,6 +1,6 @@
 // VariantCache: the memory tier and the disk tier as one cache of current variants.
 
-import Model
+import Core
 
 /// Stores variants in the tiers and returns those that are current.
 final class VariantCache: Sendable {

@@ -1,7 +1,6 @@
 // VariantService: returns variants, each rendered once for all requests that need it.
 
-import Model
-import Telemetry
+import Core
 
 /// The result of a miss.
 struct VariantResult: Sendable {

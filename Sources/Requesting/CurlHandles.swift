@@ -1,8 +1,8 @@
 // CurlHandles: owners of curl's handles; every status is checked.
 
 import CCurl
+import Core
 import Glibc
-import Model
 
 /// curl's global state, initialized once per process (from any thread since 7.84) and never freed.
 package enum Curl {

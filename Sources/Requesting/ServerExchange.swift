@@ -1,9 +1,8 @@
 // ServerExchange: a request to a server that the operator has configured, and its response.
 
 import CCurl
+import Core
 import Glibc
-import Model
-import Platform
 
 /// A request by libcurl, without redirects, cookies and proxy. Clients cannot choose its URL, so no
 /// address is refused.

@@ -2,8 +2,8 @@
 
 import CLinux
 import CSandbox
+import Core
 import Glibc
-import Platform
 
 /// The allowed system calls. All others fail with EPERM, which libraries handle.
 enum CallFilter {

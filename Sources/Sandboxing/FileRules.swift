@@ -1,9 +1,8 @@
 // FileRules: Landlock's rules for files, the network and other processes.
 
 import CSandbox
+import Core
 import Glibc
-import Model
-import Platform
 
 /// The rules of a sealed worker (landlock(7)): it reads `ReadablePaths`. All else that the kernel's
 /// Landlock knows is refused: other files, changes, TCP, signals, abstract sockets.

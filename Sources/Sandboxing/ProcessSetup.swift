@@ -1,9 +1,8 @@
 // ProcessSetup: limits a worker process before it loads anything.
 
 import CLinux
+import Core
 import Glibc
-import Model
-import Platform
 
 /// A setting that the kernel refused.
 public struct SetupError: Error, Hashable, Sendable, CustomStringConvertible {

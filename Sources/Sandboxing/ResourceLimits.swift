@@ -1,8 +1,8 @@
 // ResourceLimits: the limits of a worker process (getrlimit(2)).
 
 import CLinux
+import Core
 import Glibc
-import Platform
 
 /// The limits of a worker. A lower limit that it inherited stays.
 enum ResourceLimits {

@@ -1,9 +1,8 @@
 // Sandbox: seals the process off from the machine, for the rest of its life.
 
 import CSandbox
+import Core
 import Glibc
-import Model
-import Platform
 
 /// A layer of the sandbox that the kernel does not grant.
 public struct SandboxError: Error, Hashable, Sendable, CustomStringConvertible {

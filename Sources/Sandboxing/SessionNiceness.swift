@@ -1,7 +1,7 @@
 // SessionNiceness: the priority of a worker's session.
 
+import Core
 import Glibc
-import Platform
 
 /// A session of the worker's own, and the niceness of its autogroup.
 ///

@@ -1,6 +1,6 @@
 // WorkerOptions: the command line that the server passes to a worker.
 
-import Model
+import Core
 
 /// A worker's command line.
 public struct WorkerOptions: Sendable {

@@ -1,8 +1,6 @@
 // Fleet: the façade of what machines share by Redis and a bucket.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// The configuration of a fleet.
 public struct FleetConfiguration: Sendable {

@@ -1,6 +1,6 @@
 // FleetCounters: what a machine of a fleet counts.
 
-import Telemetry
+import Core
 
 /// Counts of the connections to Redis.
 final class RedisCounters: Sendable {

@@ -1,9 +1,6 @@
 // VariantTier: variants in Redis and in a bucket, checked like network input.
 
-import Model
-import Platform
-import Signing
-import Telemetry
+import Core
 
 /// The variants that machines share: small ones in Redis, all in the bucket. Other machines and the bucket are untrusted.
 /// Writes follow the answers.

@@ -1,7 +1,5 @@
 // AWSSigner: signs requests with AWS Signature Version 4.
 
-import Model
-
 /// Signs requests to one region and service (AWS Signature Version 4 with `Authorization`). Without
 /// clock and state: the caller tells the time. S3 accepts 15 minutes of difference.
 ///

@@ -1,7 +1,5 @@
 // URLSigner: signs URLs, and verifies their signatures.
 
-import Model
-
 /// Why a signature is refused.
 public enum SignatureFault: Error, Hashable, Sendable {
   /// The URL has no signature.

@@ -1,8 +1,6 @@
 // Log: writes structured log lines as JSON or text.
 
 import Glibc
-import Model
-import Platform
 
 /// A value in a log line.
 public enum LogValue: Sendable, ExpressibleByStringLiteral, ExpressibleByStringInterpolation,

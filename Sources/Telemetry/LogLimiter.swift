@@ -1,7 +1,5 @@
 // LogLimiter: limits repeated failures in the log.
 
-import Model
-
 /// Admits a number of similar failures per time window and counts the rest for a summary. A pure
 /// state machine: the caller passes the time.
 struct LogLimiter {

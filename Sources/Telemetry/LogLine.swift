@@ -1,7 +1,6 @@
 // LogLine: formats log lines as JSON and as text.
 
 import Glibc
-import Model
 
 /// The bytes of a log line while it is written. Each request logs a line, so it is written without intermediate texts.
 struct LogLine {

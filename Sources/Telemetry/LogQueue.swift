@@ -1,8 +1,6 @@
 // LogQueue: queues log lines for a thread that writes them.
 
 import Glibc
-import Model
-import Platform
 import Synchronization
 
 /// A bounded queue in front of the log, so no event loop, task or disk thread waits for the log's

@@ -1,12 +1,10 @@
 // SpanExporter: sends spans to a collector, in batches, on a thread of its own.
 
 import CCurl
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Platform
 import Requesting
-import Telemetry
 
 /// The settings of a `SpanExporter`.
 public struct SpanExporterConfiguration: Sendable {

@@ -1,7 +1,6 @@
 // SpanText: spans as OTLP/JSON, the JSON form of a request to export them.
 
-import Model
-import Telemetry
+import Core
 
 /// Writes requests to export spans (opentelemetry-proto, "OTLP/JSON"): ids in hexadecimal digits, 64-bit integers as
 /// texts, enumerations as numbers.

@@ -2,11 +2,9 @@
 
 import CLinux
 import CZeroing
+import Core
 import Glibc
 import ImagingPipeline
-import ImagingWire
-import Model
-import Platform
 import Sandboxing
 
 /// An imaging worker. It takes one job at a time from the server and answers it.

@@ -1,9 +1,7 @@
 // SourceMapping: maps the bytes of a source into a worker's memory.
 
+import Core
 import Glibc
-import ImagingWire
-import Model
-import Platform
 
 /// A mapped part of a file, unmapped at the end of its life.
 struct SourceMapping: ~Copyable {

@@ -1,10 +1,8 @@
 // ActivatedSockets: the listening sockets that systemd, or a manager like it, has opened.
 
 import CSystemd
-import Configuring
+import Core
 import Glibc
-import Model
-import Platform
 import Serving
 
 /// The sockets of socket activation (sd_listen_fds(3)), by what they are for.

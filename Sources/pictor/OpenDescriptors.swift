@@ -1,7 +1,7 @@
 // OpenDescriptors: counts the process's open descriptors without delaying an event loop.
 
+import Core
 import Glibc
-import Platform
 
 /// Counts open descriptors for `/stats`, which event loops answer.
 ///

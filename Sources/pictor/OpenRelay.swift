@@ -1,10 +1,8 @@
 // OpenRelay: recognizes a server that is open to everyone, and makes the signing policy.
 
-import Configuring
+import Core
 import Glibc
-import Model
 import Serving
-import Signing
 
 extension PartConfigurations {
   /// Whether every client of another machine can have every image of the web loaded: the server

@@ -1,16 +1,13 @@
 // PartConfigurations: checks what single keys cannot, and gives each part its settings.
 
 import Caching
-import Configuring
+import Core
 import Downloading
 import Glibc
 import ImagingPool
 import Managing
-import Model
-import Platform
 import Serving
 import Sharing
-import Signing
 import Tracing
 
 /// The configurations of all parts. Creating them finds errors that ranges of single keys cannot

@@ -1,7 +1,7 @@
 // ProcessStatus: the kernel's figures of this process, for `/stats`.
 
+import Core
 import Glibc
-import Telemetry
 
 extension Figures {
   private static let openDescriptors = OpenDescriptors()

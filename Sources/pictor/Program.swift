@@ -1,11 +1,8 @@
 // Program: runs the command line and returns the exit status.
 
 import Commanding
-import Configuring
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 
 /// The actions of `pictor`. Every action returns an exit status: 0 for success, 1 for failure.
 /// `prefetch`, `purge`, `explain`, `sign` and `selftest` return 2 for wrong use, and an interrupted

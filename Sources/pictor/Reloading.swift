@@ -1,7 +1,6 @@
 // Reloading: re-reads the configuration on SIGHUP and applies the keys that can change at run time.
 
-import Configuring
-import Telemetry
+import Core
 
 /// The running configuration and the functions that read it again.
 struct Reloading {

@@ -1,7 +1,7 @@
 // ResourceProbe: checks that the system's limits allow the server's threads and memory.
 
+import Core
 import Glibc
-import Platform
 
 /// Allocates what a server needs before the server starts. Swift's runtime cannot handle a lack of
 /// resources: libdispatch waits forever for a missing thread, and a failed allocation ends the

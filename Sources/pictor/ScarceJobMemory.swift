@@ -1,9 +1,8 @@
 // ScarceJobMemory: recognizes keys that leave jobs only their least memory.
 
 import Caching
-import Configuring
+import Core
 import Downloading
-import Model
 
 /// The warning about keys that take the memory of jobs.
 enum ScarceJobMemory {

@@ -1,12 +1,10 @@
 // SelfTest: runs the self-tests of the command line with the loaded configuration.
 
 import Commanding
-import Configuring
+import Core
 import Dispatch
 import Downloading
 import Glibc
-import Model
-import Platform
 
 /// `pictor selftest …`. Needs no running server: it reads the configuration that the server would
 /// read, and uses the server's own downloader, which connects to nothing.

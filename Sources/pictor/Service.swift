@@ -2,16 +2,14 @@
 // `/stats`.
 
 import Caching
+import Core
 import Dispatch
 import Downloading
 import Glibc
 import ImagingPool
 import Managing
-import Model
-import Platform
 import Serving
 import Sharing
-import Telemetry
 import Tracing
 
 /// A running server.

@@ -1,9 +1,8 @@
 // ServiceManager: tells systemd, or another manager with its protocol, what the server does.
 
 import CSystemd
+import Core
 import Glibc
-import Platform
-import Telemetry
 
 /// The service manager that started the program. Without `NOTIFY_SOCKET`, there is none.
 ///

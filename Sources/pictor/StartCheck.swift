@@ -1,15 +1,12 @@
 // StartCheck: checks without a start whether this machine has what a configuration needs.
 
 import Caching
-import Configuring
+import Core
 import Dispatch
 import Downloading
 import Glibc
 import ImagingPool
-import Model
-import Platform
 import Serving
-import Telemetry
 
 /// Finds reasons why a start would fail, besides mistakes in the configuration: limits, address,
 /// folder, programs, files.

@@ -1,8 +1,8 @@
 // main: starts `Program`.
 
 import Commanding
+import Core
 import Glibc
-import Platform
 
 // Before anything is opened.
 StandardStreams.fill()

@@ -3,10 +3,8 @@
 import CAttacks
 import CLinux
 import CSandbox
+import Core
 import Glibc
-import ImagingWire
-import Model
-import Platform
 import Sandboxing
 
 /// A program in the place of `pictor-imager`. Its job is a text: the ids of the server and another

@@ -2,10 +2,9 @@
 // naive reference in random operations.
 
 import Caching
+import Core
 import Glibc
 import Managing
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // Oracle: derives the correct responses only from what the origin returned and when.
 
-import Model
+import Core
 
 /// A naive reference without a cache. It records every response of the origin and every purge. It
 /// decides whether a response is allowed, and whether a request must be a hit.

@@ -1,8 +1,7 @@
 // World: an origin whose images change, vanish and come back as the model test decides, and workers
 // whose results name the bytes they received.
 
-import Model
-import Platform
+import Core
 import TestSupport
 
 /// The freshness terms that an origin returns for an image.

@@ -1,9 +1,7 @@
 // Samples: entries shared by the tests of the tiers.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 
 @testable import Caching

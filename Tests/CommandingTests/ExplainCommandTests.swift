@@ -1,8 +1,6 @@
 // ExplainCommandTests: the explain command against a test server.
 
-import Configuring
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

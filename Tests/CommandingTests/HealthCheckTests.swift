@@ -1,8 +1,6 @@
 // HealthCheckTests: the health check against a test server.
 
-import Configuring
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

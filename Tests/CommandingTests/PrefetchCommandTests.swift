@@ -1,9 +1,7 @@
 // PrefetchCommandTests: the prefetch command against a test server.
 
-import Configuring
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

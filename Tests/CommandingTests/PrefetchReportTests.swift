@@ -1,6 +1,6 @@
 // PrefetchReportTests: the texts about a prefetch.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // PrefetchWatchTests: failures between the start and the end of a prefetch, and Ctrl-C.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,8 +1,6 @@
 // PurgeCommandTests: the purge command against a test server.
 
-import Configuring
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // SecuritySelfTestTests: the table and the exit status of `pictor selftest security`.
 
-import Configuring
-import Platform
+import Core
 import Testing
 
 @testable import Commanding

@@ -1,9 +1,7 @@
 // ServerClientTests: requests to a test server, its answers, and what ends them early.
 
-import Configuring
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,9 +1,6 @@
 // SignCommandTests: tests of the sign command.
 
-import Configuring
-import Model
-import Platform
-import Signing
+import Core
 import TestSupport
 import Testing
 

@@ -4,7 +4,7 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-@testable import Configuring
+@testable import Core
 
 @Suite(.onOwnThreads) struct ConfigurationTests {
   private func apply(_ json5: String) throws -> Configuration {

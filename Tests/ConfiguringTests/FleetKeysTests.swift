@@ -1,9 +1,8 @@
 // FleetKeysTests: the keys of a fleet, and addresses of Redis.
 
-import Model
 import Testing
 
-@testable import Configuring
+@testable import Core
 
 @Suite struct FleetKeysTests {
   @Test func `addresses are read in all their parts`() throws {

@@ -1,10 +1,9 @@
 // HostRuleTests: tests of host rules: members, errors and secrets.
 
-import Model
 import TestSupport
 import Testing
 
-@testable import Configuring
+@testable import Core
 
 @Suite(.onOwnThreads) struct HostRuleTests {
   private func configuration(_ hosts: String) throws -> Configuration {

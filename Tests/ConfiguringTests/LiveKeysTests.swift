@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Configuring
+@testable import Core
 
 @Suite struct LiveKeysTests {
   @Test func `a reload takes the live keys over, and keeps all others`() throws {

@@ -1,10 +1,9 @@
 // OperatorTokenTests: all forms of admin.tokens, their errors, secrets from elsewhere.
 
-import Model
 import TestSupport
 import Testing
 
-@testable import Configuring
+@testable import Core
 
 @Suite(.onOwnThreads) struct OperatorTokenTests {
   private func file(_ tokens: String) throws -> [OperatorToken] {

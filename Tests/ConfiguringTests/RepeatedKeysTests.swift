@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import Configuring
+@testable import Core
 
 @Suite(.onOwnThreads) struct RepeatedKeysTests {
   @Test(arguments: [

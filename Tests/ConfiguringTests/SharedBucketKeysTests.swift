@@ -1,9 +1,8 @@
 // SharedBucketKeysTests: the keys of the shared tier's bucket, and what they need of each other.
 
-import Model
 import Testing
 
-@testable import Configuring
+@testable import Core
 
 @Suite struct SharedBucketKeysTests {
   /// Returns a configuration with options, whose names follow `fleet.`.

@@ -1,10 +1,9 @@
 // SigningSettingsTests: tests of signing.keys, signing.mode and server.allow.
 
-import Model
 import TestSupport
 import Testing
 
-@testable import Configuring
+@testable import Core
 
 @Suite(.onOwnThreads) struct SigningSettingsTests {
   private let secret = String(repeating: "s3cr3t-x", count: 4)

@@ -1,10 +1,9 @@
 // StoreMemberTests: the member s3 of a host rule.
 
-import Model
 import TestSupport
 import Testing
 
-@testable import Configuring
+@testable import Core
 
 @Suite(.onOwnThreads) struct StoreMemberTests {
   private func rule(_ members: String) throws -> HostRule {

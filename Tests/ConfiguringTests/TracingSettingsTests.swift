@@ -1,9 +1,8 @@
 // TracingSettingsTests: the collector of spans and its header fields.
 
-import Model
 import Testing
 
-@testable import Configuring
+@testable import Core
 
 struct TracingSettingsTests {
   @Test(arguments: [

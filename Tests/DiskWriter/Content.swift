@@ -1,8 +1,7 @@
 // Content: entries whose content shows whether they are intact.
 
 import Caching
-import Model
-import Platform
+import Core
 
 /// The entries stored in a small and busy tier. Every body is generated from its key and a seed,
 /// and the entry's ETag holds the seed.

@@ -2,9 +2,8 @@
 // read.
 
 import Caching
+import Core
 import Glibc
-import Model
-import Telemetry
 
 /// `disk-writer FOLDER SEED`: writes a byte to standard output at its start and after each piece of
 /// work. It ends by itself only after an error, with a status for the kind of error.

@@ -1,7 +1,6 @@
 // DownloaderOutlookTests: what the downloader says of a load without making it.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 // DownloaderTests: tests of Downloader with well-behaved origins.
 
+import Core
 import Downloading
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,9 +1,8 @@
 // LocalFilesTests: tests of LocalFiles and SourceLoader.
 
+import Core
 import Downloading
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

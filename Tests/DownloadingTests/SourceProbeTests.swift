@@ -1,8 +1,7 @@
 // SourceProbeTests: the dry run finds what would be loaded, and connects to nothing.
 
+import Core
 import Downloading
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,10 +1,8 @@
 // Support: a downloader for loopback, and loads for tests.
 
+import Core
 import Downloading
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

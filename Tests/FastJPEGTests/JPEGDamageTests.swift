@@ -1,6 +1,6 @@
 // JPEGDamageTests: damaged JPEGs that the scaled decoder accepts decode alike with libjpeg.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

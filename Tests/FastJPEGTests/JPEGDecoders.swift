@@ -1,6 +1,6 @@
 // JPEGDecoders: runs the scaled decoder and libjpeg on the same bytes.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // JPEGFuzzTests: damaged JPEGs never crash the decoder or the check, and both agree with libjpeg.
 
+import Core
 import FastJPEG
-import Model
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 // ScaledJPEGDecoderTests: reduced decoding of any sampling, beside the lowest frequencies of full
 // pixels.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

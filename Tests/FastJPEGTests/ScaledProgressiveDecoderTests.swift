@@ -1,6 +1,6 @@
 // ScaledProgressiveDecoderTests: progressive JPEGs beside sequential ones with equal coefficients.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // BackgroundJobTests: jobs that run only while workers are idle, and give way to others.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

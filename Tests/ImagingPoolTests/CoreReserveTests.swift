@@ -1,8 +1,7 @@
 // CoreReserveTests: the cores that workers leave to busy event loops.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

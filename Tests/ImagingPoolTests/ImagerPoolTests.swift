@@ -1,11 +1,8 @@
 // ImagerPoolTests: real workers, healthy and failing.
 
+import Core
 import Glibc
 import ImagingPool
-import ImagingWire
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

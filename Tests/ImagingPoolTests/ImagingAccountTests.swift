@@ -1,9 +1,8 @@
 // ImagingAccountTests: which time of real workers is charged to the client of a job.
 
+import Core
 import Glibc
 import ImagingPool
-import Model
-import Platform
 import TestSupport
 import Testing
 

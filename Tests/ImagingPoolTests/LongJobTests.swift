@@ -1,9 +1,8 @@
 // LongJobTests: jobs that take long give way to those that are quick.
 
+import Core
 import Glibc
 import ImagingPool
-import Model
-import Platform
 import TestSupport
 import Testing
 

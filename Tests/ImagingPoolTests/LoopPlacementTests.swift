@@ -1,8 +1,7 @@
 // LoopPlacementTests: event loops keep to the reserved cores while jobs run on all others.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,9 +1,8 @@
 // MemoryHoldTests: workers are held to the memory that a job was admitted with.
 
+import Core
 import Glibc
 import ImagingPool
-import Model
-import Platform
 import TestSupport
 import Testing
 

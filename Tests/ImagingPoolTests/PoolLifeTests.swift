@@ -1,11 +1,8 @@
 // PoolLifeTests: how pools start and stop, and what workers inherit.
 
+import Core
 import FoundationEssentials
 import Glibc
-import ImagingWire
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

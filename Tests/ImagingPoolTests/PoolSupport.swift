@@ -1,11 +1,8 @@
 // PoolSupport: pools with real workers, and images for them.
 
+import Core
 import Glibc
 import ImagingPool
-import ImagingWire
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,9 +1,8 @@
 // PriorityTests: the order in which a real worker gets the queued jobs.
 
+import Core
 import Glibc
 import ImagingPool
-import Model
-import Platform
 import TestSupport
 import Testing
 

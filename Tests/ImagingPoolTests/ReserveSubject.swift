@@ -1,7 +1,7 @@
 // ReserveSubject: a reserve of cores in a test's time, with loops as busy as the test says.
 
+import Core
 import Glibc
-import Platform
 import TestSupport
 
 @testable import ImagingPool

@@ -1,11 +1,8 @@
 // SandboxTests: what a worker that has been taken over can still do.
 
 import CAttacks
+import Core
 import Glibc
-import ImagingWire
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

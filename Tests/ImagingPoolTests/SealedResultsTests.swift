@@ -1,7 +1,6 @@
 // SealedResultsTests: sealing a worker changes no byte of a result.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,9 +1,7 @@
 // WorkerLossTests: the errors of jobs whose workers were lost, and the choice of the OOM killer.
 
+import Core
 import Glibc
-import ImagingWire
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,10 +1,8 @@
 // WorkerReplacementTests: when a worker is replaced, what ends with it, and jobs while none starts.
 
+import Core
 import FoundationEssentials
 import Glibc
-import ImagingWire
-import Model
-import Platform
 import TestSupport
 import Testing
 

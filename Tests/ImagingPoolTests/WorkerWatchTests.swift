@@ -1,7 +1,7 @@
 // WorkerWatchTests: a worker that was taken over and uses more than its limits count.
 
+import Core
 import ImagingPool
-import Model
 import TestSupport
 import Testing
 

@@ -1,11 +1,10 @@
 // MessageTests: messages out of range and malformed ones are refused. `MessageFuzzTests` reads back
 // those of any values.
 
-import Model
 import TestSupport
 import Testing
 
-@testable import ImagingWire
+@testable import Core
 
 @Suite(.onOwnThreads) struct MessageTests {
   static var fullJob: JobMessage {

@@ -2,12 +2,10 @@
 
 import CLinux
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 
-@testable import ImagingWire
+@testable import Core
 
 @Suite(.onOwnThreads) struct WireSocketTests {
   /// Both ends as sockets.

@@ -1,8 +1,7 @@
 // Doubles: test doubles for the manager's dependencies.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 
 @testable import Managing

@@ -1,9 +1,8 @@
 // ImageManagerTests: tests look-up order, coalescing, cancellation and freshness.
 
-import Model
-import Platform
-import Testing
+import Core
 import TestSupport
+import Testing
 
 @testable import Managing
 

@@ -1,7 +1,6 @@
 // ManagedTests: the base of tests of a manager on test doubles.
 
-import Model
-import Platform
+import Core
 import TestSupport
 
 @testable import Managing

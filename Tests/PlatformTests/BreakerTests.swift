@@ -1,6 +1,6 @@
 // BreakerTests: Backoff and Breaker, without a clock.
 
-import Platform
+import Core
 import Testing
 
 @Suite struct BackoffTests {

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import Platform
+@testable import Core
 
 @Suite(.onOwnThreads) struct NearestNamesTests {
   private let names = [

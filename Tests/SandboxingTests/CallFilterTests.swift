@@ -1,8 +1,8 @@
 // CallFilterTests: the lists of the filter and of Landlock's rules.
 
 import CSandbox
+import Core
 import Glibc
-import Model
 import Testing
 
 @testable import Sandboxing

@@ -1,6 +1,6 @@
 // WorkerOptionsTests: the command line of a worker.
 
-import Model
+import Core
 import Sandboxing
 import Testing
 

@@ -1,10 +1,8 @@
 // Fixtures: a scripted image provider, and a real server in front of it.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 import TestSupport
 
 @testable import Serving

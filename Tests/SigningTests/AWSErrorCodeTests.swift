@@ -1,6 +1,6 @@
 // AWSErrorCodeTests: codes in bodies that an object store, or anything in its place, has sent.
 
-import Signing
+import Core
 import Testing
 
 @Suite struct AWSErrorCodeTests {

@@ -1,10 +1,9 @@
 // AWSSignerTests: AWS's published signatures.
 
-import Model
 import TestSupport
 import Testing
 
-@testable import Signing
+@testable import Core
 
 @Suite struct AWSSignerTests {
   /// A request of AWS's Signature Version 4 test suite, or of the S3 documentation.

@@ -4,7 +4,7 @@ import FoundationEssentials
 import TestSupport
 import Testing
 
-@testable import Signing
+@testable import Core
 
 @Suite struct HMACTests {
   /// RFC 4231, section 4: keys that are shorter and longer than a block, and a long message.

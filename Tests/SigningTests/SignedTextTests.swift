@@ -1,10 +1,9 @@
 // SignedTextTests: tests of the text that a signature covers.
 
-import Model
 import TestSupport
 import Testing
 
-@testable import Signing
+@testable import Core
 
 @Suite struct SignedTextTests {
   private func text(_ query: String, path: String = "/image") -> String? {

@@ -1,11 +1,10 @@
 // URLSignerTests: tests of signing, verification and rotation, and of the documented test vectors.
 
 import FoundationEssentials
-import Model
 import TestSupport
 import Testing
 
-@testable import Signing
+@testable import Core
 
 @Suite struct URLSignerTests {
   private let first = SigningKey(id: "first", secret: String(repeating: "a", count: 32))

@@ -1,11 +1,10 @@
 // AccessLineTests: a request is one line in every format, and the line parses back.
 
 import FoundationEssentials
-import Model
 import TestSupport
 import Testing
 
-@testable import Telemetry
+@testable import Core
 
 struct AccessLineTests {
   /// Returns a text of bytes that a client may send, most of them awkward.

@@ -1,11 +1,10 @@
 // FiguresTests: a figure is declared once, and is in /stats and /metrics.
 
 import FoundationEssentials
-import Platform
 import TestSupport
 import Testing
 
-@testable import Telemetry
+@testable import Core
 
 struct FiguresTests {
   private final class Counters: Sendable {

@@ -2,12 +2,10 @@
 
 import FoundationEssentials
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 
-@testable import Telemetry
+@testable import Core
 
 @Suite(.onOwnThreads) struct LogFileTests {
   private let folder: TemporaryFolder

@@ -2,11 +2,10 @@
 
 import FoundationEssentials
 import Glibc
-import Platform
 import TestSupport
 import Testing
 
-@testable import Telemetry
+@testable import Core
 
 struct LogQueueTests {
   /// A pipe that `fill` can fill up.

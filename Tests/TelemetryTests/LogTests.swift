@@ -2,10 +2,9 @@
 
 import FoundationEssentials
 import Glibc
-import Model
 import Testing
 
-@testable import Telemetry
+@testable import Core
 
 struct LogTests {
   /// Returns the output of a log of `format` in `body`.

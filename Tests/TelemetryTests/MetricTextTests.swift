@@ -1,10 +1,9 @@
 // MetricTextTests: the text of /metrics has Prometheus's format, and reads back.
 
-import Model
 import TestSupport
 import Testing
 
-@testable import Telemetry
+@testable import Core
 
 struct MetricTextTests {
   private func text(_ add: (inout Figures) -> Void) -> String {

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import Telemetry
+@testable import Core
 
 struct MetricsTests {
   @Test func `a counter adds up increments from concurrent tasks`() async {

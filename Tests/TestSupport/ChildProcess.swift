@@ -1,8 +1,8 @@
 // ChildProcess: programs that tests start.
 
 import CLinux
+import Core
 import Glibc
-import Platform
 
 /// A program that a test started. It inherits its output and the named descriptors.
 ///

@@ -1,6 +1,6 @@
 // EntityTag+Literal: entity tags as literals, for comparisons in tests.
 
-import Model
+import Core
 
 extension EntityTag: ExpressibleByStringInterpolation {
   /// Creates a tag from its text, quotes included.

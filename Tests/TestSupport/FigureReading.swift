@@ -1,6 +1,6 @@
 // FigureReading: figures compare with plain values, and `/stats` is read back.
 
-import Telemetry
+import Core
 
 extension Figure {
   /// The number, if it is one.

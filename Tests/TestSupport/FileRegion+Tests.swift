@@ -1,8 +1,7 @@
 // FileRegion+Tests: files made and read by tests.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 extension FileRegion {
   /// Returns bytes in a new sealed memory file, as a download is.

@@ -1,10 +1,8 @@
 // ImagingOracle: decodes an input in two workers with different free bytes, and compares.
 
 import CLinux
+import Core
 import Glibc
-import ImagingWire
-import Model
-import Platform
 
 /// Two workers. In each, glibc fills what it allocates with a pattern before the worker's own
 /// malloc(3) zeroes it, and no block is its own mapping. One of them also has another image before

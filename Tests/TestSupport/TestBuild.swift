@@ -1,8 +1,8 @@
 // TestBuild: where the tests were built, and how.
 
 import CSandbox
+import Core
 import Glibc
-import Platform
 import Testing
 
 /// The build that the running tests belong to.

@@ -1,6 +1,6 @@
 // Transform+Parameters: a transform's parameters without their groups, for short tests.
 
-import Model
+import Core
 
 extension Transform {
   /// `sizing.scale`.

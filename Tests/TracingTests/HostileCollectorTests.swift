@@ -1,7 +1,6 @@
 // HostileCollectorTests: the exporter against endless, senseless and rude collectors.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // Samples: spans for tests.
 
-import Model
-import Telemetry
+import Core
 
 /// Returns a span with a number in its name.
 func makeSpan(_ number: Int = 0, attributes: [SpanAttribute] = []) -> Span {

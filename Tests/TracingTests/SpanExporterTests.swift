@@ -1,8 +1,6 @@
 // SpanExporterTests: the exporter against collectors that take, refuse, postpone and hang.
 
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

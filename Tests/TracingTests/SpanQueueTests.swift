@@ -1,6 +1,6 @@
 // SpanQueueTests: when a batch is sent, what is dropped, and what is counted.
 
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // SpanTextTests: the JSON of spans, read by another parser.
 
+import Core
 import FoundationEssentials
-import Model
-import Telemetry
 import Testing
 
 @testable import Tracing

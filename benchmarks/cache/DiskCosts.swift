@@ -2,7 +2,7 @@
 
 import CLinux
 import Caching
-import Model
+import Core
 
 /// The disk tier with so many entries.
 struct DiskCost: Encodable {

@@ -1,9 +1,7 @@
 // DiskFilling: a folder with many entries, written by the disk tier itself.
 
 import Caching
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// What filling a folder took.
 struct DiskFill: Encodable {

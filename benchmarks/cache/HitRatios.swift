@@ -1,8 +1,7 @@
 // HitRatios: traces replayed against the memory tier and against other orders of eviction.
 
 import Caching
-import Model
-import Platform
+import Core
 
 /// One trace with one size of cache; ratios are hits ÷ requests.
 struct HitRatio: Encodable {

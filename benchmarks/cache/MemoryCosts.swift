@@ -1,8 +1,7 @@
 // MemoryCosts: what an entry of the memory tier takes beside its body and its key.
 
 import Caching
-import Model
-import Platform
+import Core
 
 /// The memory tier with so many entries.
 struct MemoryCost: Encodable {

@@ -1,10 +1,8 @@
 // Filling: a disk folder with many variants, written by the disk tier itself, to be read back by a server.
 
 import Caching
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 
 /// `benchmark-fill FOLDER COUNT WIDTH BODY URL`: stores the bytes of the file `BODY` as what `/image?url=URL1&w=WIDTH`
 /// gives, and so on to `URL` followed by COUNT.

@@ -1,6 +1,6 @@
 // BenchmarkOptions: what the pipeline's benchmark is told on its command line.
 
-import Model
+import Core
 
 /// The command line of `benchmark-pipeline`.
 struct BenchmarkOptions {

@@ -1,9 +1,8 @@
 // PipelineBenchmark: the imaging pipeline called in a loop on one thread, as a worker calls it, and what that costs.
 
+import Core
 import Glibc
 import ImagingPipeline
-import ImagingWire
-import Model
 
 /// The floor of a miss: what server and workers together spend on one is compared with this.
 enum PipelineBenchmark {

@@ -1,7 +1,7 @@
 // PlainThumbnail: what the pipeline is measured against, libvips's own thumbnail and a save with its defaults.
 
 import CVips
-import Model
+import Core
 
 /// `vips_thumbnail_buffer` and a save.
 struct PlainThumbnail {

@@ -1,7 +1,6 @@
 // DiskAdmission: decides which variants are stored on disk, and how many of one source.
 
-import Model
-import Platform
+import Core
 
 /// Decides whether a variant may be stored on disk.
 ///

@@ -1,7 +1,6 @@
 // DiskEngine: the parts of an enabled disk tier and the operations that combine them.
 
-import Model
-import Platform
+import Core
 
 /// The parts of an enabled disk tier.
 struct DiskEngine {

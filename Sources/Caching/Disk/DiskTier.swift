@@ -1,8 +1,6 @@
 // DiskTier: sources and variants on disk, below a size limit, kept across restarts.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// The settings of the disk tier, with limits that operators cannot set.
 @dynamicMemberLookup

@@ -1,7 +1,7 @@
 // FailureEpisode: the disk tier's log lines for recurring failures.
 
+import Core
 import Synchronization
-import Telemetry
 
 /// A run of failures of one operation, from the first failure to the next success. It writes two
 /// log lines, regardless of the number of failures.

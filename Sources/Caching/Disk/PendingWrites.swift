@@ -1,7 +1,6 @@
 // PendingWrites: writes and removals that wait for the disk.
 
-import Model
-import Platform
+import Core
 
 /// A source or a variant on disk.
 enum DiskEntry: Sendable {

@@ -1,9 +1,7 @@
 // MemoryPressure: samples the kernel's figures once a second, and shrinks the memory tier.
 
 import CLinux
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// Watches for memory pressure. SDWebImage empties its memory cache at a memory warning of the
 /// system; a server must sample pressure itself.

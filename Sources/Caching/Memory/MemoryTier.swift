@@ -1,8 +1,6 @@
 // MemoryTier: variants in memory, below a size limit.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// The settings of the memory tier.
 @dynamicMemberLookup

@@ -1,7 +1,6 @@
 // S3FIFOQueue: the eviction queue of the memory tier (S3-FIFO; Yang and others, SOSP 2023).
 
-import Model
-import Platform
+import Core
 import Synchronization
 
 /// A variant in memory with its cost, its recent uses and its place in the eviction queue.

@@ -1,8 +1,7 @@
 // PurgeJournal: the unfinished purges, and their text and file on disk.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
 
 /// The unfinished purges, a line each in the file `purges`: `<number> <kind> <value>`. Kinds and

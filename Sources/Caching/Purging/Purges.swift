@@ -1,7 +1,6 @@
 // Purges: the list of purges that stored entries and loads in progress are checked against.
 
-import Model
-import Platform
+import Core
 import Synchronization
 
 /// The purges that are in force. A purge is dropped when the disk tier has carried it out and no

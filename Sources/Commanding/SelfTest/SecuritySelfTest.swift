@@ -1,6 +1,6 @@
 // SecuritySelfTest: runs the built-in attacks against the configuration, and prints a table.
 
-import Model
+import Core
 
 /// `pictor selftest security`.
 public struct SecuritySelfTest {

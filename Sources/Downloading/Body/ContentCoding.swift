@@ -3,9 +3,8 @@
 import CBrotli
 import CZlib
 import CZstd
+import Core
 import Glibc
-import Model
-import Platform
 
 /// A content coding that is decoded. Only a single coding is accepted; several indicate something
 /// other than an image.

@@ -1,9 +1,8 @@
 // IncomingBody: the body of a response while it is received, its memory, and its readers.
 
 import CCurl
+import Core
 import Glibc
-import Model
-import Platform
 
 /// The body of a response while it is received: a memory file, its lease, and its readers. Belongs to the transfer
 /// thread.

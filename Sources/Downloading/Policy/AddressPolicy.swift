@@ -1,9 +1,8 @@
 // AddressPolicy: the addresses that downloads of untrusted URLs may connect to.
 
 import CCurl
+import Core
 import Glibc
-import Model
-import Platform
 
 /// Allows public addresses, and other addresses that the operator lists (`download.allow_networks`).
 ///

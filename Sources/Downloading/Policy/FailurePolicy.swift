@@ -1,7 +1,6 @@
 // FailurePolicy: which hosts fail, are silent or slow, and which hops are retried.
 
-import Model
-import Platform
+import Core
 
 /// A `Breaker` for each failing host, port and use of TLS (`DownloadTarget.circuit`).
 ///

@@ -1,9 +1,8 @@
 // HostRules: the hosts that downloads may use, and what requests to them carry and share.
 
 import CCurl
-import Model
+import Core
 import Requesting
-import Signing
 
 /// The operator's allow and deny lists of sources, and the ports. Each hop of a load is checked by the
 /// name that is connected to, the port and the path.

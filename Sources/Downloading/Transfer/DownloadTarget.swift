@@ -1,8 +1,7 @@
 // DownloadTarget: a checked URL of a download or a redirect.
 
 import CCurl
-import Model
-import Platform
+import Core
 
 /// One hop of a load, with the host as curl reads the URL, so that the checked host is the one
 /// used.

@@ -1,8 +1,6 @@
 // HopSpan: one request to an origin as an exported span, by OpenTelemetry's semantic conventions for HTTP clients.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// The span of a hop that has begun.
 struct HopSpan {

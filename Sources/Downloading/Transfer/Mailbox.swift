@@ -1,7 +1,6 @@
 // Mailbox: passes loads and commands from other threads to the transfer thread, and replies back.
 
-import Model
-import Platform
+import Core
 import Requesting
 
 /// A queue of commands to the transfer thread. Posting never blocks.

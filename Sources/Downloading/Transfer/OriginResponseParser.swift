@@ -1,6 +1,6 @@
 // OriginResponseParser: parses status and fields of the final response, line by line.
 
-import Model
+import Core
 
 /// Parses the head of a response. Ignores interim responses (1xx) and trailers, but counts their
 /// bytes. Of trailers only announced digests count.

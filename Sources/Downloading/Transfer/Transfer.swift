@@ -1,11 +1,9 @@
 // Transfer: one load that is being fetched. A hop, its response head, its body, its end; then the next hop.
 
 import CCurl
+import Core
 import Glibc
-import Model
-import Platform
 import Requesting
-import Signing
 
 /// A load that is being fetched. Follows redirects itself, so that each target is checked before it
 /// is resolved or contacted. Belongs to the transfer thread.

@@ -1,9 +1,7 @@
 // TransferLoop+Names: looks names up, of loads ahead of the queue, of further hops and of outlooks.
 
 import CCurl
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// The look-up of a load's name ahead of the queue: a name that does not answer holds no slot, so
 /// many of them delay no other load.

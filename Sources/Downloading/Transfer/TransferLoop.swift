@@ -1,11 +1,9 @@
 // TransferLoop: the loop of the transfer thread: commands, names, transfers, paces, results.
 
 import CCurl
+import Core
 import Glibc
-import Model
-import Platform
 import Requesting
-import Telemetry
 
 /// Runs all transfers on one thread. All members belong to that thread.
 final class TransferLoop {

@@ -1,8 +1,7 @@
 // TransferRules: what all transfers of a thread share: settings, limits, timer, curl's options.
 
 import CCurl
-import Model
-import Platform
+import Core
 import Requesting
 
 /// The downloader's settings, prepared for transfers.

@@ -1,6 +1,6 @@
 // JPEGCheck: checks that a JPEG's entropy-coded data is complete and valid.
 
-import Model
+import Core
 
 /// Walks over a JPEG's segments and the codes of its scans (ITU-T T.81, annexes B, F and G) without
 /// computing pixels.

@@ -1,6 +1,6 @@
 // JPEGScanFrame: a JPEG frame and the state of its coefficients as scans fill it.
 
-import Model
+import Core
 
 /// A Huffman-coded frame, in one scan or several.
 final class JPEGScanFrame {

@@ -1,6 +1,6 @@
 // JPEGFrame: the header of a JPEG of the most common kind, and the tables of its codes.
 
-import Model
+import Core
 
 /// The header of a Huffman-coded JPEG with all pixels in one scan and 8 bits per sample: grey or
 /// YCbCr.

@@ -1,6 +1,6 @@
 // ScaledJPEGDecoder: decodes a JPEG directly at one to four eighths of its size.
 
-import Model
+import Core
 
 /// A decoder for the most common kinds of JPEG, grey or YCbCr: in one scan, and progressive.
 ///

@@ -1,7 +1,6 @@
 // Bitmap: decodes a Windows bitmap, from a BMP or an icon.
 
-import Model
-import Platform
+import Core
 
 /// A bitmap with its header read and the presence of its pixels checked.
 struct Bitmap {

@@ -1,7 +1,6 @@
 // Icon: selects one of a Windows icon's images and decodes it.
 
-import ImagingWire
-import Model
+import Core
 
 /// The largest image of an icon. Of several images of that size it is the one with the most
 /// colours, then the first.

@@ -1,7 +1,7 @@
 // Colour: converts a source's colours to sRGB or grey with 8 bits per band.
 
 import CVips
-import Model
+import Core
 
 /// ICC profiles are applied with the relative colorimetric intent and black point compensation. A profile that has tables
 /// for other intents alone is applied with the first of these, as lcms would; libvips refuses it otherwise. Colours within sRGB stay the same, shadows keep their detail, and other colours are clipped.

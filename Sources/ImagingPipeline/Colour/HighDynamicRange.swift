@@ -1,8 +1,8 @@
 // HighDynamicRange: converts images described by code points, including PQ and HLG, to sRGB.
 
 import CVips
+import Core
 import Glibc
-import Model
 
 extension Image {
   /// Converts the image to sRGB: decodes values to light, tone-maps the range, converts the

@@ -1,8 +1,7 @@
 // Profiles: reads ICC profiles, and builds one from a PNG's gamma and primaries.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// Reads the tags of a profile (ICC.1:2022, 7.3), which is untrusted input: `desc` (9.2.41; ICC.1:2001-04, 6.4.32) for
 /// people, others by name.

@@ -1,7 +1,7 @@
 // Blur: Gaussian blur and unsharp mask.
 
 import CVips
-import Model
+import Core
 
 extension Image {
   /// The largest sigma applied at full size. A wider blur is computed on a reduced image, because

@@ -1,7 +1,7 @@
 // EffectSteps: applies the effects to an image of its final size, in order.
 
+import Core
 import Glibc
-import Model
 
 /// All effects take 8-bit sRGB or grey and return an image in memory, with at most 4 bytes per
 /// pixel.

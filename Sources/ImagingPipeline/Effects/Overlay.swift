@@ -1,8 +1,7 @@
 // Overlay: decodes the watermark and composites it onto each frame of the result.
 
 import CVips
-import ImagingWire
-import Model
+import Core
 
 /// A watermark as an imaging worker receives it.
 public struct OverlaySource {

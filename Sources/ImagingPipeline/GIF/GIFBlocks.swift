@@ -1,8 +1,7 @@
 // GIFBlocks: walks over the blocks and codes of a GIF, and checks that its frames have all of
 // their pixels.
 
-import Model
-import Platform
+import Core
 
 /// The blocks of a GIF, one after another (GIF89a, appendix B). All of it is untrusted input.
 struct GIFBlocks {

@@ -1,6 +1,6 @@
 // GIFTransparency: what no frame of a GIF covers is transparent, as in browsers.
 
-import Model
+import Core
 
 /// Adds transparent indices to frames of a GIF that leave parts of the canvas uncovered.
 ///

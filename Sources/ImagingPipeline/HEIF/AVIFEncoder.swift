@@ -1,7 +1,7 @@
 // AVIFEncoder: encodes pixels with libaom, in about two thirds of libheif's time, into an AVIF.
 
 import CAom
-import Model
+import Core
 
 /// How one AVIF is encoded (docs/decisions/013-own-pixels.md).
 struct AVIFEncoder {

@@ -2,8 +2,7 @@
 // samples.
 
 import CDav1d
-import Model
-import Platform
+import Core
 
 /// The operating points of a coded image: which of its layers belong to each (AV1 specification, 5.5.1).
 struct AV1OperatingPoints {

@@ -2,13 +2,10 @@
 // reduces their planes.
 
 import CVips
-import Model
-import Platform
+import Core
 
 // reduces their planes.
 
-import Model
-import Platform
 import Synchronization
 
 /// The primary image of a HEIC or AVIF: one coded image or a grid of them, as stored and then turned (ISO/IEC 23008-12; AV1

@@ -1,8 +1,7 @@
 // HEIFItems: reads the boxes of a HEIC or AVIF: its items and tracks, and the colours of the
 // primary image.
 
-import Model
-import Platform
+import Core
 
 /// A box of the container: its type and content.
 struct HEIFBox {

@@ -1,8 +1,7 @@
 // HEIFMending: rewrites the boxes of HEICs and AVIFs that browsers show and libheif refuses or
 // shows differently.
 
-import Model
-import Platform
+import Core
 
 /// Changes bytes where they are, and appends others, so that no offset in the file changes. All of the file is untrusted
 /// input.

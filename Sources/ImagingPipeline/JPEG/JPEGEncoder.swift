@@ -2,7 +2,7 @@
 
 import CJPEG
 import CVips
-import Model
+import Core
 
 /// One JPEG that is being encoded, with the best Huffman codes.
 struct JPEGEncoder: ~Copyable {

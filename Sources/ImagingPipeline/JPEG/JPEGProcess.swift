@@ -1,6 +1,6 @@
 // JPEGProcess: detects the coding process of a JPEG: why libjpeg rejects it, and what it holds in memory.
 
-import Model
+import Core
 
 /// The coding process in the frame header (ISO/IEC 10918-1, table B.1 and B.2.2).
 struct JPEGProcess {

@@ -1,7 +1,7 @@
 // JPEGTurn: rotates and mirrors a JPEG without loss, by moving its blocks of coefficients.
 
 import CJPEG
-import Model
+import Core
 
 /// The coefficient blocks of a JPEG, read by libjpeg; no pixel is computed.
 struct JPEGTurn: ~Copyable {

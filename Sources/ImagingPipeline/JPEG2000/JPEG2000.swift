@@ -1,8 +1,7 @@
 // JPEG2000: checks the boxes and the codestream of a JPEG 2000, and which of its samples are
 // decoded right.
 
-import Model
-import Platform
+import Core
 
 /// The boxes before the codestream (ISO/IEC 15444-1, annex I.5).
 struct JPEG2000Boxes {

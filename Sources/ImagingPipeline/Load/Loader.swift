@@ -1,8 +1,8 @@
 // Loader: opens a source with its format's loader, and shrinks it on load where possible.
 
 import CVips
+import Core
 import FastJPEG
-import Model
 
 /// A decoded source, or its first part that is decoded on demand.
 struct LoadedImage: ~Copyable {

@@ -1,7 +1,7 @@
 // SourceDescription: the JSON description of a source that /info returns.
 
 import CVips
-import Model
+import Core
 
 /// A description of a source from its header; no pixel is decoded.
 struct SourceDescription {

@@ -3,9 +3,7 @@
 
 import CJXL
 import CVips
-import ImagingWire
-import Model
-import Platform
+import Core
 
 /// The facts of a source's header.
 struct SourceHeader {

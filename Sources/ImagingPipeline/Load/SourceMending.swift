@@ -1,6 +1,6 @@
 // SourceMending: rewrites sources that browsers show and a decoder library refuses or shows differently.
 
-import Model
+import Core
 
 /// Rewrites a source before anything judges or decodes it, so that all steps see the same bytes.
 enum SourceMending {

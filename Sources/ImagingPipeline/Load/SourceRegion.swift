@@ -1,7 +1,7 @@
 // SourceRegion: the used part of a source and its orientation, in stored and in upright pixels.
 
 import CVips
-import Model
+import Core
 
 /// The requested part of a source: turned by the header and then by the request, then cropped, then
 /// trimmed. All later stages, including sizes and limits, see only this region.

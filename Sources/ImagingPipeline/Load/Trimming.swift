@@ -1,6 +1,6 @@
 // Trimming: finds the uniform borders of an image by reading every pixel once.
 
-import Model
+import Core
 
 /// A search for borders that differ from the upper left pixel by at most a tolerance.
 ///

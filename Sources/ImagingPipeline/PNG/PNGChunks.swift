@@ -1,8 +1,7 @@
 // PNGChunks: walks over a PNG's chunks: checks them, and takes out texts and metadata.
 
 import CDeflate
-import Model
-import Platform
+import Core
 
 /// A chunk (PNG 1.2, section 3.2).
 struct PNGChunk {

@@ -1,7 +1,7 @@
 // PNGEncoder: encodes PNGs, with a palette where that is fewer bytes.
 
 import CVips
-import Model
+import Core
 
 /// Encodes PNGs with all samples and, where few colours are enough, with a palette, and takes the
 /// smaller one. Photographs of sources with a palette take 0.4 of the bytes.

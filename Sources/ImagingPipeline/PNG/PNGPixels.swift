@@ -1,8 +1,8 @@
 // PNGPixels: decodes a PNG in one call, into memory.
 
 import CVips
+import Core
 import Glibc
-import Model
 
 /// The pixels of a PNG.
 ///

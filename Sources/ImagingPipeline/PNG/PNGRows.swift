@@ -1,7 +1,7 @@
 // PNGRows: the rows of a PNG, with and without filters.
 
+import Core
 import Glibc
-import Model
 
 /// The layout of a PNG's rows (third edition, 11.2.1).
 struct PNGLayout {

@@ -1,7 +1,7 @@
 // FrameSteps: the processing steps of the frames between decoding and encoding.
 
 import CVips
-import Model
+import Core
 
 /// The steps from a decoded frame to one that can be encoded.
 ///

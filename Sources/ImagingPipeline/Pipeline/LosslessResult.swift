@@ -1,6 +1,6 @@
 // LosslessResult: produces a result without decoding if a request changes no pixel.
 
-import Model
+import Core
 
 /// Decides whether a request keeps the source's pixels, and returns the source's own bytes with
 /// minimal changes.

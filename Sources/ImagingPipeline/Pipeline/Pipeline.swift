@@ -1,8 +1,7 @@
 // Pipeline: turns untrusted source bytes into an encoded image; each stage has its own file.
 
 import CVips
-import ImagingWire
-import Model
+import Core
 
 /// The imaging work of an imaging worker, stateless between jobs. Its threads end with the job.
 ///

@@ -1,8 +1,7 @@
 // Recompression: makes a finished JPEG or PNG smaller without changing a pixel.
 
 import CJPEG
-import ImagingWire
-import Model
+import Core
 
 extension Pipeline {
   /// Encodes a variant again with more effort, from its own bytes and without changing a pixel.

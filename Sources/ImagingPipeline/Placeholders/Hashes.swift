@@ -1,7 +1,7 @@
 // Hashes: encodes an image as about twenty characters or bytes: BlurHash and ThumbHash.
 
+import Core
 import Glibc
-import Model
 
 /// The first terms of a cosine transform of an image in linear light: its mean colour, then one
 /// amplitude per colour for each further term. Amplitudes have 19 steps, relative to the largest.

@@ -1,9 +1,8 @@
 // Placeholder: a placeholder for a loading image, as text or as a tiny image.
 
 import CVips
+import Core
 import Glibc
-import ImagingWire
-import Model
 
 /// A placeholder computed from a small version of its image.
 ///

@@ -3,8 +3,7 @@
 import CDav1d
 import CDe265
 import CWebP
-import Model
-import Platform
+import Core
 
 /// A decoded AV1 image.
 ///

@@ -1,7 +1,7 @@
 // ColourMatrix: converts luma and colour differences to red, green and blue, and back.
 
 import CVectors
-import Model
+import Core
 
 /// The conversion of Y, Cb and Cr to RGB (ITU-T H.273, 8.3, MatrixCoefficients and VideoFullRangeFlag).
 struct ColourMatrix: Equatable {

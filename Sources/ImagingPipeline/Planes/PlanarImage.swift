@@ -1,8 +1,7 @@
 // PlanarImage: the planes of a decoded image, and their reduction to RGB.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// Rows of samples in memory that a decoder owns.
 struct Plane {

@@ -2,7 +2,7 @@
 // thread.
 
 import CVectors
-import Model
+import Core
 
 /// A reduction of one plane, as `Resampler` does it with interleaved bands. Results keep 14 bits, because they are
 /// rounded only after the conversion to RGB. A colour plane with fewer samples than the result is enlarged.

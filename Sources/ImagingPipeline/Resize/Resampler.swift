@@ -2,7 +2,7 @@
 
 import CVectors
 import CVips
-import Model
+import Core
 
 /// A reduction of an image to 8 bits per band. Intermediate values have six more bits, so that no value is rounded
 /// twice. Colours are premultiplied by alpha until they are written.

@@ -1,8 +1,7 @@
 // Resize: resizes an image to the exact size of the geometry, and reads its rows.
 
 import CVips
-import Model
-import Platform
+import Core
 
 extension Image {
   /// Returns a part of the image, resized to exactly `target`.

@@ -1,8 +1,8 @@
 // ByteLimit: encodes a result repeatedly until it fits into a byte limit (`maxbytes`).
 
 import CVips
+import Core
 import Glibc
-import Model
 
 /// The bytes of a result, with the size and quality that a byte limit required.
 struct Encoded: ~Copyable {

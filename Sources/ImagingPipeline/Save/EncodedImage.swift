@@ -1,7 +1,7 @@
 // EncodedImage: the encoded bytes of a result, with their report and their check.
 
 import CVips
-import Model
+import Core
 
 /// Bytes that an encoder allocated by GLib or malloc(3), freed with this value.
 struct GLibBytes: ~Copyable {

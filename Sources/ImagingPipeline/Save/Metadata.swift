@@ -1,7 +1,7 @@
 // Metadata: copies the Exif, XMP and IPTC that still apply from a source to its result.
 
 import CVips
-import Model
+import Core
 
 /// The frame timing, and the source's Exif, XMP and IPTC if they are kept (`strip=0`).
 struct OutputMetadata: ~Copyable {

@@ -1,8 +1,7 @@
 // Output: chooses the format and quality of a result, and encodes it.
 
 import CVips
-import ImagingWire
-import Model
+import Core
 
 /// The output format and encoder settings of one result.
 struct Output {

@@ -1,8 +1,7 @@
 // Stripping: removes the metadata of a file without decoding it; all other bytes stay the same.
 
 import CDeflate
-import Model
-import Platform
+import Core
 
 /// Drops everything that is not needed to show the image. Returns `nil` for a file with unknown
 /// parts, which is then re-encoded.

@@ -1,8 +1,7 @@
 // TIFF: reads the directories of a TIFF: its pages, its lengths, and which of its pixels are
 // decoded right.
 
-import Model
-import Platform
+import Core
 
 /// A TIFF or BigTIFF (TIFF 6.0, section 2), which is untrusted input.
 ///

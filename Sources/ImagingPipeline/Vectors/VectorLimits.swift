@@ -1,9 +1,8 @@
 // VectorLimits: limits what an SVG holds before librsvg draws it: elements, references, entities
 // and images.
 
+import Core
 import FoundationEssentials
-import ImagingWire
-import Model
 
 /// What an SVG holds, as far as it tells how long drawing takes.
 ///

@@ -1,7 +1,7 @@
 // VectorText: an SVG as librsvg reads it: in UTF-8, not compressed, without `var()`, with both
 // sides.
 
-import Model
+import Core
 
 /// Rewrites SVGs that browsers draw and librsvg does not. What is judged and what is drawn is the result.
 enum VectorText {

@@ -1,8 +1,6 @@
 // ContainerLengths: checks the lengths in a container before a decoder uses them.
 
-import ImagingWire
-import Model
-import Platform
+import Core
 
 /// Walks through a source's container without decoding.
 ///

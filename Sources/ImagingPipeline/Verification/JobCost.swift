@@ -1,8 +1,6 @@
 // JobCost: estimates the processor time and the memory of a job from headers, before decoding.
 
-import ImagingWire
-import Model
-import Platform
+import Core
 
 /// An estimate by formats and sizes. The limits of a worker stop jobs that take more.
 public struct JobCost: Hashable, Sendable {

@@ -1,8 +1,8 @@
 // Soundness: decides whether a source's bytes are intact, and which failures are its fault.
 
 import CVips
+import Core
 import FastJPEG
-import Model
 
 /// The verdict on a source's bytes.
 enum Soundness: Equatable {

@@ -1,8 +1,7 @@
 // SourceCost: limits the decoding cost of a source where its size does not, based on its structure.
 
+import Core
 import Glibc
-import ImagingWire
-import Model
 
 /// Work that neither pixels nor bytes limit: counted, and limited.
 struct SourceCost {

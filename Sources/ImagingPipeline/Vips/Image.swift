@@ -1,7 +1,7 @@
 // Image: the sole owner of a libvips image, with the operations that are a single call.
 
 import CVips
-import Model
+import Core
 
 /// A libvips image: mostly a pipeline that computes pixels on demand and keeps its inputs alive.
 /// Each operation returns a new image.

@@ -1,8 +1,8 @@
 // VipsLibrary: starts libvips, takes its errors, and cleans up after each job.
 
 import CVips
+import Core
 import Glibc
-import Model
 
 /// The process-wide state of libvips.
 enum VipsLibrary {

@@ -1,7 +1,6 @@
 // BackgroundQueue: makes better variants after a quick answer, a few at a time and each once.
 
-import Model
-import Platform
+import Core
 
 /// The queue of background work on variants. A pure state machine: the caller passes the time.
 struct BackgroundQueue<Item: Sendable> {

@@ -1,8 +1,6 @@
 // DeferredAVIF: answers with the fallback format and encodes the AVIF in the background.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// The policy for responses to clients that negotiate AVIF.
 public struct AVIFPolicy: Sendable {

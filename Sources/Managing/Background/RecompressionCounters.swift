@@ -1,6 +1,6 @@
 // RecompressionCounters: counts recompressed variants, what they gained and what they cost.
 
-import Telemetry
+import Core
 
 /// Counters of recompressions.
 final class RecompressionCounters: Sendable {

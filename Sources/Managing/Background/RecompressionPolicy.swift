@@ -1,7 +1,6 @@
 // RecompressionPolicy: decides which variants are recompressed, when, and from which request.
 
-import Model
-import Platform
+import Core
 
 /// Which variants are made smaller, and after how many hits.
 public struct RecompressionPolicy: Sendable {

@@ -1,8 +1,6 @@
 // Recompressor: makes popular variants smaller in the background.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// Recompresses popular variants while imaging workers are idle, one at a time, and replaces them in
 /// both tiers. See docs/decisions/026-encoder-defaults.md.

@@ -1,6 +1,6 @@
 // SubstitutionCounters: counts variants that replace the one a request would normally get.
 
-import Telemetry
+import Core
 
 /// Counters for substituted variants.
 final class SubstitutionCounters: Sendable {

@@ -1,6 +1,6 @@
 // FlightKey: defines which requests share a flight.
 
-import Model
+import Core
 
 /// The key of a variant flight.
 ///

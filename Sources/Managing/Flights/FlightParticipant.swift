@@ -1,7 +1,6 @@
 // FlightParticipant: a participant in a coalesced flight, with its priority and its callbacks.
 
-import Model
-import Platform
+import Core
 
 /// A streaming body that a flight receives.
 struct FlightBody: Sendable {

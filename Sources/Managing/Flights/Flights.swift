@@ -1,8 +1,6 @@
 // Flights: coalesces work by key, and cancels it when the last participant leaves.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// One level of coalescing.
 ///

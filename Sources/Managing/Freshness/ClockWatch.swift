@@ -1,8 +1,6 @@
 // ClockWatch: detects that the system clock was set back.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// Decides when to log that the clock was set back. A pure state machine: the caller passes the
 /// time.

@@ -1,6 +1,6 @@
 // EntryUse: the one rule of how fresh a cached entry has to be for a request (RFC 9111, RFC 5861).
 
-import Model
+import Core
 
 /// How a cached entry may satisfy a request.
 enum EntryUse: Equatable {

@@ -1,7 +1,6 @@
 // FreshnessCounters: counts stale responses and revalidations.
 
-import Model
-import Telemetry
+import Core
 
 /// Counters for stale responses.
 final class FreshnessCounters: Sendable {

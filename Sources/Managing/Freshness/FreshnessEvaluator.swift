@@ -1,6 +1,6 @@
 // FreshnessEvaluator: computes the freshness of an origin's response at the current time.
 
-import Model
+import Core
 
 /// Applies the freshness policy to responses that arrive now.
 struct FreshnessEvaluator: Sendable {

@@ -1,8 +1,6 @@
 // Revalidator: revalidates stale variants in the background, each once.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// The variants that are being revalidated, up to `limit`. A stale variant beyond the limit is
 /// revalidated with a later request.

@@ -1,7 +1,6 @@
 // Staleness: decides which cached entries may be served, and remembers the origins that fail.
 
-import Model
-import Platform
+import Core
 
 /// Decides which cached entries may satisfy which requests, with the back-off from failing origins
 /// (RFC 5861).

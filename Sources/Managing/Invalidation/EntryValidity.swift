@@ -1,7 +1,6 @@
 // EntryValidity: decides whether a source or a variant is current, and makes check-then-store atomic.
 
-import Model
-import Platform
+import Core
 import Synchronization
 
 /// Decides whether cached and new entries are current: neither purged nor of a replaced source.

@@ -1,6 +1,6 @@
 // Invalidation: purges and clears the tiers, and keeps running work from undoing it.
 
-import Model
+import Core
 
 /// Carries out purges and clears, in the order that leaves no purged entry behind.
 struct Invalidation: Sendable {

@@ -1,7 +1,6 @@
 // MemorySweep: takes purged variants out of memory, in a large tier after the purge is answered.
 
-import Model
-import Platform
+import Core
 import Synchronization
 
 /// Removes purged variants from memory. A small tier is searched before the answer; in a large one, hits check the list

@@ -1,7 +1,6 @@
 // Uploads: stores images that an operator uploads in place of downloads.
 
-import Model
-import Platform
+import Core
 
 /// Stores uploaded sources and invalidates what they replace.
 struct Uploads: Sendable {

@@ -1,7 +1,6 @@
 // FailedURLs: the negative cache of permanent failures.
 
-import Model
-import Platform
+import Core
 
 /// How long failures are negatively cached (SDWebImage's blacklist lasts for the life of the
 /// process).

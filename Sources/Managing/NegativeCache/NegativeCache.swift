@@ -1,7 +1,6 @@
 // NegativeCache: remembers the failures of sources and variants, and forgets them with a purge.
 
-import Model
-import Platform
+import Core
 
 /// The negative cache, shared by all flights.
 final class NegativeCache: Sendable {

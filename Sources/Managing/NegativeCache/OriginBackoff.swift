@@ -1,7 +1,6 @@
 // OriginBackoff: the back-off from origins that fail to revalidate cached sources.
 
-import Model
-import Platform
+import Core
 
 /// The back-off from failing origins.
 public struct StalePolicy: Sendable {

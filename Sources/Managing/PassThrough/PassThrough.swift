@@ -1,7 +1,6 @@
 // PassThrough: passes on images that need no processing, as a stream while they download or as a variant.
 
-import Model
-import Platform
+import Core
 
 extension VariantService {
   /// Returns the response to a request, as a stream if possible.

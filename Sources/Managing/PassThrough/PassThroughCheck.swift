@@ -1,7 +1,6 @@
 // PassThroughCheck: decides from the first bytes of an image whether it can be passed through.
 
-import Model
-import Platform
+import Core
 
 /// The result of inspecting an image's head.
 ///

@@ -1,7 +1,6 @@
 // PassingPolicy: decides which requests and which images may be passed through.
 
-import Model
-import Platform
+import Core
 
 /// Which sources may be passed through.
 public struct PassingPolicy: Sendable {

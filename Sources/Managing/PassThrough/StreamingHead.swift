@@ -1,7 +1,6 @@
 // StreamingHead: waits for the head of an arriving image, and checks whether it needs processing.
 
-import Model
-import Platform
+import Core
 
 /// The state of an image whose head is arriving.
 final class StreamingHead: Sendable {

@@ -1,8 +1,7 @@
 // StrippedBody: an arriving image whose metadata behind its head is overwritten.
 
 import CDeflate
-import Model
-import Platform
+import Core
 
 /// One reader's view of a plain image that is arriving: comments, metadata and data behind the image's end are zeros,
 /// because the length of the answer is promised before they arrive. The stored variant has the same pixels without them.

@@ -1,7 +1,6 @@
 // TrailingDataCheck: checks a whole image for metadata and appended data.
 
-import Model
-import Platform
+import Core
 
 /// Scans images with a plain head (see `PassThroughCheck`) for comments, Exif, text and appended
 /// data.

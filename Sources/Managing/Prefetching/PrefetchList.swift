@@ -1,8 +1,6 @@
 // PrefetchList: the lines of one prefetch list, in the order in which they run, and its progress.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// The outcome of one line of a prefetch list.
 enum PrefetchOutcome: Hashable, Sendable {

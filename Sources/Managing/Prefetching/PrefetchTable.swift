@@ -1,8 +1,6 @@
 // PrefetchTable: the lists of a prefetcher, which line runs next, and who observes.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// Running lists and the most recent ended ones. A pure state machine, guarded by the prefetcher's lock.
 /// The caller cancels tasks and calls observers outside of the lock.

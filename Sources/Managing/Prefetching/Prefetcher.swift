@@ -1,8 +1,6 @@
 // Prefetcher: loads lists of images into the cache ahead of requests.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// Loads lists of images at low priority (compare SDWebImagePrefetcher). Lists take turns, and
 /// within a list, hosts do.

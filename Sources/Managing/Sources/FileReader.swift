@@ -1,9 +1,7 @@
 // FileReader: reads files for the manager on threads that may block on a disk.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 
 /// Reads files on dedicated threads. A blocking read in a task would occupy a thread of the
 /// cooperative pool.

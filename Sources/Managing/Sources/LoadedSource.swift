@@ -1,6 +1,6 @@
 // LoadedSource: the result of a source flight, and a lease of one.
 
-import Model
+import Core
 
 /// The result of a source flight.
 struct LoadedSource: Sendable {

@@ -1,8 +1,6 @@
 // SourceService: returns sources, each loaded once for all requests that need it.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// Returns sources from the disk tier or from their origins. Flights coalesce requests by source
 /// key.

@@ -1,7 +1,6 @@
 // SourceStore: the disk tier as a cache of sources, which invalidates the variants of replaced ones.
 
-import Model
-import Platform
+import Core
 
 /// Stores and returns current sources, and invalidates a replaced source with its variants.
 ///

@@ -1,7 +1,5 @@
 // Operations: the services of a running server for operators.
 
-import Platform
-
 /// An entry of the negative cache.
 public struct FailedURL: Hashable, Sendable, Codable {
   /// The canonical URL of the source.

@@ -1,7 +1,5 @@
 // Freshness: the age and freshness lifetime of a cached response (RFC 9111, section 4.2).
 
-import Platform
-
 /// A point in time, in whole seconds since 1970-01-01 UTC, the resolution of HTTP dates and ages.
 public struct UnixTime: Hashable, Comparable, Sendable, Codable {
   /// Seconds since 1970-01-01 UTC.

@@ -1,7 +1,5 @@
 // ImageProcessor: the port to the imaging workers, with its jobs and results.
 
-import Platform
-
 /// The watermark of a job. The transform defines its placement.
 public struct ImageOverlay: Sendable {
   /// The watermark's bytes.

@@ -1,7 +1,5 @@
 // Source: an image as its origin sent it.
 
-import Platform
-
 /// An image as its origin sent it. Stored so that further variants need no download.
 public final class Source: Sendable {
   /// The cache key.

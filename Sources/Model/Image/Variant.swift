@@ -1,6 +1,5 @@
 // Variant: the result of one transform of one source, shared by all responses.
 
-import Platform
 import Synchronization
 
 /// The metadata of a variant. The order of the properties leaves few gaps in memory.

@@ -1,7 +1,5 @@
 // VariantStorage: where the bytes of a variant are until they are sent.
 
-import Platform
-
 /// Decides where the bytes of a variant are from its rendering to its last response: in memory, or in a file without a
 /// name.
 ///

@@ -1,8 +1,6 @@
 // AllowedValues: the values of a parameter, as error messages and the controls of the page say
 // them.
 
-import Platform
-
 /// The values that a parameter can have. A value is one of the names, a number in the range, or has
 /// the form.
 public struct AllowedValues: Sendable {

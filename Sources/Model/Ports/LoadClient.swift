@@ -1,7 +1,5 @@
 // LoadClient: the client that a load works for, as its share of downloads is counted.
 
-import Platform
-
 /// Whose share of downloads a load takes (`download.limit_per_client`).
 public enum LoadClient: Hashable, Sendable {
   /// A client with a share: an IPv4 address, or the first address of an IPv6 /64.

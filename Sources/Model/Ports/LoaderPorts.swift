@@ -1,7 +1,5 @@
 // LoaderPorts: what a loader is asked for and returns, and bodies while they are downloaded.
 
-import Platform
-
 /// The result of reading from a streaming body.
 public enum PartialRead: Hashable, Sendable {
   /// The number of bytes read, at least one.

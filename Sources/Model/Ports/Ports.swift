@@ -1,7 +1,5 @@
 // Ports: the protocols through which the targets meet.
 
-import Platform
-
 /// The manager, as the server uses it.
 public protocol ImageProvider: Sendable {
   /// Returns a fresh variant from memory. Never blocks: event loops call it.

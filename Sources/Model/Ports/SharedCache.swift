@@ -1,7 +1,5 @@
 // SharedCache: the port to what the machines of a fleet share.
 
-import Platform
-
 /// What a machine knows of purges when it checks an entry that it is about to share.
 public struct SharedMark: Hashable, Sendable {
   /// The epoch of the purge stream.

@@ -1,7 +1,6 @@
 // ClientShares: each client's share of the server's work, and what it has used of it.
 
-import Model
-import Platform
+import Core
 
 /// The accounts of a listener's clients, shared by its event loops.
 final class ClientShares: Sendable {

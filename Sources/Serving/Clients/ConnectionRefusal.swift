@@ -1,9 +1,7 @@
 // ConnectionRefusal: answers a new connection that is closed because its client has too many.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 
 /// Sends 429 on refused connections before they are closed. Never waits; silent in a flood.
 final class ConnectionRefusal: Sendable {

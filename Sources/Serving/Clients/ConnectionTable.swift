@@ -1,9 +1,8 @@
 // ConnectionTable: a listener's open connections: who may have one more, and which yields.
 
+import Core
 import Glibc
-import Platform
 import Synchronization
-import Telemetry
 
 /// How many connections there may be.
 struct ConnectionLimits: Sendable {

@@ -1,7 +1,6 @@
 // Endpoint: what the server does at one path, for whom, and what becomes of a request there.
 
-import Model
-import Platform
+import Core
 
 /// One path of the server.
 ///

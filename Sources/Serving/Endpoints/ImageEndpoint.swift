@@ -1,7 +1,6 @@
 // ImageEndpoint: serves images and descriptions that memory has no fresh response for.
 
-import Model
-import Telemetry
+import Core
 
 /// `/image`: an image, transformed as the query says. `/info`: size, format and metadata of a
 /// source as JSON, which is a product of the imaging pipeline, and cached and sent as an image.

@@ -1,7 +1,6 @@
 // StatsEndpoint: reports health and figures to operators, Prometheus and orchestrators.
 
-import Model
-import Telemetry
+import Core
 
 /// `/stats`: the figures of all parts. 503 while the server stops, for load balancers.
 struct StatsEndpoint: Endpoint {

@@ -1,6 +1,6 @@
 // UnaskedFileEndpoint: the files that browsers and crawlers ask of every server.
 
-import Platform
+import Core
 
 /// `/robots.txt` (RFC 9309) and `/favicon.ico`: routine requests are no errors in the log.
 struct UnaskedFileEndpoint: Endpoint {

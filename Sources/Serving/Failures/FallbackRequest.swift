@@ -1,6 +1,6 @@
 // FallbackRequest: asks for the fallback image of a request.
 
-import Model
+import Core
 
 /// The request for a fallback image in place of an image that cannot be had.
 struct FallbackRequest: Sendable {

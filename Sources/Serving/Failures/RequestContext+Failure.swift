@@ -1,9 +1,7 @@
 // RequestContext+Failure: responds with a fallback image or redirect for a failed image.
 
 import CMicrohttpd
-import Model
-import Platform
-import Telemetry
+import Core
 
 extension RequestContext {
   /// The most seconds for which clients may store a fallback image, the JSON in its place, or a

@@ -1,7 +1,7 @@
 // ProxyHeader: takes the PROXY header off a connection before its requests are read.
 
+import Core
 import Glibc
-import Platform
 
 /// A header of the PROXY protocol, version 1 or 2 (haproxy.org, doc/proxy-protocol.txt).
 struct ProxyHeader: Hashable, Sendable {

@@ -2,9 +2,8 @@
 
 import CMicrohttpd
 import CReceiving
+import Core
 import Glibc
-import Model
-import Telemetry
 
 /// The connections of one event loop, indexed by descriptor. Belongs to the loop's thread.
 final class ClientTable {

@@ -1,9 +1,8 @@
 // Listener: the listening sockets, and the thread that accepts their connections.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
 
 /// Accepts connections for the event loops, from one socket or several.

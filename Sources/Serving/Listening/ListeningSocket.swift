@@ -1,9 +1,8 @@
 // ListeningSocket: a socket that listens: at an IP address, a path, or inherited.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
 
 /// A listening socket with one owner, the listener.

@@ -1,8 +1,8 @@
 // UnixSocketFile: the entry of a listening unix socket in the file system.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Platform
 
 /// The entry that a server created for its unix socket (unix(7)).
 struct UnixSocketFile: Sendable {

@@ -1,9 +1,7 @@
 // RequestLine: the log line of a request.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 
 /// One request that ended, for the log.
 struct RequestLine {

@@ -1,10 +1,8 @@
 // RequestTrace: the trace of a connection's current request, and its exported span.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 
 /// The trace of a request. The log, origins and the exported span name the same ids.
 struct RequestTrace {

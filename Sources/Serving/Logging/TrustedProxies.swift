@@ -1,8 +1,7 @@
 // TrustedProxies: determines a request's client address behind trusted proxies.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// A client as the proxies in front of it name it.
 struct NamedClient: Equatable {

@@ -1,9 +1,8 @@
 // UnlistedProxies: tells the operator about proxies that the configuration does not list.
 
 import CMicrohttpd
-import Platform
+import Core
 import Synchronization
-import Telemetry
 
 /// Logs peers that name clients without being trusted, at most once an hour: all their clients
 /// count as one.

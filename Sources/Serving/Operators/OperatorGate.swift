@@ -1,9 +1,8 @@
 // OperatorGate: recognizes operators by their tokens, and refuses clients that guess.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
 
 /// What a request's `Authorization` field proves.
 enum OperatorVerdict {

@@ -1,6 +1,6 @@
 // PageDescription: what the page knows of its server: parameters, values, presets, samples.
 
-import Model
+import Core
 
 /// The content of `/page/parameters.json`. The page makes its controls from it.
 struct PageDescription: Encodable {

@@ -3,9 +3,7 @@
 import CGLib
 import CMicrohttpd
 import CPage
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// `/`: the page on which people try a URL and watch the server.
 struct PageEndpoint: Endpoint {

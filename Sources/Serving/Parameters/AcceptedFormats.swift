@@ -1,8 +1,8 @@
 // AcceptedFormats: the negotiable formats that a request's Accept fields name.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
 
 /// A subset of `ImageFormat.negotiable`. Clients with the same set share cache keys, so a request
 /// target has at most eight.

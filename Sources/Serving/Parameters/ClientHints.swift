@@ -1,7 +1,7 @@
 // ClientHints: what a request's hint fields say, as plain parameters, rounded to steps.
 
+import Core
 import Glibc
-import Model
 
 /// The parameters that a client's hints stand for, rounded to steps.
 struct ClientHints: Hashable, Sendable {

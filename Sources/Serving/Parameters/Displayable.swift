@@ -1,6 +1,6 @@
 // Displayable: makes clients' text fit for messages and log lines.
 
-import Model
+import Core
 
 /// Returns a client's text in the form for messages and log lines: at most `limit` characters, without control
 /// characters and secrets.

@@ -1,6 +1,6 @@
 // ImageParameter: parses the queries of /image and /info by a table of parameters.
 
-import Model
+import Core
 
 /// A parameter of `/image`, and possibly of `/info`.
 struct ImageParameter: Sendable {

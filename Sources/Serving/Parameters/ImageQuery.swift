@@ -1,7 +1,6 @@
 // ImageQuery: splits the query of /image into parameters with decoded values.
 
-import Model
-import Platform
+import Core
 
 /// Parameters and their values, each parameter at most once.
 struct ImageQuery: Sendable {

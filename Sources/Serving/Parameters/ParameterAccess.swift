@@ -1,6 +1,6 @@
 // ParameterAccess: who may use a parameter.
 
-import Model
+import Core
 
 /// Who may use a parameter.
 enum ParameterAccess: Hashable, Sendable {

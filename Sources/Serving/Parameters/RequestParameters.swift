@@ -1,6 +1,6 @@
 // RequestParameters: the parameters of a request that change no image: its source, loading, failure and signature.
 
-import Model
+import Core
 
 extension ImageParameter {
   /// What is no part of the transform. `ImageQuery` expands presets, and `RequestRules.grant`

@@ -1,8 +1,7 @@
 // RequestPolicy: what the configuration decides about requests. A reload replaces it whole.
 
-import Model
+import Core
 import Synchronization
-import Telemetry
 
 /// What the settings decide about requests: rules, limits, fields of responses, lines of the log.
 /// Immutable: a reload makes another for later requests. Running ones keep theirs.

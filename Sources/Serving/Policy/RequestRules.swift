@@ -1,6 +1,6 @@
 // RequestRules: the operator's rules for image requests.
 
-import Model
+import Core
 
 /// The configured rules for `/image` requests. Created once, before the server starts.
 struct RequestRules: Sendable {

@@ -1,8 +1,8 @@
 // Forwarding: forwards request fields to origins, and the effects on keys and responses.
 
 import CGLib
+import Core
 import Glibc
-import Model
 
 /// The request fields that a source's host rule forwards.
 struct Forwarding: Sendable {

@@ -1,8 +1,7 @@
 // KnownTargets: the cache keys of raw request targets that had hits, shared by all event loops.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// What a hit needs of a request, for clients of one class: its target is not parsed again.
 struct KnownTarget: Sendable {

@@ -1,9 +1,8 @@
 // RequestBody: receives the body of a request.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
 
 /// Receives a request body. Keeps the bytes if the endpoint needs them, and discards them
 /// otherwise.

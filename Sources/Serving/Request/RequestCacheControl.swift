@@ -1,7 +1,7 @@
 // RequestCacheControl: the caching and priority directives of a request.
 
+import Core
 import Glibc
-import Model
 
 /// The `Cache-Control` (RFC 9111, section 5.2.1) and `Priority` (RFC 9218) fields of a request.
 struct RequestCacheControl: Equatable {

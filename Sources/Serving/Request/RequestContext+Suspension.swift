@@ -1,7 +1,7 @@
 // RequestContext+Suspension: suspends a connection for work, and responds when it is resumed.
 
 import CMicrohttpd
-import Model
+import Core
 
 extension RequestContext {
   /// Suspends the connection until the work is done; see `Disposition.suspend`.

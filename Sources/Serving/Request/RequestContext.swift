@@ -1,7 +1,7 @@
 // RequestContext: a request that memory has no response for, as its endpoint sees it.
 
 import CMicrohttpd
-import Model
+import Core
 
 /// The context of one call of the request handler. Lives on the stack.
 ///

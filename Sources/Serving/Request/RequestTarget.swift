@@ -1,7 +1,6 @@
 // RequestTarget: the parsed form of a raw request target.
 
-import Model
-import Signing
+import Core
 
 /// The parsed form of a raw request target (RFC 9112, section 3.2).
 ///

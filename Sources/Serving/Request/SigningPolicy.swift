@@ -1,7 +1,6 @@
 // SigningPolicy: decides what a target may ask for, by its signature.
 
-import Model
-import Signing
+import Core
 
 /// Which requests need a signature, and the keys that verify it.
 public struct SigningPolicy: Equatable, Sendable {

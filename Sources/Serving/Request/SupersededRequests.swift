@@ -1,9 +1,8 @@
 // SupersededRequests: cancels a client's running request when a later one replaces it.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
 
 /// The running requests with an `X-Operation-Key`, by client and key (SDWebImage's

@@ -1,8 +1,7 @@
 // SuspendedRequest: a suspended request, shared by event loop, work and monitor.
 
 import CMicrohttpd
-import Model
-import Platform
+import Core
 import Synchronization
 
 /// The outcome of a suspended request.

@@ -1,6 +1,6 @@
 // ContentDisposition: the file name a browser offers when an image is saved (RFC 6266).
 
-import Model
+import Core
 
 /// Builds `Content-Disposition`.
 enum ContentDisposition {

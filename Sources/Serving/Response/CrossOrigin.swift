@@ -1,8 +1,7 @@
 // CrossOrigin: CORS response fields (WHATWG Fetch, section 3.3).
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// The origins whose pages may read responses.
 ///

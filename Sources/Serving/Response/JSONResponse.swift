@@ -1,7 +1,7 @@
 // JSONResponse: the JSON of endpoints and of errors, and how all JSON is encoded.
 
+import Core
 import FoundationEssentials
-import Model
 
 /// A response field.
 struct ResponseField: Sendable {

@@ -1,7 +1,7 @@
 // Preconditions: evaluates a request's preconditions (RFC 9110, section 13).
 
+import Core
 import Glibc
-import Model
 
 /// Evaluates `If-None-Match` and `If-Modified-Since` of a GET or HEAD request.
 enum Preconditions {

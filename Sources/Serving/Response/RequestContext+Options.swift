@@ -1,7 +1,7 @@
 // RequestContext+Options: responds to OPTIONS, and to CORS preflights.
 
 import CMicrohttpd
-import Model
+import Core
 
 extension RequestContext {
   /// Seconds for which a browser may cache a preflight response; Chromium's own limit.

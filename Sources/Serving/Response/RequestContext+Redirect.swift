@@ -1,9 +1,7 @@
 // RequestContext+Redirect: redirects `auto` to what it stands for, for caches without Vary.
 
 import CMicrohttpd
-import Model
-import Platform
-import Telemetry
+import Core
 
 extension RequestContext {
   /// Whether this request is answered with a redirect.

@@ -1,9 +1,7 @@
 // RequestContext+Respond: responds with images, JSON and errors.
 
 import CMicrohttpd
-import Model
-import Platform
-import Telemetry
+import Core
 
 extension RequestContext {
   /// Responds with an image, or redirects to its URL.

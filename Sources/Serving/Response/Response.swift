@@ -1,10 +1,8 @@
 // Response: a libmicrohttpd response whose head can be updated in place.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 
 /// Owns one reference to an `MHD_Response`; libmicrohttpd holds another while it sends.
 ///

@@ -1,7 +1,6 @@
 // ResponseHead: the fields of a response as one block of text, with the positions that vary.
 
-import Model
-import Telemetry
+import Core
 
 /// Response fields as they are sent, from the value of `Date` on. The block does not end with a
 /// line break.

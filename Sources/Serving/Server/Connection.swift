@@ -1,10 +1,8 @@
 // Connection: one client connection and its current request.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// One connection, reused for each of its requests so that a request does not allocate. Belongs to
 /// the thread of its event loop.

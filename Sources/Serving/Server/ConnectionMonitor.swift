@@ -1,9 +1,8 @@
 // ConnectionMonitor: detects disconnects of suspended clients and enforces deadlines.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
 
 /// A suspended connection, as the monitor sees it.

@@ -1,9 +1,8 @@
 // EventLoop: a libmicrohttpd daemon and the thread that drives it.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
 
 /// Serves connections on its own thread. A connection stays on the loop it was added to.

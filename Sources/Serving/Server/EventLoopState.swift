@@ -1,10 +1,8 @@
 // EventLoopState: the state of one event loop's thread; hits share nothing between cores.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// A counter that one thread writes and any thread reads. Uses a plain load and store instead of a
 /// locked instruction.

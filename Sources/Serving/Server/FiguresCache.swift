@@ -1,8 +1,6 @@
 // FiguresCache: the text of `/stats` or of `/metrics`, computed at most once per lifetime.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// Reuses the text of the figures for a while, so that many requests for them cost little.
 ///

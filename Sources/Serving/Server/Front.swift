@@ -1,9 +1,7 @@
 // Front: a listener with all that its connections need.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 
 /// What all listeners of a server share.
 struct SharedParts: Sendable {

@@ -1,11 +1,9 @@
 // MHDDaemon: starts libmicrohttpd daemons and routes their C callbacks to the request handler.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// `MHD_Daemon`s without threads of their own; an `EventLoop` drives each.
 enum MHDDaemon {

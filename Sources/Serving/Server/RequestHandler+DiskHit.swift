@@ -1,8 +1,7 @@
 // RequestHandler+DiskHit: responds to requests from disk, in front of the endpoints.
 
 import CMicrohttpd
-import Model
-import Telemetry
+import Core
 
 extension RequestHandler {
   /// Responds to a complete request with a fresh small variant that the kernel has cached, after

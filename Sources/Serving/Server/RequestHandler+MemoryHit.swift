@@ -1,8 +1,7 @@
 // RequestHandler+MemoryHit: responds to requests from memory, in front of the endpoints.
 
 import CMicrohttpd
-import Model
-import Telemetry
+import Core
 
 extension RequestHandler {
   /// Responds to a complete request from memory. Returns `nil` if memory has no fresh entry, or the

@@ -1,9 +1,8 @@
 // RequestHandler+Respond: what all responses share, and refusals of what libmicrohttpd never gets.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Telemetry
 
 extension RequestHandler {
   /// Whether the client already has the current image.

@@ -1,11 +1,9 @@
 // RequestHandler: handles the callbacks of a request, from its first line to its last byte.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// Handles requests. libmicrohttpd calls it on the event loops' threads: `opened`; for each request
 /// `receive`, `handle` (at least twice) and `completed`; then `closed`.

@@ -1,10 +1,8 @@
 // Server: starts the parts of the HTTP server, and stops them in the right order.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// An HTTP server that serves the images of an `ImageProvider`.
 ///

@@ -1,9 +1,7 @@
 // ServerConfiguration: the settings and limits of a server, and its start errors.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 
 /// The settings of a server, with what other sections and the program add.
 @dynamicMemberLookup

@@ -1,8 +1,6 @@
 // ServerFigures: the request figures of a server.
 
-import Model
-import Platform
-import Telemetry
+import Core
 
 /// Counters of one server. Each event loop counts memory hits itself; everything else is counted
 /// here.

@@ -1,11 +1,9 @@
 // BodyStream: sends a response whose body arrives while it is sent.
 
 import CMicrohttpd
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// A response body that arrives while it is sent.
 protocol StreamedBody: AnyObject, Sendable {

@@ -1,7 +1,6 @@
 // EventStream: reports progress as server-sent events (WHATWG HTML, section 9.2).
 
-import Model
-import Platform
+import Core
 
 /// A body of `text/event-stream`. A slow reader gets the latest event of each key, and every final
 /// event.

@@ -1,8 +1,7 @@
 // FileBody: sends a file on disk without an event loop waiting for the disk.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// Reads a file for a `BodyStream`: what the page cache has at once, the rest on threads that may
 /// wait for the disk, one piece after the other.

@@ -1,9 +1,7 @@
 // RequestContext+Streaming: sends responses whose bodies arrive while they are sent.
 
 import CMicrohttpd
-import Model
-import Platform
-import Telemetry
+import Core
 
 extension RequestContext {
   /// The length that the reading deadline assumes for an image of unknown length, in bytes.

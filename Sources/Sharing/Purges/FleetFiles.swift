@@ -1,8 +1,7 @@
 // FleetFiles: the files of a machine in a fleet: its position, and purges that wait for Redis.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// The files `fleet-position` and `fleet-purges` in the folder of the disk tier. Without a folder nothing outlives
 /// the process: then there is no disk tier, and memory is empty after a start.

@@ -1,6 +1,6 @@
 // PurgeHistory: the purges of the stream, and those of this machine that it has not read there.
 
-import Model
+import Core
 
 /// The last position of each purged scope, and this machine's purges that it has not read in the stream.
 ///

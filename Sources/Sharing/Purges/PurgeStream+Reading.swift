@@ -1,9 +1,7 @@
 // PurgeStream+Reading: reads the purges of the other machines, in order, and applies them.
 
-import Model
-import Platform
+import Core
 import Synchronization
-import Telemetry
 
 extension PurgeStream {
   /// Why reading begins again.

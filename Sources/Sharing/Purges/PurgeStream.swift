@@ -1,9 +1,7 @@
 // PurgeStream: publishes this machine's purges, and applies those of the others.
 
-import Model
-import Platform
+import Core
 import Synchronization
-import Telemetry
 
 /// A machine's end of the purge stream. `PurgeStream+Reading` is the other half.
 final class PurgeStream: Sendable {

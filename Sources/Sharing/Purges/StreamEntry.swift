@@ -1,7 +1,7 @@
 // StreamEntry: the purge stream's entries, commands and state, from untrusted bytes.
 
+import Core
 import FoundationEssentials
-import Model
 
 /// The id of a stream entry: milliseconds of the server's clock, and a number within them.
 struct StreamPosition: Hashable, Comparable, Sendable, CustomStringConvertible {

@@ -1,10 +1,8 @@
 // RedisClient: sends commands to Redis from one thread, without blocking others.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// A client of one Redis server: two connections on one thread, for short commands and for the read that waits.
 ///

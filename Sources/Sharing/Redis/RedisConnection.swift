@@ -1,10 +1,8 @@
 // RedisConnection: one connection to Redis with its life cycle, driven by the client's thread.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// A connection with its life cycle, the commands in progress and the bytes in both directions. Only the client's
 /// thread uses it.

@@ -1,12 +1,9 @@
 // S3Bucket: entries of the shared tier as objects of a bucket.
 
 import CCurl
+import Core
 import Glibc
-import Model
-import Platform
 import Requesting
-import Signing
-import Telemetry
 
 /// A bucket in S3's protocol. One thread (`pictor-s3`) has all connections; callers suspend.
 ///

@@ -1,10 +1,8 @@
 // S3Transfer: a read or a write of one entry, how it is signed, and what its response means.
 
 import CCurl
-import Model
-import Platform
+import Core
 import Requesting
-import Signing
 
 /// What became of a request to the bucket.
 enum S3Outcome: Sendable {

@@ -1,8 +1,5 @@
 // AccessLog: where the lines of requests go, and their format.
 
-import Model
-import Platform
-
 /// The lines of requests, which may have another format than other lines, a file of their own, or both. The format is
 /// the log queue's (`accessFormat`).
 public struct AccessLog: Sendable {

@@ -1,7 +1,6 @@
 // CombinedLine: a request's line in Apache's combined format.
 
 import Glibc
-import Model
 
 /// The values of a line in Apache's combined log format: `%h %l %u %t "%r" %>s %b "%{Referer}i"
 /// "%{User-Agent}i"`. Secrets are masked and long values cut, as in other lines.

@@ -1,7 +1,6 @@
 // LogFile: a file that log lines are appended to, and that can be opened anew.
 
 import Glibc
-import Platform
 
 /// A log file, or one of the program's own streams. After a reopening, the thread that writes takes the new descriptor
 /// between two lines, so each line is in one file, once.

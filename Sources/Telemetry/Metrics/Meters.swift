@@ -1,6 +1,5 @@
 // Meters: lock-free counters and gauges, declared with their names in `/stats` and `/metrics`.
 
-import Platform
 import Synchronization
 
 /// A counter, gauge or histogram with a name. `Figures(of:)` finds those of an object.

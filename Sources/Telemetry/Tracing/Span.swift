@@ -1,7 +1,5 @@
 // Span: one timed piece of work of a distributed trace, as collectors get it.
 
-import Model
-
 /// A piece of work with its real start and end. Only sampled work has one.
 public struct Span: Hashable, Sendable {
   /// What a span is about. The numbers are OTLP's.

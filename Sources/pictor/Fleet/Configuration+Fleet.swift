@@ -1,7 +1,6 @@
 // Configuration+Fleet: the configuration of a fleet, with its address resolved.
 
-import Configuring
-import Model
+import Core
 import Sharing
 
 extension Configuration {

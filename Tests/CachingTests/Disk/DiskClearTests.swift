@@ -1,10 +1,8 @@
 // DiskClearTests: clearing the disk tier, and look-ups without side effects.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // DiskDeletionTests: the disk tier when another process deletes its files or takes its folder.
 
+import Core
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,9 +1,7 @@
 // DiskExpiryTests: the times from which an entry's age counts, across restarts and clock changes.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

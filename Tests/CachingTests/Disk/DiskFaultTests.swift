@@ -1,10 +1,8 @@
 // DiskFaultTests: the disk tier when system calls fail.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 import TestSupport
 import Testing
 

@@ -3,9 +3,8 @@
 
 import CLinux
 import Caching
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,9 +1,7 @@
 // DiskLimitTests: the disk tier's size limit and its cleans.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // DiskModelTests: random operations on the disk tier and a naive model, across restarts and in
 // parallel.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // DiskPurgeModelTests: random stores, purges, clears and restarts, compared with a naive model.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,10 +1,8 @@
 // DiskPurgeTests: purged entries are misses at once, and their files are removed, also after
 // failures and restarts.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

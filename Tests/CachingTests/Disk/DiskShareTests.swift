@@ -1,7 +1,6 @@
 // DiskShareTests: sources and variants each have their share of the disk, in bytes and in files.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

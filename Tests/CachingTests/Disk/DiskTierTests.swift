@@ -1,9 +1,7 @@
 // DiskTierTests: stored entries are read back, now and after a restart.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

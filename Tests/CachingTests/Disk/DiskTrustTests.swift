@@ -1,7 +1,7 @@
 // DiskTrustTests: other users cannot change the cache, and symbolic links lead nowhere.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,9 +1,8 @@
 // VariantRemovalTests: every variant of a source is removed from both tiers in every state, and no
 // other entry.
 
+import Core
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // FreshnessTests: Cache-Control and the freshness derived from it.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

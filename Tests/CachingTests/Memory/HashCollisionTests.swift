@@ -1,11 +1,10 @@
 // HashCollisionTests: keys with the same hash in the memory tier.
 
-import Platform
 import TestSupport
 import Testing
 
 @testable import Caching
-@testable import Model
+@testable import Core
 
 @Suite(.onOwnThreads) struct HashCollisionTests {
   private static func key(_ name: String, hash: Int = 42) -> CacheKey {

@@ -1,6 +1,6 @@
 // MemoryRoomTests: the available memory, read from folders like the kernel's.
 
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // MemoryTierTests: the memory tier's limit, its eviction order and its counters.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

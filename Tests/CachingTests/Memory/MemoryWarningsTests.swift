@@ -1,9 +1,7 @@
 // MemoryWarningsTests: the memory tier shrinks under memory pressure and fills again afterwards.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // PressureReaderTests: reading memory pressure from folders like the kernel's.
 
+import Core
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // S3FIFOQueueTests: the memory tier's eviction order, alone and compared with a naive model.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

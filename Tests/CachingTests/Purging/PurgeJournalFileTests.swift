@@ -1,8 +1,7 @@
 // PurgeJournalFileTests: what is in the file of the purge journal when a purge is answered.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

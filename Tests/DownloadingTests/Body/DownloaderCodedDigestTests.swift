@@ -1,7 +1,6 @@
 // DownloaderCodedDigestTests: tests of digests of bodies with a content coding in Downloader.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // DownloaderCodingTests: tests of unrequested content codings in Downloader.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

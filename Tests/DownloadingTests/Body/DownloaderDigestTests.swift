@@ -1,7 +1,6 @@
 // DownloaderDigestTests: tests of body digests in Downloader: matching, wrong and unusable ones.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

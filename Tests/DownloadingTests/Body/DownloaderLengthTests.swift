@@ -1,8 +1,7 @@
 // DownloaderLengthTests: tests of contradictory body lengths in Downloader.
 
+import Core
 import Downloading
-import Model
-import Platform
 import TestSupport
 import Testing
 

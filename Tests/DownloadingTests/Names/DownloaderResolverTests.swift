@@ -1,7 +1,6 @@
 // DownloaderResolverTests: tests of Downloader with resolvers that are slow, or never answer.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // HopNameTests: tests of HopName.
 
-import Model
-import Platform
+import Core
 import Testing
 
 @testable import Downloading

@@ -1,7 +1,6 @@
 // NameTableTests: tests of NameTable, without threads or clocks.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // AddressPolicyTests: tests of IPAddress, CIDR and AddressPolicy.
 
+import Core
 import Downloading
-import Model
-import Platform
 import TestSupport
 import Testing
 

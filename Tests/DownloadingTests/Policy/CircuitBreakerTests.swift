@@ -1,7 +1,6 @@
 // CircuitBreakerTests: tests of CircuitBreaker, without sockets or clocks.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // DownloaderBreakerTests: tests of circuit breakers in Downloader.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

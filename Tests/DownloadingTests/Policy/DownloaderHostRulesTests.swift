@@ -1,8 +1,7 @@
 // DownloaderHostRulesTests: tests of host rules: fields, redirects and cookies.
 
+import Core
 import Downloading
-import Model
-import Platform
 import TestSupport
 import Testing
 

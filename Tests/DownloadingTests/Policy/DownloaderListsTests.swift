@@ -1,7 +1,7 @@
 // DownloaderListsTests: tests of the allow and deny lists with ports and paths, and of the ports.
 
+import Core
 import Downloading
-import Model
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // Loop detection: origins get the servers that a load passed; this server's own is refused.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // DownloaderNamesTests: a name with a refused address looks like one that does not exist.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // DownloaderPaceTests: tests of Downloader with hosts that send slowly.
 
+import Core
 import Downloading
-import Model
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // DownloaderProxyTests: tests of proxies and of invalid certificates with host rules.
 
+import Core
 import Downloading
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

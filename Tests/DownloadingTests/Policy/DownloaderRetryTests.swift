@@ -1,7 +1,7 @@
 // DownloaderRetryTests: tests of retries and the first-byte time-out in Downloader.
 
+import Core
 import Downloading
-import Model
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // DownloaderSafetyTests: tests of the sources and addresses that Downloader refuses.
 
+import Core
 import Downloading
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

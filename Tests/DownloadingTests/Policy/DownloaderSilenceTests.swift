@@ -1,7 +1,7 @@
 // DownloaderSilenceTests: tests of Downloader with silent hosts.
 
+import Core
 import Downloading
-import Model
 import TestSupport
 import Testing
 

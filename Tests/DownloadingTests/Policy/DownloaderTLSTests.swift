@@ -1,8 +1,7 @@
 // DownloaderTLSTests: tests of TLS and HTTP/2, with nginx and a test certificate.
 
+import Core
 import Downloading
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // RetryPolicyTests: tests of RetryPolicy, without sockets, clocks or randomness.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

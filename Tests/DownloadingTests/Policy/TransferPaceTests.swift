@@ -1,6 +1,6 @@
 // TransferPaceTests: tests of TransferPace, without sockets or clocks.
 
-import Model
+import Core
 import Testing
 
 @testable import Downloading

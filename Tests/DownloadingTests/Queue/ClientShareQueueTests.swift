@@ -1,6 +1,6 @@
 // ClientShareQueueTests: how DownloadQueue shares places among clients.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // DownloadQueueModelTests: tests of DownloadQueue against a simple model.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // DownloadQueueTests: tests of DownloadQueue, without sockets or clocks.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // QueueModel: a simple model of DownloadQueue, for tests.
 
-import Model
+import Core
 
 @testable import Downloading
 

@@ -1,8 +1,7 @@
 // BodyMemoryTests: the memory for bodies, from their first byte to their last use.
 
+import Core
 import Downloading
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // DownloaderBoundsTests: tests of Downloader's limits, its queue, and cancellation.
 
+import Core
 import Downloading
-import Model
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // DownloaderClientTests: tests of Downloader with more loads of one client than its share.
 
+import Core
 import Downloading
-import Model
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // DownloaderControlTests: tests of priorities, order, pauses and the list of loads in Downloader.
 
+import Core
 import Downloading
-import Model
-import Platform
 import TestSupport
 import Testing
 

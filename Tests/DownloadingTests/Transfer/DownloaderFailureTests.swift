@@ -1,7 +1,7 @@
 // DownloaderFailureTests: tests of Downloader with faulty origins.
 
+import Core
 import Downloading
-import Model
 import TestSupport
 import Testing
 

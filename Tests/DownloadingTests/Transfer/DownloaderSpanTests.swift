@@ -1,8 +1,6 @@
 // Spans of downloads: one for each request to an origin, with the ids that the origin is told.
 
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // OriginResponseParserTests: tests of OriginResponseParser.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

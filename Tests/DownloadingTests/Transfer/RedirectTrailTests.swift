@@ -1,6 +1,6 @@
 // RedirectTrailTests: tests of RedirectTrail: the hops that get secrets, at the default ports.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // RevalidationTests: tests of conditional requests and 304 responses.
 
+import Core
 import Downloading
-import Model
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // CacheControlFuzzTests: Cache-Control and dates against simple references, and freshness within
 // its bounds.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

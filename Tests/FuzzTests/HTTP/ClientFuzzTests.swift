@@ -1,7 +1,6 @@
 // ClientFuzzTests: the client that proxies name, by RFC 7239 and the PROXY protocol.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // ConditionFuzzTests: If-None-Match and Accept against simple references.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

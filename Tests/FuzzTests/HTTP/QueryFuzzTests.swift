@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import Model
+@testable import Core
 @testable import Serving
 
 @Suite(.onOwnThreads) struct QueryFuzzTests {

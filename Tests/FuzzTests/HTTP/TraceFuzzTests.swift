@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import Model
+@testable import Core
 
 @Suite(.onOwnThreads) struct TraceFuzzTests {
   private static let versions = ["00", "01", "cc", "ff", "fF", "0", "000", ""]

@@ -1,8 +1,7 @@
 // BitmapFuzzTests: BMPs of all kinds, drawn as a simple reference draws them, damaged ones, and
 // icons whose directories lie.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // ContainerFuzzTests: the walks through undecoded files: lengths, damage, stripping.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // FileSeeds: small files of the formats whose containers are walked through.
 
-import Model
+import Core
 import TestSupport
 
 enum FileSeeds {

@@ -1,7 +1,6 @@
 // HEIFFuzzTests: boxes of HEIC files, sound and damaged.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // MemoryFuzzTests: no answer depends on what a worker's memory held before.
 
 import CLinux
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

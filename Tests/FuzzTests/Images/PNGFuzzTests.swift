@@ -1,7 +1,6 @@
 // PNGFuzzTests: PNGs of random chunks and streams, decoded at once and by libvips.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

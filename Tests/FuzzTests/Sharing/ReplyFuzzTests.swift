@@ -1,8 +1,7 @@
 // ReplyFuzzTests: replies of Redis and shared entries, damaged.
 
 import Caching
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,10 +1,9 @@
 // MessageFuzzTests: messages survive their encoding, and damaged ones are refused or canonical.
 
-import Model
 import TestSupport
 import Testing
 
-@testable import ImagingWire
+@testable import Core
 
 @Suite(.onOwnThreads) struct MessageFuzzTests {
   @Test func `a job of any values is read back the same`() throws {

@@ -1,8 +1,7 @@
 // AVIFEncoderTests: AVIFs that libaom makes without libheif, decoded by libheif, and their planes.
 
 import CVips
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

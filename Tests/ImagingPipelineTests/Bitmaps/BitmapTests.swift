@@ -1,6 +1,6 @@
 // BitmapTests: BMPs of every header, depth and coding, compared with their input values.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

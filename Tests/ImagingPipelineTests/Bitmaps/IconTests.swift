@@ -1,7 +1,6 @@
 // IconTests: which image of an icon is selected, and how its mask is applied.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

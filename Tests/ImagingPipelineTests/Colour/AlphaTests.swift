@@ -1,6 +1,6 @@
 // AlphaTests: transparency is kept or flattened, and never bleeds into colours.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // HighDynamicRangeTests: PQ, HLG and wide primaries, compared with the standards' formulas.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

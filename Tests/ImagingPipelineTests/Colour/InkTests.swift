@@ -1,7 +1,7 @@
 // InkTests: CMYK in its variants, and Lab, are converted to sRGB.
 
 import CLcms
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 // ProfileTests: ICC profiles, compared with littleCMS, invalid ones, and more than 8 bits.
 
 import CLcms
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // Composite: a watermark composited by its definition, as a reference.
 
-import Model
+import Core
 import TestSupport
 
 extension Pixels {

@@ -1,6 +1,6 @@
 // EffectsTests: each effect is compared with its formula in plain Swift.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // WatermarkTests: watermarks, compared with an independently computed composite.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

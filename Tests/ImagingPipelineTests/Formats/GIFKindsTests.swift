@@ -1,6 +1,6 @@
 // GIFKindsTests: GIFs with partial frames are rendered as complete frames.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

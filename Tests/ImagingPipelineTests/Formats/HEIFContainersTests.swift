@@ -1,7 +1,7 @@
 // HEIFContainersTests: arrangements of boxes that browsers show and libheif refuses, limited ranges
 // and premultiplied alpha.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

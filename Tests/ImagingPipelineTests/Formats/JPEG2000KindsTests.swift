@@ -1,7 +1,6 @@
 // JPEG2000KindsTests: JPEG 2000s of all kinds are decoded right, or refused by their kind.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 // JPEGKindsTests: JPEGs of every colour model, sampling and coding, whole and at a part of their
 // size, and unsupported ones.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

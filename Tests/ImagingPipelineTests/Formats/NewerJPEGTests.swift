@@ -1,6 +1,6 @@
 // NewerJPEGTests: JPEG XL and JPEG 2000 of every band count, depth and rotation.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // PNGColourTests: PNGs with gAMA and cHRM, compared with littleCMS.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // PNGKindsTests: PNGs of every colour type, depth and transparency.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

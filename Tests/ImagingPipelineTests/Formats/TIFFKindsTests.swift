@@ -1,6 +1,6 @@
 // TIFFKindsTests: TIFFs in strips and tiles, of every compression and number format.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

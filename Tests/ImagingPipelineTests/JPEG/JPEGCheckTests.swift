@@ -1,6 +1,6 @@
 // JPEGCheckTests: damage of pixels is detected, harmless oddities are not.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

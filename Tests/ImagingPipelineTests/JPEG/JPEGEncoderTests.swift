@@ -1,7 +1,7 @@
 // JPEGEncoderTests: JPEG results, their tables, sampling, metadata and errors.
 
 import CVips
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // JPEGTurnTests: lossless rotations, compared with the decoded and rotated source.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

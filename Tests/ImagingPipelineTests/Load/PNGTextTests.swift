@@ -1,7 +1,6 @@
 // PNGTextTests: texts of a PNG that inflate to gigabytes are left out.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

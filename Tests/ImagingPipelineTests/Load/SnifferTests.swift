@@ -1,7 +1,6 @@
 // SnifferTests: format detection, and rejection of unknown formats.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // SourceDescriptionTests: the JSON of /info.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // TrimTests: uniform borders are removed, and the rest is kept to the pixel.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // TurnTests: the eight EXIF orientations, and requested rotations and flips after them.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

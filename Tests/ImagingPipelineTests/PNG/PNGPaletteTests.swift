@@ -1,7 +1,6 @@
 // PNGPaletteTests: PNGs of few colours with a palette that has each of them.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

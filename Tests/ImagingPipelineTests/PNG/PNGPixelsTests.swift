@@ -1,7 +1,6 @@
 // PNGPixelsTests: PNGs that are decoded at once, compared with libvips.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

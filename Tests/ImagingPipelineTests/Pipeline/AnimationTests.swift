@@ -1,7 +1,6 @@
 // AnimationTests: frames, delays and loop counts are kept, and answers tell of lost frames.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

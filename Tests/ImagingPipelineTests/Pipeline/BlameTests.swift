@@ -1,8 +1,7 @@
 // BlameTests: failures are attributed to the source or to the variant.
 
 import CVips
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // CropTests: which part of an image a crop keeps, and that an enlarged one keeps its position.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

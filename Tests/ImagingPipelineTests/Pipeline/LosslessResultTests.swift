@@ -1,7 +1,6 @@
 // LosslessResultTests: a request without pixel changes returns the source's own pixels.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // OutputTests: format, quality and determinism of results.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // PagesTests: pages of TIFFs and HEICs are counted without reduced copies.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // PartTests: the requested region of the upright image, on which all later steps work.
 
+import Core
 import Glibc
-import ImagingWire
-import Model
 import TestSupport
 import Testing
 

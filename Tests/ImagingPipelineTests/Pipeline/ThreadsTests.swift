@@ -1,7 +1,6 @@
 // ThreadsTests: jobs that use several threads.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

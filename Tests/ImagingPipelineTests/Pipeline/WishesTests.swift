@@ -1,6 +1,6 @@
 // WishesTests: any combination of parameters gives an image, deterministically.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 // PlaceholderTests: placeholders as text for /info and as images, and hashes beside their reference
 // implementations.
 
+import Core
 import FoundationEssentials
-import Model
 import TestSupport
 import Testing
 

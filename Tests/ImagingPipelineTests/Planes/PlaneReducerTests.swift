@@ -1,7 +1,7 @@
 // PlaneReducerTests: one plane's reduction and conversion, beside floating-point sums.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // PlanesTests: AVIFs, HEICs and WebPs that are reduced before their conversion to RGB, beside the
 // same pixels that are converted first.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // RecompressionTests: JPEGs and PNGs in fewer bytes, with the same coefficients, pixels and chunks.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 // ResamplerTests: reductions of all small sizes, usual ones and the longest sides, beside sums in
 // floating point.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // KeptPaletteTests: PNGs of sources with a palette.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

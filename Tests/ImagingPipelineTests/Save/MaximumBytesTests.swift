@@ -1,6 +1,6 @@
 // MaximumBytesTests: `maxbytes` is met by quality first, then by size.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

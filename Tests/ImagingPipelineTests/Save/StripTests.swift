@@ -1,6 +1,6 @@
 // StripTests: metadata is stripped by default, and still valid with `strip=0`.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // CodedGIF: GIFs written from palette indices, with the expected frames.
 
-import Model
+import Core
 import TestSupport
 
 /// An animated GIF (GIF89a) without compression.

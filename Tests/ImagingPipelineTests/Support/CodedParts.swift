@@ -1,6 +1,6 @@
 // CodedParts: the coded images of a HEIC or AVIF with alpha, to be put into other files.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

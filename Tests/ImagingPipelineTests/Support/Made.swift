@@ -1,8 +1,7 @@
 // Made: runs the pipeline for tests and holds its result.
 
+import Core
 import ImagingPipeline
-import ImagingWire
-import Model
 import TestSupport
 
 /// A watermark of a test.

@@ -1,7 +1,7 @@
 // References: effects and turns computed pixel by pixel, as references.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 
 extension Pixels {

@@ -1,7 +1,6 @@
 // VectorLimitsTests: what an SVG may hold is limited before it is drawn.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

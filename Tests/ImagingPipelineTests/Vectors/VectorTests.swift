@@ -1,9 +1,8 @@
 // VectorTests: SVGs at the requested size, the images in them, which are checked like sources, and
 // those that are rewritten for librsvg.
 
+import Core
 import FoundationEssentials
-import ImagingWire
-import Model
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // ContainerCheckTests: damaged containers at each level of tolerance, and false lengths that are
 // detected before decoding.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // DamageMatrix: damaged files of every input format, and the outcome of each.
 
-import Model
+import Core
 import TestSupport
 
 @testable import ImagingPipeline

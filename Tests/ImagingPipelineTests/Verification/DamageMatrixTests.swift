@@ -1,7 +1,7 @@
 // DamageMatrixTests: how many damaged files decode to images.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // HostileTests: hostile files fail fast, with the right error.
 
-import ImagingWire
-import Model
+import Core
 import TestSupport
 import Testing
 

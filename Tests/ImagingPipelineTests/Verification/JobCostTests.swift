@@ -1,9 +1,8 @@
 // JobCostTests: what a job takes is estimated from headers, and one that takes too long is refused
 // before it is begun.
 
+import Core
 import FoundationEssentials
-import ImagingWire
-import Model
 import TestSupport
 import Testing
 

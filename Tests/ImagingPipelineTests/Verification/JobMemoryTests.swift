@@ -1,8 +1,7 @@
 // JobMemoryTests: the memory of a job is estimated from headers, and bounds what is begun.
 
+import Core
 import ImagingPipeline
-import ImagingWire
-import Model
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // SVGSafetyTests: SVGs cannot use network, disk or scripts, or exhaust resources.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

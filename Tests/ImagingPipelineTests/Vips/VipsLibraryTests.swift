@@ -1,9 +1,8 @@
 // VipsLibraryTests: starting libvips allows the loaders in use and no others.
 
 import CVips
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // CostlySourceTests: sources whose jobs take far longer than estimated leave slots to others.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,10 +1,8 @@
 // JobAnswerTests: answers that a compromised worker might send.
 
+import Core
 import FoundationEssentials
 import Glibc
-import ImagingWire
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // JobBoardModelTests: 100,000 random steps of the scheduler, compared with a naive model.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

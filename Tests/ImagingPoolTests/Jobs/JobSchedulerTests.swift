@@ -1,7 +1,7 @@
 // JobSchedulerTests: decisions of the scheduler beyond those that `JobBoardModelTests` compares
 // with a model.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

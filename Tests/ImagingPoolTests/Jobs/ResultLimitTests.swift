@@ -1,7 +1,7 @@
 // ResultLimitTests: results of real workers within the limits of a result.
 
+import Core
 import ImagingPool
-import Model
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // GreedyClientTests: clients that hold the real program's connections, places and workers.
 
+import Core
 import Glibc
-import Telemetry
 import TestSupport
 import Testing
 

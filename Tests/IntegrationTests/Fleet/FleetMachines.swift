@@ -1,7 +1,7 @@
 // FleetMachines: real programs that share one real Redis, with an origin.
 
+import Core
 import FoundationEssentials
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // FullRedisTests: real programs beside a real Redis whose memory is full.
 
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // SharedBucketTests: real programs that share variants through a bucket, beside a real Redis.
 
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // SharedVariantTests: real programs that share variants through a real Redis.
 
-import Platform
+import Core
 import TestSupport
 import Testing
 

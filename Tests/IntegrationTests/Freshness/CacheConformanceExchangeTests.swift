@@ -1,7 +1,7 @@
 // Required cases of http-tests/cache-tests with more than two equal requests, on the program.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // CacheConformanceTests+Rows: kinds of responses, and each one's effect on a second request.
 
-import Model
+import Core
 
 extension CacheConformanceTests {
   static func date(_ seconds: Int) -> String {

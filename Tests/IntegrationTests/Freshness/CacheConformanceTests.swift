@@ -1,6 +1,6 @@
 // RFC 9111's requirements of an image cache, against the real program with strict settings.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // Lifetimes of browsers and shared caches, and failures remembered as long as origins permit.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

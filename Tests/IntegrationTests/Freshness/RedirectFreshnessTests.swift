@@ -1,6 +1,6 @@
 // The strictest freshness of a chain counts: a redirect's headers limit what is stored.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

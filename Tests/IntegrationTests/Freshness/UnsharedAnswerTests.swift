@@ -1,7 +1,7 @@
 // Unstorable responses serve earlier requests only. Later ones load again, some at a time.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

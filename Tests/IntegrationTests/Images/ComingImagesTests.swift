@@ -1,8 +1,7 @@
 // Images that are streamed while they are received, with the real program and a slow origin.
 
+import Core
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // Images derived from larger variants whose source is not cached, with real encoders.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,9 +1,8 @@
 // Fallback images end to end: real program, real origin, a folder of local files.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Signing
 import TestSupport
 import Testing
 

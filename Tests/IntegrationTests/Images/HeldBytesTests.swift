@@ -1,7 +1,6 @@
 // HeldBytesTests: the bytes that the real program holds for slow readers and waiting jobs.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // /info and placeholders end to end: real program, real origin, real images.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // format=auto and presets in the real program: clients, keys, redirects, presets only.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // A response is never larger than a source that could be sent instead, with real encoders.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,9 +1,8 @@
 // RecompressionTests: popular images become smaller, with the real program, workers and encoders.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // The main task end to end: real program, real origin, real images.
 
+import Core
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // Watermarks end to end: real program, real origin, a folder of local files.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

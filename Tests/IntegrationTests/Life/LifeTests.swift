@@ -1,9 +1,8 @@
 // LifeTests: the server's life: orderly stops, reloading, limits, what survives a restart.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // LoopCoresTests: event loops keep to the reserved cores while workers keep others busy.
 
+import Core
 import Glibc
-import Platform
 import TestSupport
 import Testing
 

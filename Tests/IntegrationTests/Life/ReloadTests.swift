@@ -1,8 +1,8 @@
 // ReloadTests: SIGHUP applies each kind of live key to the next request, also on open connections.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Signing
 import TestSupport
 import Testing
 

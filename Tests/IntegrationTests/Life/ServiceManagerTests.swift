@@ -1,7 +1,7 @@
 // ServiceManagerTests: what systemd is told, with a socket in its place.
 
+import Core
 import Glibc
-import Platform
 import TestSupport
 import Testing
 

@@ -1,9 +1,8 @@
 // SocketActivationTests: the program on sockets of a service manager, with the test in its place.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Platform
 import Synchronization
 import TestSupport
 import Testing

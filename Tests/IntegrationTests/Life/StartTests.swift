@@ -1,8 +1,8 @@
 // StartTests: starts that fail with one error, and options that only print.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // ThreadRankTests: each thread of the real program has its documented priority.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // MetricsProgramTests: /metrics of the real program rises by exactly what was asked.
 
+import Core
 import FoundationEssentials
-import Model
 import TestSupport
 import Testing
 

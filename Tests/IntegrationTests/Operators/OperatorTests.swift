@@ -1,6 +1,6 @@
 // Operators and operation keys on running work: supersede, cancel, pause, resume, watch.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

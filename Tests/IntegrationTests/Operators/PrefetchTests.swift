@@ -1,9 +1,8 @@
 // Prefetching with the real program: the command and its server, and the cache afterwards.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 // Purging with the real program: every scope, clear, look and upload, over HTTP and by the command.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // SealedWorkersTests: what operators see of sealed workers, as root and as another user.
 
+import Core
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

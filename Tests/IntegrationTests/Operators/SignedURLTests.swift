@@ -1,6 +1,6 @@
 // SignedURLTests: the program with signatures: modes, rotation, sign command, warning, log.
 
-import Signing
+import Core
 import TestSupport
 import Testing
 

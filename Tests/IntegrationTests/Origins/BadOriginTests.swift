@@ -1,7 +1,7 @@
 // Misbehaving origins and invalid requests: the right error in time, and a live server.
 
+import Core
 import Glibc
-import Telemetry
 import TestSupport
 import Testing
 

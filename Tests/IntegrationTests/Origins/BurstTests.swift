@@ -1,7 +1,7 @@
 // A burst: thousands of concurrent requests over hundreds of hosts, some of which never respond.
 
+import Core
 import Glibc
-import Telemetry
 import TestSupport
 import Testing
 

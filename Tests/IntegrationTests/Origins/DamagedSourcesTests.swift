@@ -1,7 +1,6 @@
 // Damaged sources in the real program: refused, or marked and stored briefly.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

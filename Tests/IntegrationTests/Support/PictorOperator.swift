@@ -1,7 +1,7 @@
 // PictorOperator: an operator's requests to a running pictor, and its events.
 
+import Core
 import FoundationEssentials
-import Model
 import TestSupport
 
 extension PictorProcess {

@@ -1,9 +1,8 @@
 // PictorProcess: the real program as a child process, with its own port and folder.
 
-import Platform
+import Core
 import FoundationEssentials
 import Glibc
-import Telemetry
 import TestSupport
 import Testing
 

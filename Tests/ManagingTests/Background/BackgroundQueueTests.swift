@@ -1,6 +1,6 @@
 // BackgroundQueueTests: tests the order and bounds of background work.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,10 +1,9 @@
 // DeferredAVIFTests: tests deferred AVIFs: a faster format first, then the AVIF.
 
-import Model
-import Telemetry
+import Core
+import TestSupport
 import TestSupport
 import Testing
-import TestSupport
 
 @testable import Managing
 

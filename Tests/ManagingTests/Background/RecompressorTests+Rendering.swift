@@ -1,6 +1,6 @@
 // RecompressorTests+Rendering: popular WebPs and AVIFs are rendered again from their sources.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

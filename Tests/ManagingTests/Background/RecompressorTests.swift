@@ -1,7 +1,6 @@
 // RecompressorTests: popular variants become smaller in both tiers, once.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 // ExplainingTests: what is explained is what the next real request does.
 
-import Model
-import Testing
+import Core
 import TestSupport
+import Testing
 
 @testable import Managing
 

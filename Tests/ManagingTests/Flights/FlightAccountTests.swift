@@ -1,7 +1,6 @@
 // FlightAccountTests: who is charged for the imaging time of a flight, and whose download it is.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // FlightModelTests: tests FlightTable with random steps against a naive model.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // FlightTableTests: tests joining and leaving flights, and when their work is cancelled.
 
-import Model
+import Core
 import Testing
 
 @testable import Managing

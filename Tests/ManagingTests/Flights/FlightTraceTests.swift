@@ -1,6 +1,6 @@
 // FlightTraceTests: whose trace a shared download and a background revalidation have.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // FollowerTests: tests of requests that join a flight without a task.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

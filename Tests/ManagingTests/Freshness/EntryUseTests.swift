@@ -1,6 +1,6 @@
 // EntryUseTests: tests the rule of how fresh a cached entry has to be, against a naive oracle.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

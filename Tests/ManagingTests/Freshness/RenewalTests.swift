@@ -1,8 +1,8 @@
 // RenewalTests: tests revalidations that meet changed bytes, purges and other requests.
 
-import Model
-import Testing
+import Core
 import TestSupport
+import Testing
 
 @testable import Managing
 

@@ -1,9 +1,9 @@
 // StaleOnErrorTests: tests stale responses when the origin fails (RFC 5861, section 4).
 
-import Model
+import Core
+import TestSupport
 import TestSupport
 import Testing
-import TestSupport
 
 @testable import Managing
 

@@ -1,9 +1,8 @@
 // StaleWhileRevalidateTests: tests stale responses during a revalidation (RFC 5861, section 3).
 
-import Model
-import Telemetry
-import Testing
+import Core
 import TestSupport
+import Testing
 
 @testable import Managing
 

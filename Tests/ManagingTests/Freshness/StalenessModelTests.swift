@@ -1,6 +1,6 @@
 // StalenessModelTests: tests staleness with random steps against a naive model.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

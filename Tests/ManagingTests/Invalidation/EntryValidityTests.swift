@@ -1,7 +1,6 @@
 // EntryValidityTests: tests which variants are current after a source was replaced.
 
-import Model
-import Platform
+import Core
 import Testing
 
 @testable import Managing

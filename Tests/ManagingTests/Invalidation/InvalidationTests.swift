@@ -1,8 +1,7 @@
 // InvalidationTests: tests that later requests see no data from before a purge.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

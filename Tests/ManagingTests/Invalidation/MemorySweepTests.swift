@@ -1,7 +1,6 @@
 // MemorySweepTests: purges of a large memory tier.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

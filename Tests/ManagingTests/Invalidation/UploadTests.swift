@@ -1,7 +1,6 @@
 // UploadTests: tests images that operators upload into the cache.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // FailedURLsTests: tests which failures are cached, for how long, and how they are removed.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // OriginBackoffTests: tests OriginBackoff, Revalidations and ClockWatch, with their bounds.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // RememberedFailuresTests: which failures the manager remembers, and to which requests they apply.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // PassThroughCheckTests: tests which images can be passed through, by their first bytes.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

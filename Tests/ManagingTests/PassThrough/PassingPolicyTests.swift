@@ -1,6 +1,6 @@
 // PassingPolicyTests: tests which requests and which sizes may be passed through.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // StrippedBodyTests: metadata behind the head of a streamed image.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // TrailingDataCheckTests: tests the detection of metadata and appended data in whole images.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

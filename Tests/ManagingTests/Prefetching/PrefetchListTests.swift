@@ -1,6 +1,6 @@
 // PrefetchListTests: tests the counts of PrefetchList and the rate of PrefetchRate.
 
-import Model
+import Core
 import Testing
 
 @testable import Managing

@@ -1,6 +1,6 @@
 // PrefetchTableTests: tests the order and limits in which the lines of lists run.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

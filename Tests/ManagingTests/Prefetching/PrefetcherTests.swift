@@ -1,7 +1,6 @@
 // PrefetcherTests: tests Prefetcher with a scripted image provider.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

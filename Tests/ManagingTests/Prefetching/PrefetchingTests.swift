@@ -1,8 +1,8 @@
 // PrefetchingTests: tests Prefetcher with a manager on test doubles.
 
-import Model
-import Testing
+import Core
 import TestSupport
+import Testing
 
 @testable import Managing
 

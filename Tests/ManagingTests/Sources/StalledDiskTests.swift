@@ -1,7 +1,6 @@
 // StalledDiskTests: tests that a stalled disk blocks only reads of its own files.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

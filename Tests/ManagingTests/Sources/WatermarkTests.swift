@@ -1,9 +1,9 @@
 // WatermarkTests: tests that a watermark is a source of its own, with its own failures.
 
-import Model
+import Core
+import TestSupport
 import TestSupport
 import Testing
-import TestSupport
 
 @testable import Managing
 

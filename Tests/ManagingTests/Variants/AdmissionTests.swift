@@ -1,6 +1,6 @@
 // AdmissionTests: which requests make the disk tier store a variant that it deferred.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // DerivationCandidatesTests: tests from which variants an image may be derived.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // DerivationTests: tests variants that are derived from larger ones without their source.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // DiskHitTests: tests of fresh variants that the disk has at hand.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 // FormatAliasesTests: tests storing negotiated variants under their explicit format.
 
-import Model
-import Testing
+import Core
 import TestSupport
+import Testing
 
 @testable import Managing
 

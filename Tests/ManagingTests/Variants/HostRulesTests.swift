@@ -1,8 +1,8 @@
 // HostRulesTests: tests host rules in the manager: filtered keys and forwarded fields.
 
-import Model
-import Testing
+import Core
 import TestSupport
+import Testing
 
 @testable import Managing
 

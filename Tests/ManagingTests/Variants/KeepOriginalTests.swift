@@ -1,7 +1,6 @@
 // KeepOriginalTests: tests that a variant is never larger than a suitable source.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

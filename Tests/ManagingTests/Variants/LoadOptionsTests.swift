@@ -1,7 +1,6 @@
 // LoadOptionsTests: tests the load options: cache use, storage tiers, priority and detachment.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

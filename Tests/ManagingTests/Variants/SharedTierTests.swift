@@ -1,7 +1,6 @@
 // SharedTierTests: which variants machines share, and when a machine takes another's.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

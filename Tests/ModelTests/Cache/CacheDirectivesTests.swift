@@ -1,6 +1,6 @@
 // CacheDirectivesTests: tests of the tokenizer of Cache-Control.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

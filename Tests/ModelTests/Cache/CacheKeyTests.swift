@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import Model
+@testable import Core
 
 struct CacheKeyTests {
   private func key(_ change: (inout Transform) -> Void = { _ in }) throws -> CacheKey {

@@ -1,6 +1,6 @@
 // ClientFreshnessTests: tests lifetimes in private caches, lifetimes of failures, and exact dates.
 
-import Model
+import Core
 import Testing
 
 struct ClientFreshnessTests {

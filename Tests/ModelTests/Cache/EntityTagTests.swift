@@ -1,6 +1,6 @@
 // EntityTagTests: tests that an entity tag keeps its text, in whatever form it is stored.
 
-import Model
+import Core
 import Testing
 
 struct EntityTagTests {

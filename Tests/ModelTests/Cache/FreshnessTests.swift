@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Model
+@testable import Core
 
 struct FreshnessTests {
   @Test func `age continues from the initial age`() {

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Model
+@testable import Core
 
 struct HTTPDateTests {
   static let now = UnixTime(seconds: 784_111_777)  // Sun, 06 Nov 1994 08:49:37 GMT

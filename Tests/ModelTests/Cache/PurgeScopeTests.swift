@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Model
+@testable import Core
 
 struct PurgeScopeTests {
   /// Returns the keys of a URL: source and variant, each with and without a variation.

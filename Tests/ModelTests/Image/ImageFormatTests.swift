@@ -1,6 +1,6 @@
 // ImageFormatTests: when an encoding is worth its loss.
 
-import Model
+import Core
 import Testing
 
 struct ImageFormatTests {

@@ -1,9 +1,8 @@
 // JPEGMarkersTests: tests of JPEGMarkers.
 
-import Platform
 import Testing
 
-@testable import Model
+@testable import Core
 
 @Suite struct JPEGMarkersTests {
   /// Calls `body` with a walk over a start marker and `bytes`.

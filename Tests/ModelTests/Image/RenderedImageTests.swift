@@ -1,6 +1,6 @@
 // RenderedImageTests: tests that the properties of an image keep their values.
 
-import Model
+import Core
 import Testing
 
 struct RenderedImageTests {

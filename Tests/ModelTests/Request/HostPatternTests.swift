@@ -1,6 +1,6 @@
 // HostPatternTests: tests HostPattern.
 
-import Model
+import Core
 import Testing
 
 struct HostPatternTests {

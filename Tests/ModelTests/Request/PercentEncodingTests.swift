@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import Model
+@testable import Core
 
 struct PercentEncodingTests {
   /// Decodes by splitting at `%`; `nil` if the result would not be text.

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import Model
+@testable import Core
 
 struct PlainURLTests {
   /// Returns the results of both parsers; `nil` for the fast one if it does not apply.

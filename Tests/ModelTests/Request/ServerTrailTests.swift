@@ -1,6 +1,6 @@
 // Tests of ServerTrail: CDN-Loop (RFC 8586), Via (RFC 9110, section 7.6.3), in and out.
 
-import Model
+import Core
 import Testing
 
 struct ServerTrailTests {

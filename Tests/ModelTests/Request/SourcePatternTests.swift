@@ -1,6 +1,6 @@
 // SourcePatternTests: tests of SourcePattern, PathReading and PortRange.
 
-import Model
+import Core
 import Testing
 
 @Suite struct SourcePatternTests {

@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Model
+@testable import Core
 
 struct SourceURLTests {
   @Test(arguments: [

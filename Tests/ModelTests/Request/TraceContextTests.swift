@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Model
+@testable import Core
 
 struct TraceContextTests {
   private static let ids = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7"

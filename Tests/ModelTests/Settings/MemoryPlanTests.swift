@@ -1,6 +1,6 @@
 // MemoryPlanTests: tests of the memory shares of MemoryPlan.
 
-import Model
+import Core
 import Testing
 
 struct MemoryPlanTests {

@@ -1,6 +1,6 @@
 // GeometryLimitTests: limits of geometry, and what holds for random requests.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // GeometryTests: sizes, positions and densities, computed without pixels.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // BoundedTableTests: tests of BoundedTable against an array of pairs.
 
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // ByteReaderTests: tests of ByteReader against slices of an array.
 
-import Platform
+import Core
 import TestSupport
 import Testing
 

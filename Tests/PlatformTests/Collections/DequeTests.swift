@@ -1,6 +1,6 @@
 // DequeTests: tests of Deque against an array.
 
-import Platform
+import Core
 import TestSupport
 import Testing
 

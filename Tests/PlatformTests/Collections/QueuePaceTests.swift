@@ -2,7 +2,7 @@
 
 import Testing
 
-@testable import Platform
+@testable import Core
 
 struct QueuePaceTests {
   @Test func `without work the estimate is a second`() {

@@ -1,7 +1,7 @@
 // PollTests: tests of Poll with pipes.
 
+import Core
 import Glibc
-import Platform
 import Testing
 
 @Suite struct PollTests {

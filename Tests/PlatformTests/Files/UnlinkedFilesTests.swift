@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@testable import Platform
+@testable import Core
 
 struct UnlinkedFilesTests {
   private let folder: TemporaryFolder

@@ -5,7 +5,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Platform
+@testable import Core
 
 @Suite(.onOwnThreads) struct ByteBudgetTests {
   @Test func `leases never exceed the limit, and end with their last reference`() throws {

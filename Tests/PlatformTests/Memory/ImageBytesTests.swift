@@ -1,7 +1,7 @@
 // ImageBytesTests: tests ImageBytes and FileRegion: copying, mapping, and truncated files.
 
+import Core
 import Glibc
-import Platform
 import Testing
 
 struct ImageBytesTests {

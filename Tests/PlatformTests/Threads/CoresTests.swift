@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@testable import Platform
+@testable import Core
 
 @Suite(.onOwnThreads) struct CoresTests {
   /// Starts a program that waits, and ends it after the test.

@@ -1,7 +1,7 @@
 // ParallelTests: parts of a computation on several threads.
 
+import Core
 import Glibc
-import Platform
 import Synchronization
 import TestSupport
 import Testing

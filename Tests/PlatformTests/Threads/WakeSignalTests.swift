@@ -1,7 +1,7 @@
 // WakeSignalTests: tests of setting a wake signal while it is being reset.
 
+import Core
 import Glibc
-import Platform
 import Synchronization
 import TestSupport
 import Testing

@@ -1,7 +1,6 @@
 // ClientAccountsTests: what clients use of their budgets, without sockets and clocks.
 
-import Model
-import Platform
+import Core
 import Testing
 
 @testable import Serving

@@ -1,7 +1,6 @@
 // ClientShareTests: greedy clients behind a trusted proxy: 429 for them, images for others.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // ConnectionLimitTests: clients that hold connections: who yields, is refused, is served.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

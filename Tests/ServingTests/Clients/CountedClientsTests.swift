@@ -1,6 +1,6 @@
 // CountedClientsTests: which clients have a share, and what counts as one client.
 
-import Platform
+import Core
 import Testing
 
 @testable import Serving

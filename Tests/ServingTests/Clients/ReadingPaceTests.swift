@@ -1,7 +1,7 @@
 // ReadingPaceTests: how fast a client has to read, by the rule and against a real server.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

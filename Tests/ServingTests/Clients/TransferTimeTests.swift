@@ -1,7 +1,7 @@
 // TransferTimeTests: how long a client may read a response, by length and minimum rate.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // EndpointTableTests: clients see what the endpoint table defines.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // InfoEndpointTests: tests of /info and placeholders: parameters and response heads.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

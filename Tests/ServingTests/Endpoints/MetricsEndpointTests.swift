@@ -1,8 +1,6 @@
 // MetricsEndpointTests: what clients of /metrics see: its form, its listener, its lifetime.
 
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,9 +1,7 @@
 // OperatorListenerTests: each listener's endpoints and tokens; a flood of one spares the other.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

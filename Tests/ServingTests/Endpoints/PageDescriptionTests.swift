@@ -1,7 +1,7 @@
 // PageDescriptionTests: the description of parameters says what the parser accepts.
 
+import Core
 import FoundationEssentials
-import Model
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // PageEndpointTests: what clients of the page at / see: files, fields, listeners.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

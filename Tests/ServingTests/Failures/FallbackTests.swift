@@ -1,9 +1,7 @@
 // FallbackTests: tests of fallback images and of redirects to sources, over a socket.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // FramingTests: tests of the request framing, alone and over sockets.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

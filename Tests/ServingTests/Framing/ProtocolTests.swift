@@ -1,8 +1,7 @@
 // ProtocolTests: tests of malformed, slow and unusual requests, and of failing server starts.
 
+import Core
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // ProxyHeaderTests: PROXY headers, whole, in part and wrong, and what a server does with them.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

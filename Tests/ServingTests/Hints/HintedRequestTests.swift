@@ -1,7 +1,6 @@
 // HintedRequestTests: tests of client hints over a socket: keys, Vary, redirects and Accept-CH.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

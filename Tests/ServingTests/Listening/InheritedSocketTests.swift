@@ -1,9 +1,7 @@
 // InheritedSocketTests: a server that stops on a socket of another process loses nothing.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

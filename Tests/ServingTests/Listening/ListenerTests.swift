@@ -1,10 +1,8 @@
 // ListenerTests: servers on several addresses, on unix sockets, and on sockets that they inherit.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 import TestSupport
 import Testing
 

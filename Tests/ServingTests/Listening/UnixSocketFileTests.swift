@@ -1,7 +1,7 @@
 // UnixSocketFileTests: which file system entries a unix socket replaces, and what remains.
 
+import Core
 import Glibc
-import Platform
 import TestSupport
 import Testing
 

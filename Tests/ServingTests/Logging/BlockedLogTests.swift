@@ -1,8 +1,7 @@
 // BlockedLogTests: tests that requests are answered while the log is blocked.
 
+import Core
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,9 +1,8 @@
 // LogFile: a log in a file of one test, read when the log has stopped.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,9 +1,8 @@
 // RefusedAccessTests: bytes that are no valid request have an access log line.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

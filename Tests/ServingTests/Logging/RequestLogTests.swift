@@ -1,10 +1,8 @@
 // RequestLogTests: the content of request lines (target, client, identifiers) and their levels.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,8 +1,6 @@
 // RequestSpanTests: which requests have a span, with which ids, times and attributes.
 
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // TrustedProxies: no client can choose the address that the log shows.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

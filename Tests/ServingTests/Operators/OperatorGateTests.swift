@@ -1,7 +1,6 @@
 // OperatorGateTests: which operator a token belongs to, and what guesses cost.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // RefusedAttemptsTests: wrong tokens are counted by network and minute, in a table of limited size.
 
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // AcceptedFormatsTests: tests of AcceptScanner with Accept fields of browsers and invalid ones.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // ImageParameterTests: tests of the parameters of /image and their errors.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

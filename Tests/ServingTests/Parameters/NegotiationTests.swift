@@ -1,7 +1,6 @@
 // NegotiationTests: tests of format=auto over a socket: cache keys, Vary and redirects.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // PresetTests: tests of presets: expansion, precedence and presets-only servers.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

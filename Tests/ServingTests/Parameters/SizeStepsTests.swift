@@ -1,7 +1,6 @@
 // SizeStepsTests: tests of sizes that round up to steps, and of who chose the parameters.
 
-import Model
-import Signing
+import Core
 import TestSupport
 import Testing
 

@@ -1,9 +1,7 @@
 // FollowedRequestTests: tests of requests that join the work of others without a task.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

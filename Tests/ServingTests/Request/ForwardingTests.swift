@@ -1,7 +1,6 @@
 // ForwardingTests: tests of forwarded request fields and filtered cache keys.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // KnownTargetsTests: tests of the targets whose cache keys are kept after a hit.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

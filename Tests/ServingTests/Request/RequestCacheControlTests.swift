@@ -1,7 +1,6 @@
 // RequestCacheControlTests: tests of the request fields Cache-Control and Priority.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

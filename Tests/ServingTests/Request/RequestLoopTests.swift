@@ -1,7 +1,6 @@
 // RequestLoopTests: requests that passed this server are refused; others keep their trail.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

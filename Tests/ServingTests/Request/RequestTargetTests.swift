@@ -1,6 +1,6 @@
 // RequestTargetTests: tests of parsed request targets.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

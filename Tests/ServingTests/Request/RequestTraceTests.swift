@@ -1,7 +1,6 @@
 // RequestTraceTests: which requests have a trace for origins.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,9 +1,6 @@
 // SignedRequestTests: signed URLs over a socket: expiry, caches, operators, redirects, log.
 
-import Model
-import Platform
-import Signing
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // SigningPolicyTests: tests of what a target may ask for, by mode, parameter and signature.
 
-import Model
-import Signing
+import Core
 import TestSupport
 import Testing
 

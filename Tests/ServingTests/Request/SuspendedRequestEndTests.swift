@@ -1,8 +1,6 @@
 // SuspendedRequestEndTests: which event ends a suspended request.
 
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,10 +1,8 @@
 // SuspendedRequestTests: tests of suspended requests: responses, deadlines, clients and limits.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

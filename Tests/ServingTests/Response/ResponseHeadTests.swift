@@ -1,7 +1,6 @@
 // ResponseHeadTests: tests of response fields: file names, densities, unsafe values.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

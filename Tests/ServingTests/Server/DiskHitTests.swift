@@ -1,10 +1,8 @@
 // DiskHitTests: tests of hits from disk over a socket.
 
 import CAllocations
-import Model
-import Platform
+import Core
 import Synchronization
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // EventLoopTests: tests that event loops serve all ready connections, and sleep when idle.
 
+import Core
 import FoundationEssentials
-import Model
-import Platform
 import Synchronization
 import TestSupport
 import Testing

@@ -1,10 +1,8 @@
 // FiguresCacheTests: how often the figures of /stats are computed.
 
+import Core
 import FoundationEssentials
-import Model
-import Platform
 import Synchronization
-import Telemetry
 import TestSupport
 import Testing
 

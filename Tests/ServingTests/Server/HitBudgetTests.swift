@@ -2,11 +2,9 @@
 
 import CAllocations
 import Caching
+import Core
 import Managing
-import Model
 import Synchronization
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // MemoryHitTests: tests of memory hits over a socket.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

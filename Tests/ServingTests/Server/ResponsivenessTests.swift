@@ -1,8 +1,6 @@
 // ResponsivenessTests: a server tells whether its event loops work.
 
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // StoppingTests: tests of connections and requests during a server stop.
 
+import Core
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

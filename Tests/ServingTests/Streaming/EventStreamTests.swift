@@ -1,7 +1,6 @@
 // EventStreamTests: tests of server-sent events: slow readers, progress filter, stream ends.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,9 +1,7 @@
 // FileBodyTests: a stalled disk delays the responses from its own files and nothing else.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,10 +1,8 @@
 // StreamedImageTests: tests of images that are sent while they are received.
 
+import Core
 import FoundationEssentials
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,9 +1,7 @@
 // FleetTests: machines that share purges through a real Redis, which fails in every way.
 
 import Caching
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,9 +1,7 @@
 // LostPurgesTests: no purge is lost when Redis loses its data, a part of it, or gets old data back.
 
 import Caching
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,9 +1,7 @@
 // PurgingMachines: machines that share purges by a real Redis, and note what they apply.
 
 import Caching
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // RefusingDiskTests: machines whose disk takes nothing follow the stream and lose nothing.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

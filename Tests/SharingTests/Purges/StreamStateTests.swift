@@ -1,7 +1,7 @@
 // StreamStateTests: how a machine begins to read, what waits, and texts, all without Redis.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

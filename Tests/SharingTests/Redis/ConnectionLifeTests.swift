@@ -1,6 +1,6 @@
 // ConnectionLifeTests: the life cycle and the breaker, without sockets and clocks.
 
-import Platform
+import Core
 import Testing
 
 @testable import Sharing

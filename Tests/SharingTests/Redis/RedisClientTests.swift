@@ -1,8 +1,7 @@
 // RedisClientTests: the client against a real server, and against servers that misbehave.
 
+import Core
 import Glibc
-import Model
-import Telemetry
 import TestSupport
 import Testing
 

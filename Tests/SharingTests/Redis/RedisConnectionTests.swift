@@ -1,8 +1,6 @@
 // RedisConnectionTests: how a connection finds its server, without the client's thread.
 
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

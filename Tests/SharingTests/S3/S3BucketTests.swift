@@ -1,8 +1,6 @@
 // S3BucketTests: the store beside a bucket on real sockets, which fails in every way.
 
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

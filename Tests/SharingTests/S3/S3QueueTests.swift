@@ -1,6 +1,6 @@
 // S3QueueTests: the bounds of the queue, without a thread, and names and times of requests.
 
-import Model
+import Core
 import Testing
 
 @testable import Sharing

@@ -1,8 +1,6 @@
 // S3TLSTests: the store over TLS, with nginx in front of the bucket.
 
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // DatedEntryTests: entries of the bucket as untrusted bytes.
 
-import Model
+import Core
 import Testing
 
 @testable import Sharing

@@ -1,6 +1,6 @@
 // PurgeHistoryTests: which shared entries a machine accepts.
 
-import Model
+import Core
 import Testing
 
 @testable import Sharing

@@ -1,8 +1,7 @@
 // VariantTierTests: what the shared tier asks of Redis when many variants are stored at once.
 
 import Caching
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

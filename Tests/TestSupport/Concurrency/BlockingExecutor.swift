@@ -1,6 +1,6 @@
 // BlockingExecutor: runs blocking tests on threads of their own.
 
-import Platform
+import Core
 
 /// A task executor that runs each job on a thread that no other job uses meanwhile.
 ///

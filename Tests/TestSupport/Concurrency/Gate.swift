@@ -1,6 +1,6 @@
 // Gate: holds tasks and replies back until a test opens it.
 
-import Platform
+import Core
 
 /// A gate at which tasks and replies of an origin wait until a test opens it. It starts closed.
 public final class Gate: Sendable {

@@ -1,7 +1,6 @@
 // ManualClock: a clock that only a test moves.
 
-import Model
-import Platform
+import Core
 
 /// A clock that stands still until a test advances it.
 public final class ManualClock: Sendable {

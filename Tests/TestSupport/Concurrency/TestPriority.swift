@@ -1,7 +1,6 @@
 // TestPriority: the priority and the clients of work, changed by a test.
 
-import Model
-import Platform
+import Core
 
 /// A priority that a test raises, with the clients of the work.
 public final class TestPriority: WorkPriority {

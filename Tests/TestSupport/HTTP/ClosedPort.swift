@@ -1,6 +1,6 @@
 // ClosedPort: a port of 127.0.0.1 that refuses connections.
 
-import Platform
+import Core
 
 /// A port that is taken and not listened on, so no other test gets it meanwhile.
 public final class ClosedPort: Sendable {

@@ -1,7 +1,7 @@
 // HTTPClient: a small blocking HTTP/1.1 client for tests that check every byte and every close.
 
+import Core
 import Glibc
-import Platform
 
 /// An HTTP response.
 public struct HTTPAnswer: Sendable {

@@ -1,8 +1,7 @@
 // Origin: a web server for tests that sends given replies and records its requests.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// An HTTP/1.1 origin on a loopback port of its own, with one thread per connection.
 ///

@@ -1,6 +1,6 @@
 // S3Server: a bucket on real sockets, which verifies signatures and fails on demand.
 
-import Platform
+import Core
 
 /// A store in S3's protocol with one bucket, `shared`, addressed by path.
 public final class S3Server: Sendable {

@@ -1,8 +1,8 @@
 // CodecImages: encodes test images with codec libraries, in variants that libvips cannot write.
 
 import CCodecs
+import Core
 import Glibc
-import Model
 
 extension TestImages {
   /// The stored colour space of a JPEG; CMYK and YCCK have Adobe's marker.

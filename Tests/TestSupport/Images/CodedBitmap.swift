@@ -1,6 +1,6 @@
 // CodedBitmap: BMPs and icons written byte by byte, of kinds that no encoder writes.
 
-import Model
+import Core
 
 /// A bitmap that is given in parts, as the file stores them.
 public struct CodedBitmap: Sendable {

@@ -1,7 +1,7 @@
 // CodedJPEG: JPEGs written from coefficients, with known results.
 
+import Core
 import Glibc
-import Model
 
 /// A JPEG in one scan that no available encoder writes: any sampling factors, long codes, wide
 /// quantization.

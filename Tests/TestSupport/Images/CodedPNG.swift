@@ -1,6 +1,6 @@
 // CodedPNG: PNGs of every colour type and depth, written from pixel values.
 
-import Model
+import Core
 
 /// A PNG (PNG 1.2) that is given as stored samples; its data is not compressed.
 public struct CodedPNG: Sendable {

@@ -1,7 +1,7 @@
 // DeepImages: encodes test images with more than 8 bits and any colour profile.
 
 import CVips
-import Model
+import Core
 
 extension TestImages {
   /// The colour space of an image's values, as libvips names it.

@@ -1,6 +1,6 @@
 // HEIFFile: HEIC and AVIF files of given items, in arrangements that encoders do not write.
 
-import Model
+import Core
 
 /// A file of coded images and their descriptions (ISO/IEC 23008-12).
 public struct HEIFFile {

@@ -1,6 +1,6 @@
 // HEIFGrid: HEIC and AVIF files of tiles, as cameras write them and libheif's encoder does not.
 
-import Model
+import Core
 
 /// Boxes of a file (ISO/IEC 14496-12, 4.2).
 public enum HEIFBoxes {

@@ -1,6 +1,6 @@
 // HEIFSequence: image sequences, as AVIF and HEIC have them, of the coded image of a still.
 
-import Model
+import Core
 
 /// Adds a track (ISO/IEC 14496-12, 8.3) to a still whose only coded image is all of its `mdat`.
 public struct HEIFSequence {

@@ -1,6 +1,6 @@
 // JPEGMarkers+Frames: the sizes that a JPEG's frames state.
 
-import Model
+import Core
 
 extension JPEGMarkers {
   /// Returns the number of pixels of the largest frame that a file states; 0 if it states none.

@@ -1,8 +1,8 @@
 // Pixels: an uncompressed test image, computed or decoded, with measures of likeness.
 
 import CVips
+import Core
 import Glibc
-import Model
 
 /// An uncompressed image: 8 bits per band, rows from top to bottom, interleaved bands.
 public struct Pixels: Sendable {

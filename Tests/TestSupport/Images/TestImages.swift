@@ -1,8 +1,8 @@
 // TestImages: encoded test images, generated so that tests need no files.
 
 import CVips
+import Core
 import ImagingPipeline
-import Model
 
 /// Generates images in every format that Pictor reads. All functions may be called from any thread.
 ///

@@ -1,7 +1,7 @@
 // HostileRedis: a server that a test writes the replies of.
 
+import Core
 import Glibc
-import Platform
 import Synchronization
 
 /// A server on a unix socket that answers `PING` if it has to, and all else as told.

@@ -1,7 +1,7 @@
 // RedisServer: a real redis-server of one test, which can be killed and started again.
 
+import Core
 import Glibc
-import Platform
 import Testing
 
 /// A `redis-server` on a unix socket with its own data. Its last reference kills it.

@@ -1,7 +1,7 @@
 // EntryDigest: the names of entries on disk, by which those of one URL are neighbours.
 
 import CGLib
-import Model
+import Core
 
 /// The kind of an entry.
 enum EntryKind: UInt8, CaseIterable, Sendable {

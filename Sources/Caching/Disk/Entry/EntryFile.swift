@@ -1,9 +1,8 @@
 // EntryFile: writes the file of one entry, and reads it back in whole or in part.
 
 import CLinux
+import Core
 import Glibc
-import Model
-import Platform
 
 /// Reading and writing the file of one entry, without knowledge of its path or of the index.
 enum EntryFile {

@@ -1,8 +1,7 @@
 // EntryFormat: the bytes of an entry, in its file and for other machines.
 
 import CDeflate
-import Model
-import Platform
+import Core
 
 /// The header: forty bytes, little-endian. The fields and their lengths in bytes, in order:
 ///

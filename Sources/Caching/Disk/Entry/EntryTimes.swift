@@ -1,9 +1,8 @@
 // EntryTimes: what an entry's file tells without being read: its times, and whether it changed.
 
 import CLinux
+import Core
 import Glibc
-import Model
-import Platform
 
 /// The times of an entry. They are stored as the times of its file, so a restart reads them without
 /// opening files:

@@ -1,10 +1,8 @@
 // DiskMaintenance: indexes the files on disk, cleans, and repairs a deleted folder.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// A low-priority thread for maintenance of the disk tier. It can stop after each entry.
 final class DiskMaintenance: Sendable {

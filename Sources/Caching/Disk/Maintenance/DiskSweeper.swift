@@ -1,10 +1,8 @@
 // DiskSweeper: carries out the purges that need a full pass, and keeps the purge journal.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// A low-priority thread for purges, separate from `DiskMaintenance` so that neither waits for the
 /// other. Only this thread writes the purge journal. Between two entries of a pass it serves new

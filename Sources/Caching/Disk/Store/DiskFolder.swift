@@ -1,9 +1,8 @@
 // DiskFolder: the paths of the disk tier's files, the lock, and who may change them.
 
 import CLinux
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
 
 /// The folder of the disk tier:

@@ -1,7 +1,6 @@
 // DiskIndex: an in-memory index of the files on disk.
 
-import Model
-import Platform
+import Core
 
 /// The index record of one file: 20 bytes, beside the 16 bytes of its digest.
 struct EntryRecord: Equatable {

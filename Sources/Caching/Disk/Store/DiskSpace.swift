@@ -1,8 +1,7 @@
 // DiskSpace: the disk space used and reserved by each kind of entry.
 
-import Platform
+import Core
 import Synchronization
-import Telemetry
 
 /// An amount of disk space.
 struct DiskUse: Equatable {

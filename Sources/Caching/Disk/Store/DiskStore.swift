@@ -1,10 +1,8 @@
 // DiskStore: reads, writes and removes single entries; calls may block and run on disk threads.
 
+import Core
 import Glibc
-import Model
-import Platform
 import Synchronization
-import Telemetry
 
 /// The files, the index and the accounting, kept consistent.
 ///

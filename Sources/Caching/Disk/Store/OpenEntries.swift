@@ -1,8 +1,7 @@
 // OpenEntries: keeps the files of popular small variants open, with their metadata.
 
+import Core
 import Glibc
-import Model
-import Platform
 
 /// An open file that this process has verified.
 final class OpenEntry: Sendable {

@@ -1,7 +1,6 @@
 // SourceURL: a parsed and normalized URL of a source.
 
 import FoundationEssentials
-import Platform
 
 /// The absolute URL of a source: `http`, `https`, `s3://bucket/key`, or `local:///path`.
 ///

@@ -1,7 +1,5 @@
 // ListenAddress: where a listener accepts connections: an IP address with a port, or a unix socket.
 
-import Platform
-
 /// An address to listen on.
 public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
   /// A numeric IPv4 or IPv6 address without brackets, and a port, 0–65535; 0 selects a free port.

@@ -1,7 +1,5 @@
 // ObjectStore: where a bucket's objects are, and who asks: a host rule's `s3`, `fleet.s3`.
 
-import Platform
-
 /// The endpoint of a bucket, in S3's protocol.
 public struct ObjectStore: Hashable, Sendable {
   /// Where a request names the bucket.

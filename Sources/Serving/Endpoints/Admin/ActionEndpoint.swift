@@ -1,6 +1,6 @@
 // ActionEndpoint: the endpoints that do one thing and have no parameters.
 
-import Model
+import Core
 
 /// `POST` does what the path says.
 struct ActionEndpoint: Endpoint {

@@ -1,6 +1,6 @@
 // AdminCacheEndpoint: looks up, stores, purges and clears cache entries.
 
-import Model
+import Core
 
 /// `/admin/cache`: GET reports where a response is cached, PUT stores a source, DELETE purges.
 struct AdminCacheEndpoint: Endpoint {

@@ -1,6 +1,6 @@
 // AdminQuery: parses the queries of admin endpoints.
 
-import Model
+import Core
 
 /// The parameters of an admin endpoint, each at most once unless the endpoint allows more.
 struct AdminQuery {

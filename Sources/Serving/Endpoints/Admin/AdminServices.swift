@@ -1,7 +1,6 @@
 // AdminServices: the services behind the admin endpoints.
 
-import Model
-import Platform
+import Core
 
 /// The services that `/admin` uses.
 public struct AdminServices: Sendable {

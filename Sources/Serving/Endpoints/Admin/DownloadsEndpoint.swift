@@ -1,6 +1,6 @@
 // DownloadsEndpoint: lists downloads, and streams their progress.
 
-import Model
+import Core
 
 /// `/admin/downloads`: the downloads now, or their progress as events until the client leaves.
 struct DownloadsEndpoint: Endpoint {

@@ -1,6 +1,6 @@
 // ExplainEndpoint: says what a request would do and why, without performing it.
 
-import Model
+import Core
 
 /// `/admin/explain`: the query of `/image`, and optionally `accept`, the value of an `Accept` field
 /// in place of the request's own.

@@ -1,6 +1,6 @@
 // FailedURLsEndpoint: lists and removes negatively cached URLs.
 
-import Model
+import Core
 
 /// `/admin/failed`: GET lists the failed URLs, DELETE removes one (`url`) or all.
 struct FailedURLsEndpoint: Endpoint {

@@ -1,6 +1,6 @@
 // PrefetchRequestParser: parses the body of a prefetch request into image requests.
 
-import Model
+import Core
 
 /// Parses a list of images, one per line. Skips empty lines and lines that begin with `#`; an
 /// invalid line does not affect others.

@@ -1,6 +1,6 @@
 // PrefetchesEndpoint: lists and starts prefetches; reports, watches and cancels one.
 
-import Model
+import Core
 
 /// `/admin/prefetch`: GET lists the prefetches, POST starts one for the images that the body lists.
 struct PrefetchesEndpoint: Endpoint {

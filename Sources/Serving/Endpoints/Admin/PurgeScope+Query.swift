@@ -1,6 +1,6 @@
 // PurgeScope+Query: parses the query of a purge.
 
-import Model
+import Core
 
 extension PurgeScope {
   /// The parameter names.

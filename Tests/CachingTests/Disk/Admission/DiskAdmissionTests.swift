@@ -1,7 +1,6 @@
 // DiskAdmissionTests: which free-form variants reach the disk, and how many of one source.
 
-import Model
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
 // EntryAtOnceTests: non-blocking reads of small variants in the page cache.
 
 import CLinux
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,9 +1,7 @@
 // EntryFileTests: the file format and the detection of every kind of damage.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // EntryTimesTests: entries whose times cannot be set.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // EntryValidatorTests: how an entry on disk keeps the validators of a variant.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 // HostileEntryTests: no number in a file of the disk tier can crash the server.
 
+import Core
 import Glibc
-import Model
 import TestSupport
 import Testing
 

@@ -1,8 +1,7 @@
 // OpenEntryTests: popular variants' files stay open within a bound, no longer than entries.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 // SharedMetadataTests: entries of other machines are read within this machine's bounds.
 
-import Model
-import Platform
+import Core
 import Testing
 
 @testable import Caching

@@ -1,8 +1,7 @@
 // VerifiedEntryTests: an unchanged file is verified once, and a changed one again.
 
+import Core
 import Glibc
-import Model
-import Platform
 import TestSupport
 import Testing
 

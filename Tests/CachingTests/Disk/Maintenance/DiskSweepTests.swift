@@ -1,9 +1,7 @@
 // DiskSweepTests: look-ups, writes, other purges and a clean during a sweep.
 
+import Core
 import Glibc
-import Model
-import Platform
-import Telemetry
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // AdminCacheEndpointTests: tests of the cache endpoints: purge, clear, clean, look up.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

@@ -1,8 +1,6 @@
 // AdminEndpointTests: tests of the admin endpoints, operation keys and negatively cached failures.
 
-import Model
-import Platform
-import Telemetry
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // AdminParameterTests: admin parameters, as a matrix of endpoints, methods and names.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

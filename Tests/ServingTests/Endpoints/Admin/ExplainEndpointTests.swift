@@ -1,6 +1,6 @@
 // ExplainEndpointTests: tests of `GET /admin/explain`.
 
-import Model
+import Core
 import TestSupport
 import Testing
 

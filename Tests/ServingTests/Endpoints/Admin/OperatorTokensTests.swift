@@ -1,7 +1,6 @@
 // OperatorTokensTests: the limit of wrong tokens, and operators' names in the log, over a socket.
 
-import Model
-import Platform
+import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // PrefetchRequestTests: tests of prefetch requests: parsing of lists, and refusals.
 
-import Model
+import Core
 import TestSupport
 import Testing
 
