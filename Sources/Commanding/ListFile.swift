@@ -18,27 +18,18 @@ struct ListFile {
     self.input = input
   }
 
-  private var name: String { path == "-" ? "standard input" : path }
-
   /// Reads the whole file.
   func contents() throws(CommandFailure) -> [UInt8] {
-    let opened = OwnedDescriptor(owning: path == "-" ? -1 : open(path, O_RDONLY | O_CLOEXEC))
-    guard path == "-" || opened.value >= 0 else {
-      throw CommandFailure(description: "\(name): cannot be read: \(errnoText())")
-    }
-    var bytes: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 1 << 20)
-    while true {
-      let count = read(path == "-" ? input : opened.value, &buffer, buffer.count)
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0 else {
-        throw CommandFailure(description: "\(name): cannot be read: \(errnoText())")
-      }
-      guard count > 0 else { return bytes }
-      bytes += buffer[..<count]
-      guard bytes.count <= Self.maximumBytes else {
-        throw CommandFailure(description: "\(name): has more than \(Self.maximumBytes >> 20) MiB")
-      }
+    do throws(SystemError) {
+      let limit = Self.maximumBytes
+      return path == "-"
+        ? try FileContents.read(input, limit: limit) : try FileContents.read(path, limit: limit)
+    } catch {
+      let name = path == "-" ? "standard input" : path
+      let problem =
+        error.code == EFBIG
+        ? "has more than \(Self.maximumBytes >> 20) MiB" : "cannot be read: \(error)"
+      throw CommandFailure(description: "\(name): \(problem)")
     }
   }
 }

@@ -87,7 +87,7 @@ extension HostRule {
   private static let fieldNames = "header names except those for framing, conditions and loops"
 
   @Sendable private static func isTag(_ text: String) -> Bool {
-    (1...64).contains(text.utf8.count) && TextForm.isPlain(text, with: "-_.:")
+    (1...64).contains(text.utf8.count) && text.isPlain(with: "-_.:")
   }
 
   /// Whether a rule may set a field. Others belong to the message and its connection, or change the

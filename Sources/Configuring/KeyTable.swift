@@ -152,7 +152,7 @@ extension Configuration {
     .key(
       "presets", \.presets,
       .map(of: "queries such as \"w=300&h=200\", by names of letters, digits, - and _") {
-        name, query in !query.isEmpty && TextForm.isPlain(name)
+        name, query in !query.isEmpty && name.isPlain()
       }, "queries of /image, by name, for preset=NAME: thumb: \"w=300&h=200\""),
     .key(
       "watermarks", \.watermarks, .images(),
@@ -394,7 +394,7 @@ extension Configuration {
     .key(
       "fleet.key_prefix", \.fleet.keyPrefix,
       .text("1 to 64 letters, digits, and characters of -_.:{}") {
-        (1...64).contains($0.utf8.count) && TextForm.isPlain($0, with: "-_.:{}")
+        (1...64).contains($0.utf8.count) && $0.isPlain(with: "-_.:{}")
       }, "beginning of the names of keys in Redis; one for each fleet"),
     .key(
       "fleet.timeout", \.fleet.timeout, .time(.milliseconds(1)...(.seconds(10))),

@@ -229,7 +229,7 @@ extension OperatorToken {
   ]
 
   private static let nameKind = ValueKind<String>.text("1 to 64 letters, digits, -, _ and .") {
-    (1...64).contains($0.utf8.count) && TextForm.isPlain($0, with: "-_.")
+    (1...64).contains($0.utf8.count) && $0.isPlain(with: "-_.")
   }.secret
 
   private static let scopesKind = ValueKind<Set<OperatorScope>>(
@@ -324,7 +324,7 @@ extension SigningSettings.Key {
     let id = String(text[..<colon])
     let secret = SecretText(String(text[text.index(after: colon)...]))
     // A reference in place of an item would be a key called `env`, whose secret is public.
-    guard (1...Self.longestID).contains(id.utf8.count), TextForm.isPlain(id),
+    guard (1...Self.longestID).contains(id.utf8.count), id.isPlain(),
       id != "env", id != "file", secret.isWellFormed,
       secret.isReference || Self.isSecret(secret.text)
     else { return nil }

@@ -1,30 +1,7 @@
 // TextForm: the forms of texts in settings: names, addresses, networks, patterns, origins.
 
-import Glibc
-
 /// Validates the form of texts.
 enum TextForm {
-  /// Whether a text has only ASCII letters, digits and `others`.
-  static func isPlain(_ text: some StringProtocol, with others: String = "-_") -> Bool {
-    text.utf8.allSatisfy { byte in
-      switch byte {
-      case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-      default: others.utf8.contains(byte)
-      }
-    }
-  }
-
-  /// Accepts the same addresses as the server's listener, including inet_aton(3)'s forms and IPv6
-  /// zones.
-  static func isNumericAddress(_ text: String) -> Bool {
-    var hints = addrinfo()
-    hints.ai_flags = AI_NUMERICHOST
-    var list: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(text, nil, &hints, &list) == 0 else { return false }
-    freeaddrinfo(list)
-    return true
-  }
-
   @Sendable static func isNetwork(_ text: String) -> Bool {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count <= 2, let address = parts.first, !address.isEmpty else { return false }
@@ -55,8 +32,8 @@ enum TextForm {
     let scheme = text.prefix { $0 != ":" }
     guard !scheme.isEmpty, text.dropFirst(scheme.count).hasPrefix("://") else { return false }
     let rest = text.dropFirst(scheme.count + "://".count)
-    return text == text.lowercased() && isPlain(scheme, with: "+-.")
-      && !rest.isEmpty && rest.first != ":" && isPlain(rest, with: "-._~:[]")
+    return text == text.lowercased() && scheme.isPlain(with: "+-.")
+      && !rest.isEmpty && rest.first != ":" && rest.isPlain(with: "-._~:[]")
       && !(scheme == "https" && rest.hasSuffix(":443") || scheme == "http" && rest.hasSuffix(":80"))
   }
 
@@ -75,7 +52,7 @@ enum TextForm {
     // An IP address, or a name that curl does not take for one, like `1.2.3`.
     let last = url.host.split(separator: ".").last
     return IPAddress(url.host) != nil
-      || url.host == url.host.lowercased() && isPlain(url.host, with: "-._")
-        && last?.utf8.allSatisfy { (0x30...0x39).contains($0) } == false
+      || url.host == url.host.lowercased() && url.host.isPlain(with: "-._")
+        && last?.isDigits == false
   }
 }

@@ -265,7 +265,7 @@ extension ValueKind<[String: String]> {
     allowed: String = "letters, digits, - and _", except name: String = ""
   ) -> ValueKind {
     map(of: "http, https or local URLs, by names of " + allowed) { key, url in
-      TextForm.isPlain(key) && key != name && (try? SourceURL(parsing: url)) != nil
+      key.isPlain() && key != name && (try? SourceURL(parsing: url)) != nil
     }
   }
 }
@@ -315,8 +315,8 @@ extension ValueKind<[ListenItem]> {
       read: { value in
         let texts = value.list ?? value.text.map { [$0] } ?? []
         let items = texts.compactMap { text -> ListenItem? in
-          // An address alone has the port of `server.port`.
-          if TextForm.isNumericAddress(text) { return .host(text) }
+          // An address alone has the port of `server.port`. The listener accepts the same forms.
+          if IPAddress(numeric: text) != nil { return .host(text) }
           return text.contains(":") ? ListenAddress(text).map(ListenItem.address) : nil
         }
         return (1...limit).contains(texts.count) && items.count == texts.count ? items : nil

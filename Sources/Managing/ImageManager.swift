@@ -17,12 +17,11 @@ public final class ImageManager: ImageProvider {
   ///
   /// - Parameters:
   ///   - purges: the list of purges, shared with the tiers.
-  ///   - failurePolicy: how long failures are negatively cached.
-  ///   - stalePolicy: the back-off from failing origins.
-  ///   - sourceFormats: the formats accepted for uploaded images.
-  ///   - passing: which sources may be passed through.
-  ///   - avifPolicy: how requests that negotiate AVIF are answered.
-  ///   - recompression: which variants are made smaller once they are popular.
+  ///   - failures: how long failures are negatively cached.
+  ///   - backoff: the times of the back-off from failing origins.
+  ///   - imaging: which images may be uploaded and passed through, answered in another format, and
+  ///     made smaller once they are popular.
+  ///   - workers: the number of imaging workers.
   ///   - storage: where variants are until they are sent.
   ///   - fleet: what machines share; `nil` for a machine that is alone.
   ///   - files: the threads that read files.
@@ -31,11 +30,9 @@ public final class ImageManager: ImageProvider {
   public init(
     memory: any MemoryCache, disk: any DiskCache, loader: any ImageLoader,
     processor: any ImageProcessor, freshnessPolicy: any FreshnessPolicy,
-    purges: any PurgeList, failurePolicy: FailurePolicy = FailurePolicy(),
-    stalePolicy: StalePolicy = StalePolicy(),
-    sourceFormats: Set<ImageFormat> = Set(ImagingSettings().formats),
-    passing: PassingPolicy = PassingPolicy(), avifPolicy: AVIFPolicy = AVIFPolicy(),
-    recompression: RecompressionPolicy = RecompressionPolicy(),
+    purges: any PurgeList, failures: FailureSettings = FailureSettings(),
+    backoff: FreshnessSettings = FreshnessSettings(),
+    imaging: ImagingSettings = ImagingSettings(), workers: Int = 2,
     storage: VariantStorage = .unlimited,
     fleet: (any SharedCache)? = nil,
     files: BlockingThreads = BlockingThreads(name: "pictor-file"),
@@ -44,27 +41,23 @@ public final class ImageManager: ImageProvider {
   ) {
     parts = ManagerParts(
       memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: freshnessPolicy, purges: purges, failurePolicy: failurePolicy,
-      stalePolicy: stalePolicy, passing: passing, avif: avifPolicy,
-      recompression: recompression, storage: storage, fleet: fleet, files: files, log: log,
-      now: now)
+      freshnessPolicy: freshnessPolicy, purges: purges, failures: failures, backoff: backoff,
+      imaging: Lock(imaging), workers: workers, storage: storage, fleet: fleet, files: files,
+      log: log, now: now)
     variants = VariantService(parts)
     invalidation = Invalidation(variants)
-    uploads = Uploads(formats: sourceFormats, parts: parts, invalidation: invalidation)
+    uploads = Uploads(parts: parts, invalidation: invalidation)
     recompressor = Recompressor(parts)
   }
 
   /// Applies other times of failures and of the back-off to failures from now on, and the settings of images. The number
   /// of remembered failures stays.
   public func apply(
-    _ failurePolicy: FailurePolicy, _ stalePolicy: StalePolicy, _ imaging: ImagingSettings
+    _ failures: FailureSettings, _ backoff: FreshnessSettings, _ imaging: ImagingSettings
   ) {
-    parts.failures.apply(failurePolicy)
-    parts.staleness.apply(stalePolicy)
-    parts.passing.apply(imaging)
-    parts.avif.apply(imaging)
-    parts.recompression.apply(imaging)
-    uploads.formats.withLock { $0 = Set(imaging.formats) }
+    parts.failures.apply(failures)
+    parts.staleness.apply(backoff)
+    parts.imaging.withLock { $0 = imaging }
   }
 
   // MARK: Responses

@@ -12,6 +12,8 @@ struct ManagerParts: Sendable {
   let fleet: (any SharedCache)?
   let storage: VariantStorage
   let files: FileReader
+  /// The present settings of images, which the three policies share.
+  let imaging: Lock<ImagingSettings>
   let passing: PassingPolicy
   let avif: AVIFPolicy
   let recompression: RecompressionPolicy
@@ -34,8 +36,8 @@ struct ManagerParts: Sendable {
   init(
     memory: any MemoryCache, disk: any DiskCache, loader: any ImageLoader,
     processor: any ImageProcessor, freshnessPolicy: any FreshnessPolicy, purges: any PurgeList,
-    failurePolicy: FailurePolicy, stalePolicy: StalePolicy, passing: PassingPolicy,
-    avif: AVIFPolicy, recompression: RecompressionPolicy, storage: VariantStorage,
+    failures failureSettings: FailureSettings, backoff: FreshnessSettings,
+    imaging: Lock<ImagingSettings>, workers: Int, storage: VariantStorage,
     fleet: (any SharedCache)?, files: BlockingThreads, log: Log,
     now: @escaping @Sendable () -> UnixTime
   ) {
@@ -47,9 +49,10 @@ struct ManagerParts: Sendable {
     self.fleet = fleet
     self.storage = storage
     self.files = FileReader(threads: files, storage: storage, log: log)
-    self.passing = passing
-    self.avif = avif
-    self.recompression = recompression
+    self.imaging = imaging
+    passing = PassingPolicy(settings: imaging)
+    avif = AVIFPolicy(settings: imaging, workers: workers)
+    recompression = RecompressionPolicy(settings: imaging)
     self.now = now
     validity = EntryValidity(purges: purges)
     sweep = MemorySweep(memory: memory, purges: purges, validity: validity)
@@ -57,9 +60,9 @@ struct ManagerParts: Sendable {
       memory: memory, sweep: sweep, disk: disk, validity: validity, recompression: recompression,
       fleet: fleet)
     store = SourceStore(disk: disk, variants: cache, validity: validity)
-    failures = NegativeCache(policy: failurePolicy, purges: purges, now: now)
+    failures = NegativeCache(failureSettings, purges: purges, now: now)
     freshness = FreshnessEvaluator(policy: freshnessPolicy, now: now)
-    staleness = Staleness(policy: stalePolicy, now: now)
+    staleness = Staleness(backoff, now: now)
     requests = RenderRequests(policy: recompression)
     let counters = FreshnessCounters()
     revalidator = Revalidator(staleness: staleness, failures: failures, counters: counters)

@@ -14,7 +14,7 @@ final class VariantCache: Sendable {
   /// - Parameter recompression: which variants have their hits counted.
   init(
     memory: any MemoryCache, sweep: MemorySweep, disk: any DiskCache, validity: EntryValidity,
-    recompression: RecompressionPolicy = RecompressionPolicy(), fleet: (any SharedCache)? = nil
+    recompression: RecompressionPolicy, fleet: (any SharedCache)? = nil
   ) {
     self.fleet = fleet
     self.recompression = recompression

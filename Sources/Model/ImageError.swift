@@ -134,6 +134,41 @@ public enum ImageError: Error, Hashable, Sendable {
 }
 
 extension ImageError {
+  /// The underlying failure, without the wrappers `remembered` and `ofVariant`.
+  public var cause: ImageError {
+    switch self {
+    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.cause
+    default: self
+    }
+  }
+
+  /// Whether the source itself is at fault: it cannot be decoded or exceeds a limit for every
+  /// variant. Failures that depend on parameters, encoders, memory or a lost worker are not the
+  /// source's.
+  public var isOfSource: Bool {
+    switch self {
+    case .undecodable, .unsupportedFormat, .unsupportedKind, .tooManyPixels, .tooManyFrames,
+      .tooCostly:
+      true
+    default: false
+    }
+  }
+
+  /// The parameter at fault, if any.
+  public var parameter: String? {
+    switch self {
+    case .invalidURL, .forbiddenSource: "url"
+    case .invalidParameter(let name, _, _), .unknownParameter(let name, _),
+      .missingParameter(let name), .forbiddenParameter(let name), .unsignedParameter(let name, _):
+      name
+    case .invalidSignature: "sig"
+    case .expiredSignature: "exp"
+    case .watermark: "watermark"
+    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.parameter
+    default: nil
+    }
+  }
+
   /// Marks the failure as one of a watermark. Failures that concern no image stay unchanged.
   public var ofWatermark: ImageError {
     if case .ofVariant(let cause) = self { return .ofVariant(cause.ofWatermark) }
@@ -156,147 +191,122 @@ extension ImageError {
 }
 
 extension ImageError {
-  /// The HTTP status (RFC 9110). 499, nginx's "client closed request", is only logged.
-  public var status: Int {
+  /// The HTTP status (RFC 9110), the public code and the message of each error. 499, nginx's
+  /// "client closed request", is only logged.
+  private var answer: (status: Int, code: String, message: String) {
     switch self {
-    case .invalidURL, .invalidParameter, .unknownParameter, .missingParameter, .malformedRequest:
-      400
-    case .unauthorized: 401
-    case .forbiddenSource, .forbiddenParameter, .unsignedParameter, .invalidSignature,
-      .expiredSignature, .insufficientScope:
-      403
-    case .notFound, .sourceNotFound: 404
-    case .methodNotAllowed: 405
-    case .superseded: 409
-    case .sourceTooLarge, .bodyTooLarge, .tooManyLines: 413
-    case .targetTooLong: 414
-    case .unsupportedFormat, .unsupportedKind: 415
-    case .undecodable, .tooManyPixels, .tooManyFrames, .tooCostly: 422
-    case .tooManyAttempts, .rateLimited: 429
-    case .headTooLarge: 431
-    case .cancelled: 499
-    case .internal: 500
-    case .sourceUnreachable, .sourceError, .sourceIncomplete, .sourceTLS, .tooManyRedirects: 502
-    case .overloaded, .outOfMemory, .draining, .revoked: 503
-    case .sourceTimeout, .deadlineExceeded, .imagingTimeout, .notCached: 504
-    case .unsupportedVersion: 505
-    case .watermark(let cause): cause.isRefusal ? 502 : cause.status
-    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.status
+    case .invalidURL(let url, let reason):
+      (400, "invalid_url", "the URL '\(url)' cannot be used: \(reason)")
+    case .invalidParameter(let name, let value, let allowed):
+      (400, "invalid_parameter", "\(name)='\(value)' is not allowed: \(allowed)")
+    case .unknownParameter(let name, let hint):
+      (400, "unknown_parameter", "unknown parameter '\(name)'\(hint)")
+    case .missingParameter(let name):
+      (400, "missing_parameter", "the parameter '\(name)' is required")
+    case .malformedRequest(let reason): (400, "malformed_request", "malformed request: \(reason)")
+    case .unauthorized:
+      (
+        401, "unauthorized",
+        "missing or invalid token: this path requires 'Authorization: Bearer' with an operator's token"
+      )
+    case .insufficientScope(let scope):
+      (403, "insufficient_scope", "the token lacks the scope '\(scope)', which this needs")
+    case .forbiddenParameter(let name):
+      (403, "forbidden_parameter", "the parameter '\(name)' is not allowed here")
+    case .unsignedParameter(let name, _):
+      (403, "forbidden_parameter", "the parameter '\(name)' is not allowed without a signature")
+    case .invalidSignature(let reason):
+      (403, "invalid_signature", "the signature is not valid: \(reason)")
+    case .expiredSignature(let seconds):
+      (403, "expired_signature", "the URL was valid until exp=\(seconds)")
+    case .forbiddenSource(let reason, _, _):
+      (403, "forbidden_source", "the source may not be fetched: \(reason)")
+    case .notFound(let path): (404, "not_found", "not found: '\(path)'")
+    case .sourceNotFound(let status):
+      (404, "source_not_found", "the source does not exist (\(status))")
+    case .methodNotAllowed(let method, let allowed):
+      (405, "method_not_allowed", "method \(method) is not allowed: \(allowed)")
+    case .superseded:
+      (409, "superseded", "superseded by a later request with the same operation key")
+    case .bodyTooLarge(let limit, _):
+      (413, "body_too_large", "the request body has more than \(limit) bytes")
+    case .tooManyLines(let limit):
+      (413, "too_many_lines", "the list has more than \(limit) images")
+    case .sourceTooLarge(let limit, _):
+      (413, "source_too_large", "the source has more than \(limit) bytes")
+    case .targetTooLong(let limit):
+      (414, "target_too_long", "the request target has more than \(limit) bytes")
+    case .unsupportedFormat:
+      (415, "unsupported_format", "the source has no supported image format")
+    case .unsupportedKind(let reason):
+      (415, "unsupported_format", "the source has an unsupported kind of its format: \(reason)")
+    case .undecodable: (422, "undecodable", "the source cannot be decoded as an image")
+    case .tooManyPixels(let pixels, let limit):
+      (422, "too_many_pixels", "the source has \(pixels) pixels; at most \(limit) are allowed")
+    case .tooManyFrames(let frames, let limit):
+      (422, "too_many_frames", "the source has \(frames) frames; at most \(limit) are allowed")
+    case .tooCostly(let reason, _):
+      (422, "too_costly", "the image is too costly to process: \(reason)")
+    case .tooManyAttempts(let seconds):
+      (
+        429, "rate_limited",
+        "too many wrong tokens came from this address; try again in \(seconds) s"
+      )
+    case .rateLimited(let limit, let seconds):
+      (429, "rate_limited", "\(limit.wording); try again in \(seconds) s")
+    case .headTooLarge(let limit):
+      (
+        431, "header_too_large",
+        "the request header has more than \(limit) bytes, or too many fields or parameters"
+      )
+    case .cancelled: (499, "cancelled", "the client disconnected")
+    case .internal:
+      (500, "internal", "internal error; the log line with this request id has the details")
+    case .sourceUnreachable: (502, "source_unreachable", "the origin cannot be reached")
+    case .sourceError(let status, _, _):
+      (502, "source_error", "the origin responded with status \(status)")
+    case .sourceIncomplete:
+      (502, "source_incomplete", "the origin ended the transfer before the image was complete")
+    case .sourceTLS: (502, "source_tls", "the TLS handshake with the origin failed")
+    case .tooManyRedirects(let limit):
+      (502, "too_many_redirects", "the origin redirects more than \(limit) times")
+    case .overloaded(let queue, let seconds):
+      (503, "overloaded", "overloaded: \(Self.shortage(of: queue)); try again in \(seconds) s")
+    case .outOfMemory:
+      (
+        503, "overloaded",
+        "overloaded: not enough memory for this image; try again in \(Self.memoryRetry) s"
+      )
+    case .draining: (503, "draining", "the server is shutting down")
+    case .revoked: (503, "overloaded", "an operator cancelled all work; try again")
+    case .sourceTimeout: (504, "source_timeout", "the origin exceeded a time-out")
+    case .deadlineExceeded: (504, "deadline_exceeded", "the request exceeded its deadline")
+    case .imagingTimeout:
+      (504, "deadline_exceeded", "processing the image exceeded its deadline")
+    case .notCached: (504, "not_cached", "not in cache: only a cached response is allowed")
+    case .unsupportedVersion:
+      (
+        505, "unsupported_version",
+        "unsupported HTTP version; HTTP/1.0 and HTTP/1.1 are supported"
+      )
+    case .watermark(let cause):
+      (
+        cause.isRefusal ? 502 : cause.status, cause.isRefusal ? "source_error" : cause.code,
+        "the watermark cannot be used: \(cause.message)"
+      )
+    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.answer
     }
   }
 
+  /// The HTTP status.
+  public var status: Int { answer.status }
+
   /// The public error code.
-  public var code: String {
-    switch self {
-    case .invalidURL: "invalid_url"
-    case .invalidParameter: "invalid_parameter"
-    case .unknownParameter: "unknown_parameter"
-    case .missingParameter: "missing_parameter"
-    case .malformedRequest: "malformed_request"
-    case .targetTooLong: "target_too_long"
-    case .headTooLarge: "header_too_large"
-    case .unsupportedVersion: "unsupported_version"
-    case .unauthorized: "unauthorized"
-    case .insufficientScope: "insufficient_scope"
-    case .tooManyAttempts, .rateLimited: "rate_limited"
-    case .forbiddenParameter, .unsignedParameter: "forbidden_parameter"
-    case .invalidSignature: "invalid_signature"
-    case .expiredSignature: "expired_signature"
-    case .forbiddenSource: "forbidden_source"
-    case .notFound: "not_found"
-    case .sourceNotFound: "source_not_found"
-    case .methodNotAllowed: "method_not_allowed"
-    case .superseded: "superseded"
-    case .bodyTooLarge: "body_too_large"
-    case .tooManyLines: "too_many_lines"
-    case .sourceTooLarge: "source_too_large"
-    case .unsupportedFormat, .unsupportedKind: "unsupported_format"
-    case .undecodable: "undecodable"
-    case .tooManyPixels: "too_many_pixels"
-    case .tooManyFrames: "too_many_frames"
-    case .tooCostly: "too_costly"
-    case .internal: "internal"
-    case .sourceUnreachable: "source_unreachable"
-    case .sourceError: "source_error"
-    case .sourceIncomplete: "source_incomplete"
-    case .sourceTLS: "source_tls"
-    case .tooManyRedirects: "too_many_redirects"
-    case .overloaded, .outOfMemory: "overloaded"
-    case .draining: "draining"
-    case .revoked: "overloaded"
-    case .sourceTimeout: "source_timeout"
-    case .deadlineExceeded, .imagingTimeout: "deadline_exceeded"
-    case .notCached: "not_cached"
-    case .cancelled: "cancelled"
-    case .watermark(let cause): cause.isRefusal ? "source_error" : cause.code
-    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.code
-    }
-  }
+  public var code: String { answer.code }
 
   /// The message for clients: what was wrong, with which value, and what is allowed. Secrets are
   /// masked.
-  public var message: String { SecretMask.masked(wording) }
-
-  private var wording: String {
-    switch self {
-    case .invalidURL(let url, let reason): "the URL '\(url)' cannot be used: \(reason)"
-    case .invalidParameter(let name, let value, let allowed):
-      "\(name)='\(value)' is not allowed: \(allowed)"
-    case .unknownParameter(let name, let hint): "unknown parameter '\(name)'\(hint)"
-    case .missingParameter(let name): "the parameter '\(name)' is required"
-    case .malformedRequest(let reason): "malformed request: \(reason)"
-    case .targetTooLong(let limit): "the request target has more than \(limit) bytes"
-    case .headTooLarge(let limit):
-      "the request header has more than \(limit) bytes, or too many fields or parameters"
-    case .unsupportedVersion: "unsupported HTTP version; HTTP/1.0 and HTTP/1.1 are supported"
-    case .unauthorized:
-      "missing or invalid token: this path requires 'Authorization: Bearer' with an operator's token"
-    case .insufficientScope(let scope): "the token lacks the scope '\(scope)', which this needs"
-    case .tooManyAttempts(let seconds):
-      "too many wrong tokens came from this address; try again in \(seconds) s"
-    case .rateLimited(let limit, let seconds): "\(limit.wording); try again in \(seconds) s"
-    case .forbiddenParameter(let name): "the parameter '\(name)' is not allowed here"
-    case .unsignedParameter(let name, _):
-      "the parameter '\(name)' is not allowed without a signature"
-    case .invalidSignature(let reason): "the signature is not valid: \(reason)"
-    case .expiredSignature(let seconds): "the URL was valid until exp=\(seconds)"
-    case .forbiddenSource(let reason, _, _): "the source may not be fetched: \(reason)"
-    case .notFound(let path): "not found: '\(path)'"
-    case .sourceNotFound(let status): "the source does not exist (\(status))"
-    case .methodNotAllowed(let method, let allowed): "method \(method) is not allowed: \(allowed)"
-    case .superseded: "superseded by a later request with the same operation key"
-    case .bodyTooLarge(let limit, _): "the request body has more than \(limit) bytes"
-    case .tooManyLines(let limit): "the list has more than \(limit) images"
-    case .sourceTooLarge(let limit, _): "the source has more than \(limit) bytes"
-    case .unsupportedFormat: "the source has no supported image format"
-    case .unsupportedKind(let reason): "the source has an unsupported kind of its format: \(reason)"
-    case .undecodable: "the source cannot be decoded as an image"
-    case .tooManyPixels(let pixels, let limit):
-      "the source has \(pixels) pixels; at most \(limit) are allowed"
-    case .tooManyFrames(let frames, let limit):
-      "the source has \(frames) frames; at most \(limit) are allowed"
-    case .tooCostly(let reason, _): "the image is too costly to process: \(reason)"
-    case .internal: "internal error; the log line with this request id has the details"
-    case .sourceUnreachable: "the origin cannot be reached"
-    case .sourceError(let status, _, _): "the origin responded with status \(status)"
-    case .sourceIncomplete: "the origin ended the transfer before the image was complete"
-    case .sourceTLS: "the TLS handshake with the origin failed"
-    case .tooManyRedirects(let limit): "the origin redirects more than \(limit) times"
-    case .overloaded(let queue, let seconds):
-      "overloaded: \(Self.shortage(of: queue)); try again in \(seconds) s"
-    case .outOfMemory:
-      "overloaded: not enough memory for this image; try again in \(Self.memoryRetry) s"
-    case .draining: "the server is shutting down"
-    case .revoked: "an operator cancelled all work; try again"
-    case .sourceTimeout: "the origin exceeded a time-out"
-    case .deadlineExceeded: "the request exceeded its deadline"
-    case .imagingTimeout: "processing the image exceeded its deadline"
-    case .notCached: "not in cache: only a cached response is allowed"
-    case .cancelled: "the client disconnected"
-    case .watermark(let cause): "the watermark cannot be used: \(cause.message)"
-    case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.message
-    }
-  }
+  public var message: String { SecretMask.masked(answer.message) }
 
   /// Additional text for operators: a detail, the key that decides, or both; `nil` if there is
   /// neither. Secrets are masked.
@@ -332,4 +342,77 @@ extension ImageError {
 
   /// `Retry-After` for memory shortage, in seconds: large jobs run for seconds.
   private static let memoryRetry = 5
+}
+
+extension ImageError {
+  /// The key whose value caused the failure; `nil` if no key would prevent it.
+  public var decidingKey: String? {
+    switch self {
+    case .forbiddenSource(_, _, let key), .sourceUnreachable(_, let key),
+      .sourceTimeout(_, let key), .tooCostly(_, let key), .bodyTooLarge(_, let key):
+      key
+    case .forbiddenParameter(let name): Self.keyForbidding(name)
+    case .unsignedParameter(_, let key): key
+    case .invalidSignature: "signing.keys"
+    case .sourceTooLarge(_, let key): key
+    case .tooManyPixels: "imaging.maximum_pixels"
+    case .tooManyFrames: "imaging.maximum_frames"
+    case .outOfMemory: "imaging.worker_memory"
+    case .deadlineExceeded: "server.request_timeout"
+    case .imagingTimeout: "imaging.deadline"
+    case .overloaded(let queue, _): Self.keysOfQueues[queue]
+    case .rateLimited(let limit, _): limit.key
+    case .watermark(let cause), .remembered(let cause, _, _, _), .ofVariant(let cause):
+      cause.decidingKey
+    default: nil
+    }
+  }
+
+  /// `message` with the reason and the key that decides, if known: for `server.explain_errors`.
+  public var explainedMessage: String {
+    message + (reason.isEmpty ? "" : ": " + SecretMask.masked(reason)) + hint
+  }
+
+  /// What curl, the origin or the decoder says of the failure; empty if it says nothing.
+  private var reason: String {
+    switch cause {
+    // With a key, the detail has the address behind a name, which is not public.
+    case .sourceUnreachable(let detail, nil), .sourceTimeout(let detail, _),
+      .sourceIncomplete(let detail), .sourceTLS(let detail), .sourceError(_, _, let detail?),
+      .unsupportedFormat(let detail), .undecodable(let detail):
+      detail
+    case .watermark(let cause): cause.reason
+    default: ""
+    }
+  }
+
+  /// The note that is appended to messages for operators; empty if no key decides.
+  var hint: String { decidingKey.map { " (see \($0) in the configuration)" } ?? "" }
+
+  private static func keyForbidding(_ parameter: String) -> String? {
+    switch parameter {
+    case "refresh", "cache", "retry", "store", "detach", "priority": "server.allow"
+    case "enlarge": "server.allow_enlarge or server.presets_only"
+    case "url", "preset": nil
+    default: "server.presets_only"
+    }
+  }
+
+  /// Returns what an `overloaded` error says of its queue.
+  static func shortage(of queue: String) -> String {
+    switch queue {
+    case "memory": "memory for images is at its limit"
+    case "download memory": "memory for downloads is at its limit"
+    case "download time": "the download waited too long for its turn"
+    default: "the \(queue) queue is at its limit"
+    }
+  }
+
+  private static let keysOfQueues = [
+    "memory": "memory.budget", "download memory": "memory.budget",
+    "download time": "download.timeout",
+    "stalled downloads": "download.limit",
+    "requests": "server.active_requests", "imaging": "imaging.queue_limit",
+    "download": "download.queue_limit",
+  ]
 }

@@ -23,6 +23,17 @@ public enum IPAddress: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
+  /// Parses all numeric forms of getaddrinfo(3), such as `127.1` and zones of IPv6.
+  public init?(numeric text: String) {
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST
+    var list: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo(text, nil, &hints, &list) == 0, let list else { return nil }
+    defer { freeaddrinfo(list) }
+    guard let address = list.pointee.ai_addr else { return nil }
+    self.init(address, length: Int(list.pointee.ai_addrlen))
+  }
+
   /// Reads a socket address. Returns `nil` for families other than IPv4 and IPv6, or if `length` is
   /// too short.
   ///
@@ -51,6 +62,14 @@ public enum IPAddress: Hashable, Sendable, CustomStringConvertible {
   public var unmapped: IPAddress {
     guard case .v6(0, let low) = self, low >> 32 == 0xffff else { return self }
     return .v4(UInt32(truncatingIfNeeded: low))
+  }
+
+  /// Whether the address is the machine's own (RFC 1122, section 3.2.1.3; RFC 4291, 2.5.3).
+  public var isLoopback: Bool {
+    switch unmapped {
+    case .v4(let value): value >> 24 == 127
+    case .v6(let high, let low): high == 0 && low == 1
+    }
   }
 
   /// The IPv4 addresses that a packet to this IPv6 address can end up at, as far as its form tells:
@@ -132,9 +151,7 @@ public struct CIDR: Hashable, Sendable, CustomStringConvertible {
     switch parts.count {
     case 1: prefix = width
     case 2:
-      guard parts[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }), let bits = Int(parts[1]),
-        bits <= width
-      else { return nil }
+      guard parts[1].isDigits, let bits = Int(parts[1]), bits <= width else { return nil }
       prefix = bits
     default: return nil
     }

@@ -169,14 +169,6 @@ public enum AWSErrorCode {
       let end = text[start.upperBound...].firstRange(of: "</Code>")
     else { return nil }
     let code = text[start.upperBound..<end.lowerBound]
-    let isCode =
-      (1...64).contains(code.utf8.count)
-      && code.utf8.allSatisfy { byte in
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2e: true
-        default: false
-        }
-      }
-    return isCode ? String(code) : nil
+    return (1...64).contains(code.utf8.count) && code.isPlain(with: ".") ? String(code) : nil
   }
 }

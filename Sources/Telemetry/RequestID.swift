@@ -36,7 +36,7 @@ public struct RequestID: Sendable, CustomStringConvertible {
     guard (1...Self.longest).contains(bytes.count) else { return nil }
     length = bytes.count
     for (position, byte) in bytes.enumerated() {
-      guard Self.isAllowed(byte) else { return nil }
+      guard byte.isLetter || byte.isDigit || "-._~:/+=@".utf8.contains(byte) else { return nil }
       text[position] = byte
     }
   }
@@ -53,16 +53,5 @@ public struct RequestID: Sendable, CustomStringConvertible {
   public func write(into buffer: UnsafeMutableRawBufferPointer) {
     precondition(buffer.count >= length, "this request id needs \(length) bytes")
     for position in 0..<length { buffer[position] = text[position] }
-  }
-
-  private static func isAllowed(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-      UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: ":"), UInt8(ascii: "/"),
-      UInt8(ascii: "+"), UInt8(ascii: "="), UInt8(ascii: "@"):
-      true
-    default: false
-    }
   }
 }

@@ -1,7 +1,6 @@
 // OpenRelay: recognizes a server that is open to everyone, and makes the signing policy.
 
 import Core
-import Glibc
 import Serving
 
 extension PartConfigurations {
@@ -32,35 +31,8 @@ extension PartConfigurations {
 
   private static func isLocal(_ address: ListenAddress) -> Bool {
     switch address {
-    case .network(let host, _): isLoopback(host)
+    case .network(let host, _): IPAddress(numeric: host)?.isLoopback ?? false
     case .unix: true
-    }
-  }
-
-  /// Whether only this machine reaches an address (RFC 1122, section 3.2.1.3; RFC 4291, 2.5.3).
-  static func isLoopback(_ address: String) -> Bool {
-    var hints = addrinfo()
-    hints.ai_flags = AI_NUMERICHOST
-    var list: UnsafeMutablePointer<addrinfo>?
-    guard getaddrinfo(address, nil, &hints, &list) == 0, let list else { return false }
-    defer { freeaddrinfo(list) }
-    guard let socket = list.pointee.ai_addr else { return false }
-    switch list.pointee.ai_family {
-    case AF_INET:
-      // The address family says that it is one.
-      return socket.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
-        UInt32(bigEndian: $0.pointee.sin_addr.s_addr) >> 24 == 127
-      }
-    case AF_INET6:
-      // The same.
-      return socket.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) {
-        withUnsafeBytes(of: $0.pointee.sin6_addr) { bytes in
-          let mapped: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127]
-          return bytes.dropLast().allSatisfy { $0 == 0 } && bytes[15] == 1
-            || bytes.starts(with: mapped)
-        }
-      }
-    default: return false
     }
   }
 }

@@ -5,32 +5,26 @@ import Core
 import Downloading
 import Glibc
 import ImagingPool
-import Managing
 import Serving
 import Sharing
 import Tracing
 
-/// The configurations of all parts. Creating them finds errors that ranges of single keys cannot
-/// exclude: files, secrets, presets, networks and host names.
+/// The settings of all parts. Creating them finds errors that ranges of single keys cannot exclude:
+/// files, secrets, presets, networks and host names.
 struct PartConfigurations: Sendable {
+  /// All keys. Parts without settings of their own use its sections.
+  let keys: Configuration
   var server: ServerConfiguration
   let memory: MemoryTierConfiguration
   var disk: DiskTierConfiguration
   let freshness: FreshnessConfiguration
-  let failures: FailurePolicy
-  let stale: StalePolicy
   var downloader: DownloaderConfiguration
   let local: LocalFiles
   let imagers: ImagerPoolConfiguration
-  let passing: PassingPolicy
-  let avif: AVIFPolicy
-  let recompression: RecompressionPolicy
-  let prefetcher: PrefetchSettings
   /// Through what the machine shares; `nil`: it is alone.
   var fleet: FleetConfiguration?
   /// Where spans are sent; `nil`: nowhere.
   let exporter: SpanExporterConfiguration?
-  let shutdownDelay: Duration
   /// The warning about keys that leave jobs only their least memory, if there is one.
   let scarceJobMemory: String?
 
@@ -54,6 +48,7 @@ struct PartConfigurations: Sendable {
     _ configuration: Configuration, environment: [String: String],
     room: Int = MemoryRoom.bytes(), into problems: inout ConfigurationProblems
   ) {
+    keys = configuration
     let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
     let plan =
       configuration.memory.budget.map { MemoryPlan(budget: $0, cores: cores) }
@@ -93,8 +88,6 @@ struct PartConfigurations: Sendable {
     memory = MemoryTierConfiguration(configuration.memory, plan: plan)
     disk = DiskTierConfiguration(configuration.disk, plan: plan)
     freshness = FreshnessConfiguration(configuration.freshness, hostRules: configuration.hosts)
-    stale = StalePolicy(configuration.freshness)
-    failures = FailurePolicy(configuration.failures)
     downloader = DownloaderConfiguration(configuration.download, plan: plan)
     downloader.serverID = server.id
     downloader.check(&problems)
@@ -140,11 +133,6 @@ struct PartConfigurations: Sendable {
       executable: executable ?? "", configuration.imaging, plan: plan, parts: parts)
     scarceJobMemory = ScarceJobMemory.warning(
       configuration, plan: plan, parts: parts, workers: imagers.workers)
-    passing = PassingPolicy(configuration.imaging)
-    avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
-    recompression = RecompressionPolicy(configuration.imaging)
-    prefetcher = configuration.prefetch
-    shutdownDelay = configuration.server.shutdownDelay
   }
 }
 
@@ -201,11 +189,8 @@ func require(_ path: String, at key: String, isFolder: Bool) throws(Configuratio
 func requireAuthorities(_ path: String, at key: String) throws(ConfigurationError) {
   guard !path.isEmpty else { return }
   try require(path, at: key, isFolder: false)
-  let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-  defer { close(descriptor) }
-  var bytes = [UInt8](repeating: 0, count: 1 << 20)
-  let count = read(descriptor, &bytes, bytes.count)
-  guard String(decoding: bytes[..<max(count, 0)], as: UTF8.self).contains("-----BEGIN ") else {
+  let bytes = (try? FileContents.read(path, limit: 64 << 20)) ?? []
+  guard bytes.firstRange(of: "-----BEGIN ".utf8) != nil else {
     throw ConfigurationError(at: key, "'\(path)' contains no PEM certificate")
   }
 }

@@ -12,7 +12,7 @@ extension Figures {
   /// of these calls takes longer with more connections.
   static var process: Figures {
     var figures = Figures()
-    let words = contents(of: "/proc/self/statm").split(separator: " ")
+    let words = (ControlGroups.text("/proc/self/statm") ?? "").split(separator: " ")
     figures.add(
       "resident_bytes", words.count > 1 ? (Int(words[1]) ?? 0) * Int(getpagesize()) : 0,
       "pictor_process_resident_memory_bytes", "Resident memory of the server process.")
@@ -36,13 +36,5 @@ extension Figures {
         $0 + Double($1.tv_sec) + Double($1.tv_usec) / 1e6
       }, "pictor_process_cpu_seconds_total", "Processor time used, user and system.")
     return figures
-  }
-
-  private static func contents(of path: String) -> String {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return "" }
-    defer { close(descriptor) }
-    var buffer = [UInt8](repeating: 0, count: 256)
-    return String(decoding: buffer[..<max(read(descriptor, &buffer, 256), 0)], as: UTF8.self)
   }
 }

@@ -81,22 +81,15 @@ enum Program {
     var parts = PartConfigurations(configuration, environment: environment, into: &problems)
     parts.server.inherited = ActivatedSockets.take(into: &problems)
     let limit = DescriptorLimit.raise()
-    let check = StartCheck(configuration, parts: parts, descriptors: limit, isAlone: isCheck)
+    let check = StartCheck(parts, descriptors: limit, isAlone: isCheck)
     let lines = problems.lines + (isCheck ? check.problems.lines : check.allProblems)
     reportError(lines)
     if let stopSignals {
       guard lines.isEmpty else { return 1 }
       return serve(
-        parts, logging: configuration.log, unknownVariables: unknown, descriptors: limit,
+        parts, unknownVariables: unknown, descriptors: limit,
         stopSignals: stopSignals,
-        reloading: Reloading(
-          configuration, parts: parts,
-          read: { () throws(ConfigurationError) in
-            try Configuration.load(invocation, environment: environment).configuration
-          },
-          prepare: { configuration throws(ConfigurationError) in
-            try PartConfigurations(configuration, environment: environment)
-          }))
+        reloading: Reloading(parts: parts, invocation: invocation, environment: environment))
     }
     let connections = DescriptorLimit.connections(
       wanted: parts.server.connectionLimit, limit: limit)
@@ -120,9 +113,10 @@ enum Program {
   }
 
   private static func serve(
-    _ configurations: PartConfigurations, logging: LogSettings, unknownVariables: [String],
+    _ configurations: PartConfigurations, unknownVariables: [String],
     descriptors limit: Int, stopSignals: StopSignals, reloading: Reloading
   ) -> CInt {
+    let logging = configurations.keys.log
     guard let queue = try? LogQueue(format: logging.format) else {
       reportError(["cannot start the log thread"])
       return 1

@@ -2,45 +2,30 @@
 
 import Core
 
-/// The running configuration and the functions that read it again.
+/// The running configuration, and where it was read.
 struct Reloading {
-  private var running: Configuration
-  private var parts: PartConfigurations
-  private let read: () throws(ConfigurationError) -> Configuration
-  private let prepare: (Configuration) throws(ConfigurationError) -> PartConfigurations
-
-  /// Creates the state for a running server.
-  ///
-  /// - Parameters:
-  ///   - running: the configuration that the server was started with.
-  ///   - parts: the same for each part.
-  ///   - read: reads and checks the current configuration.
-  ///   - prepare: checks what single keys cannot, and reads the files and variables with secrets.
-  init(
-    _ running: Configuration, parts: PartConfigurations,
-    read: @escaping () throws(ConfigurationError) -> Configuration,
-    prepare: @escaping (Configuration) throws(ConfigurationError) -> PartConfigurations
-  ) {
-    self.running = running
-    self.parts = parts
-    self.read = read
-    self.prepare = prepare
-  }
+  /// The settings that are applied.
+  private(set) var parts: PartConfigurations
+  /// The command line, which is applied again.
+  let invocation: Invocation
+  /// The variables of the start.
+  let environment: [String: String]
 
   /// How long requests are served after a stop was requested.
-  var shutdownDelay: Duration { parts.shutdownDelay }
+  var shutdownDelay: Duration { parts.keys.server.shutdownDelay }
 
   /// Reads the configuration and applies the live keys. An invalid configuration changes nothing,
   /// also if its mistake is in a key that needs a restart.
   mutating func reload(_ service: Service, log: Log, queue: LogQueue) {
+    let running = parts.keys
     let wanted: Configuration
     let next: Configuration
     let found: PartConfigurations
     do throws(ConfigurationError) {
-      wanted = try read()
-      _ = try prepare(wanted)
+      wanted = try Configuration.load(invocation, environment: environment).configuration
+      _ = try PartConfigurations(wanted, environment: environment)
       next = running.reloaded(from: wanted)
-      found = try prepare(next)
+      found = try PartConfigurations(next, environment: environment)
     } catch {
       log.error(
         "the configuration was not reloaded",
@@ -61,7 +46,6 @@ struct Reloading {
       applied.append(key)
     }
     let doors = parts.openDoors
-    running = next
     parts = found
     for door in found.openDoors where !doors.contains(door) { log.warning(door) }
     if !applied.isEmpty {

@@ -2,7 +2,6 @@
 
 import Commanding
 import Core
-import Dispatch
 import Downloading
 import Glibc
 
@@ -28,27 +27,12 @@ enum SelfTest {
     let cases = SecurityCase.all(
       ownPort: server.clientAddresses.lazy.compactMap(\.port).first ?? server.port,
       hostName: hostName())
-    return SecuritySelfTest(cases).run { finding(of: $0, by: probe) }
-  }
-
-  /// Waits for the finding of a case. Blocks.
-  private static func finding(
-    of test: SecurityCase, by probe: SourceProbe
-  ) -> SecuritySelfTest.Finding {
-    let result = Lock<SourceProbe.Finding?>(nil)
-    let isDone = DispatchSemaphore(value: 0)
-    Task {
-      let found = await probe.finding(for: test.source, isRedirect: test.isRedirect)
-      result.withLock { $0 = found }
-      isDone.signal()
-    }
-    isDone.wait()
-    switch result.withLock({ $0 }) {
-    case .open(let endpoint): return SecuritySelfTest.Finding(isOpen: true, text: endpoint)
-    case .refused(let error):
-      return SecuritySelfTest.Finding(
-        isOpen: false, text: "refused: \(error.code), \(error.logDetail ?? error.message)")
-    case nil: preconditionFailure("a task ended without its finding")
+    return SecuritySelfTest(cases).run { test in
+      switch waiting(for: { await probe.finding(for: test.source, isRedirect: test.isRedirect) }) {
+      case .open(let endpoint): (true, endpoint)
+      case .refused(let error):
+        (false, "refused: \(error.code), \(error.logDetail ?? error.message)")
+      }
     }
   }
 

@@ -60,12 +60,10 @@ final class Service: Sendable {
       memory: memory, disk: disk,
       loader: sources, processor: imagers,
       freshnessPolicy: freshness, purges: purges,
-      failurePolicy: configurations.failures, stalePolicy: configurations.stale,
-      sourceFormats: configurations.imagers.limits.formats,
-      passing: configurations.passing, avifPolicy: configurations.avif,
-      recompression: configurations.recompression,
+      failures: configurations.keys.failures, backoff: configurations.keys.freshness,
+      imaging: configurations.keys.imaging, workers: configurations.imagers.workers,
       storage: storage, fleet: fleet, log: log)
-    let prefetcher = Prefetcher(provider: manager, settings: configurations.prefetcher)
+    let prefetcher = Prefetcher(provider: manager, settings: configurations.keys.prefetch)
     let start = ContinuousClock.now
     server = Server(
       configuration: configurations.server, provider: manager,
@@ -161,8 +159,9 @@ final class Service: Sendable {
     purges.apply(configurations.server.keyFilter)
     fleet?.apply(configurations.server.keyFilter)
     imagers.apply(configurations.imagers)
-    manager.apply(configurations.failures, configurations.stale, configurations.imagers.settings)
-    prefetcher.apply(configurations.prefetcher)
+    let keys = configurations.keys
+    manager.apply(keys.failures, keys.freshness, keys.imaging)
+    prefetcher.apply(keys.prefetch)
     sources.apply(configurations.local)
     downloader.apply(configurations.downloader)
     server.apply(configurations.server)
@@ -171,8 +170,7 @@ final class Service: Sendable {
   /// Stops the parts in the order of a request's path: connections, running work, pending disk
   /// writes. Blocks, so it must be called on the main thread.
   func stop() {
-    let isDone = DispatchSemaphore(value: 0)
-    Task {
+    waiting { [self] in
       // First: background work must not delay requests, and clients that watch a prefetch must see
       // its end.
       prefetcher.shutDown()
@@ -182,10 +180,22 @@ final class Service: Sendable {
       await imagers.shutDown(within: .seconds(1))
       await fleet?.stop()
       await disk.shutDown(within: .seconds(5))
-      isDone.signal()
     }
-    isDone.wait()
     // Last, with the spans of the requests that ended just now.
     exporter?.stop(within: .seconds(2))
   }
+}
+
+/// Runs a task and returns its value. Blocks: for the program's first thread.
+func waiting<Value: Sendable>(for task: @escaping @Sendable () async -> Value) -> Value {
+  let value = Lock<Value?>(nil)
+  let isDone = DispatchSemaphore(value: 0)
+  Task {
+    let result = await task()
+    value.withLock { $0 = result }
+    isDone.signal()
+  }
+  isDone.wait()
+  guard let value = value.withLock({ $0 }) else { preconditionFailure("a task without a value") }
+  return value
 }

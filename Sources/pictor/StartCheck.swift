@@ -2,7 +2,6 @@
 
 import Caching
 import Core
-import Dispatch
 import Downloading
 import Glibc
 import ImagingPool
@@ -19,7 +18,6 @@ struct StartCheck {
   /// Resources of another process, perhaps the running server's. They stop a start.
   private(set) var occupied: [String] = []
 
-  private let configuration: Configuration
   private let parts: PartConfigurations
 
   /// Checks everything, before there are many threads. Waits for disks, each call with a deadline.
@@ -27,8 +25,7 @@ struct StartCheck {
   /// - Parameters:
   ///   - descriptors: The maximum number of open descriptors.
   ///   - isAlone: whether no start follows, which would find out whether workers can be sealed.
-  init(_ configuration: Configuration, parts: PartConfigurations, descriptors: Int, isAlone: Bool) {
-    self.configuration = configuration
+  init(_ parts: PartConfigurations, descriptors: Int, isAlone: Bool) {
     self.parts = parts
     let hasRoom = checkLimits(descriptors)
     checkAddresses()
@@ -121,7 +118,7 @@ struct StartCheck {
 
   /// Checks that the file for the lines of requests can be opened, without creating it.
   private mutating func checkAccessLog() {
-    let path = configuration.log.access.path
+    let path = parts.keys.log.access.path
     guard !path.isEmpty, let reason = LogFile.problem(of: path) else { return }
     problems.add(at: "log.access_path", "'\(path)' cannot be opened: \(reason)")
   }
@@ -129,7 +126,7 @@ struct StartCheck {
   /// Checks that watermarks and fallback images below the local root exist. Those of other hosts
   /// are loaded when they are requested.
   private mutating func checkLocalImages() {
-    guard access(configuration.sources.localRoot, R_OK | X_OK) == 0 else { return }
+    guard access(parts.keys.sources.localRoot, R_OK | X_OK) == 0 else { return }
     check(parts.server.watermarks, at: "watermarks")
     check(parts.server.fallbacks, at: "fallbacks")
   }
@@ -151,31 +148,13 @@ struct StartCheck {
 
   /// Returns why a local file cannot be loaded. Blocks.
   private static func failure(of url: SourceURL, _ files: LocalFiles) -> ImageError? {
-    let outcome = Outcome()
-    Task {
+    waiting { () -> ImageError? in
       do throws(ImageError) {
         _ = try await files.load(LoadRequest(url: url))
-        outcome.end(nil)
+        return nil
       } catch {
-        outcome.end(error)
+        return error
       }
     }
-    return outcome.wait()
-  }
-}
-
-/// The end of a task, which the program's first thread waits for.
-private final class Outcome: Sendable {
-  private let error = Lock<ImageError?>(nil)
-  private let isDone = DispatchSemaphore(value: 0)
-
-  func end(_ error: ImageError?) {
-    self.error.withLock { $0 = error }
-    isDone.signal()
-  }
-
-  func wait() -> ImageError? {
-    isDone.wait()
-    return error.withLock { $0 }
   }
 }

@@ -19,8 +19,7 @@ import Testing
     ]
     return SecuritySelfTest(cases, console: console).run { test in
       open.contains(test.source)
-        ? SecuritySelfTest.Finding(isOpen: true, text: "would connect to x")
-        : SecuritySelfTest.Finding(isOpen: false, text: "refused: forbidden_source")
+        ? (true, "would connect to x") : (false, "refused: forbidden_source")
     }
   }
 

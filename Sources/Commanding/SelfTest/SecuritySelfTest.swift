@@ -4,20 +4,6 @@ import Core
 
 /// `pictor selftest security`.
 public struct SecuritySelfTest {
-  /// What the configuration does with a case.
-  public struct Finding: Hashable, Sendable {
-    /// Whether the source would be loaded.
-    public let isOpen: Bool
-    /// The error, or the endpoint that would be connected to.
-    public let text: String
-
-    /// Creates a finding.
-    public init(isOpen: Bool, text: String) {
-      self.isOpen = isOpen
-      self.text = text
-    }
-  }
-
   private let cases: [SecurityCase]
   private let console: Console
 
@@ -31,7 +17,10 @@ public struct SecuritySelfTest {
 
   /// Runs all cases and prints a row for each. Returns the exit status: 0 if all are refused, 1 if
   /// a source is open.
-  public func run(_ find: (SecurityCase) -> Finding) -> CInt {
+  ///
+  /// - Parameter find: whether a source would be loaded, and the error, or the endpoint that would
+  ///   be connected to.
+  public func run(_ find: (SecurityCase) -> (isOpen: Bool, text: String)) -> CInt {
     let findings = cases.map { ($0, find($0)) }
     let heads = ["ok", "kind", "case", "expected", "got"]
     let rows = findings.map { test, finding in

@@ -15,22 +15,14 @@ struct FileProblem: Error {
 ///   - limit: maximum size in bytes; a larger file is probably the wrong one.
 /// - Throws: `FileProblem` if the file cannot be read, is too large or is not UTF-8.
 func textOfFile(_ path: String, limit: Int) throws(FileProblem) -> String {
-  func failure() -> FileProblem {
-    FileProblem(description: "cannot be read: \(String(cString: strerror(errno)))")
-  }
-  let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-  guard descriptor >= 0 else { throw failure() }
-  defer { close(descriptor) }
-  var bytes: [UInt8] = []
-  var buffer = [UInt8](repeating: 0, count: 65_536)
-  while true {
-    let count = read(descriptor, &buffer, buffer.count)
-    guard count >= 0 else { throw failure() }
-    guard count > 0 else { break }
-    bytes += buffer[..<count]
-    guard bytes.count <= limit else {
-      throw FileProblem(description: "has more than \(ByteSize.text(limit))")
-    }
+  let bytes: [UInt8]
+  do throws(SystemError) {
+    bytes = try FileContents.read(path, limit: limit)
+  } catch {
+    throw FileProblem(
+      description: error.code == EFBIG
+        ? "has more than \(ByteSize.text(limit))"
+        : "cannot be read: \(String(cString: strerror(error.code)))")
   }
   guard let text = String(validating: bytes, as: UTF8.self) else {
     throw FileProblem(description: "is not UTF-8")

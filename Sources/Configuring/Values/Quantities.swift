@@ -63,7 +63,4 @@ enum TimeSpan {
 }
 
 /// Parses digits only: no sign, space or exponent.
-private func wholeNumber(_ text: Substring) -> Int? {
-  guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
-  return Int(text)
-}
+private func wholeNumber(_ text: Substring) -> Int? { text.isDigits ? Int(text) : nil }

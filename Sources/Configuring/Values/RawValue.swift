@@ -51,7 +51,7 @@ enum RawValue: Decodable, Hashable, Sendable {
   var integer: Int? {
     switch self {
     case .number(let number): Int(exactly: number)
-    case .argument(let text): text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) ? Int(text) : nil
+    case .argument(let text): text.isDigits ? Int(text) : nil
     default: nil
     }
   }

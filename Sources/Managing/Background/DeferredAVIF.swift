@@ -3,23 +3,17 @@
 import Core
 
 /// The policy for responses to clients that negotiate AVIF.
-public struct AVIFPolicy: Sendable {
+struct AVIFPolicy: Sendable {
+  /// The present settings, which a reload replaces.
+  let settings: Lock<ImagingSettings>
+  /// The number of imaging workers, at least 1.
+  let workers: Int
+
   /// Whether a request without a cached AVIF is answered in a faster format first.
   var isLater: Bool { settings.withLock { $0.defersAVIF } }
-  private let settings: Lock<ImagingSettings>
-  /// How many AVIFs are encoded in the background at a time. Foreground work needs the other
-  /// imaging workers.
-  public var atOnce: Int
-
-  /// Creates the policy for a number of imaging workers, at least 1. Half of them stay free for jobs
-  /// that a request waits for. All copies share the settings, so that a reload reaches them.
-  public init(_ settings: ImagingSettings = ImagingSettings(), workers: Int = 2) {
-    self.settings = Lock(settings)
-    atOnce = workers / 2
-  }
-
-  /// Replaces the settings.
-  func apply(_ wanted: ImagingSettings) { settings.withLock { $0 = wanted } }
+  /// How many AVIFs are encoded in the background at a time. Half of the workers stay free for jobs
+  /// that a request waits for.
+  var atOnce: Int { workers / 2 }
 
   /// Returns the fallback request for a request that would wait for an AVIF, or `nil` if no
   /// fallback applies.

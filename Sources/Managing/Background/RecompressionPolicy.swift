@@ -3,11 +3,12 @@
 import Core
 
 /// Which variants are made smaller, and after how many hits.
-public struct RecompressionPolicy: Sendable {
+struct RecompressionPolicy: Sendable {
+  /// The present settings, which a reload replaces.
+  let settings: Lock<ImagingSettings>
   /// The number of hits in memory after which a variant is popular; 0: never.
   var hits: Int { settings.withLock { $0.recompressAfter } }
   private var efforts: EncoderEfforts { settings.withLock { $0.efforts } }
-  private let settings: Lock<ImagingSettings>
   /// The fewest bytes of a variant whose recompression is worth a job. Of fewer, a response's head takes as many.
   static let minimumBytes = 1_024
   /// The most pixels of an AVIF that is encoded again: 2 s of processor time. They are the most that `format=auto` makes
@@ -15,12 +16,6 @@ public struct RecompressionPolicy: Sendable {
   static let maximumSlowPixels = 4_000_000
   /// The quality from which libheif stores colour in full. A lower one is not as like.
   private static let fullColourQuality = 90
-
-  /// Creates a policy. All copies share the settings, so that a reload reaches them.
-  public init(_ settings: ImagingSettings = ImagingSettings()) { self.settings = Lock(settings) }
-
-  /// Replaces the settings.
-  func apply(_ wanted: ImagingSettings) { settings.withLock { $0 = wanted } }
 
   /// Counts the hits of a variant that is about to enter memory, if it may be recompressed.
   func count(_ variant: Variant) {

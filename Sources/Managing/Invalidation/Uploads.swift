@@ -4,16 +4,8 @@ import Core
 
 /// Stores uploaded sources and invalidates what they replace.
 struct Uploads: Sendable {
-  /// The accepted formats.
-  let formats: Lock<Set<ImageFormat>>
-  private let parts: ManagerParts
-  private let invalidation: Invalidation
-
-  init(formats: Set<ImageFormat>, parts: ManagerParts, invalidation: Invalidation) {
-    self.formats = Lock(formats)
-    self.parts = parts
-    self.invalidation = invalidation
-  }
+  let parts: ManagerParts
+  let invalidation: Invalidation
 
   /// Stores an image as the source of `url`. A download that began before the upload does not
   /// replace it.
@@ -29,7 +21,7 @@ struct Uploads: Sendable {
     }
     let beginning = await parts.files.beginning(of: file, upTo: FormatSigns.limit)
     let format = beginning?.withUnsafeBytes { FormatSigns.format(ofSource: $0) }
-    guard let format, formats.withLock({ $0.contains(format) }) else {
+    guard let format, parts.imaging.withLock({ $0.formats.contains(format) }) else {
       throw .unsupportedFormat(detail: "\(file.count) bytes of \(format?.rawValue ?? "no image")")
     }
     let freshness = parts.freshness.freshness(of: origin, from: url, isAuthorized: false)

@@ -2,16 +2,10 @@
 
 import Core
 
-/// Which sources may be passed through.
-public struct PassingPolicy: Sendable {
-  private let settings: Lock<ImagingSettings>
-
-  /// Creates the policy: formats that are both decoded and produced. All copies share the settings, so that a reload
-  /// reaches them.
-  public init(_ settings: ImagingSettings = ImagingSettings()) { self.settings = Lock(settings) }
-
-  /// Replaces the settings.
-  func apply(_ wanted: ImagingSettings) { settings.withLock { $0 = wanted } }
+/// Which sources may be passed through: those in formats that are both decoded and produced.
+struct PassingPolicy: Sendable {
+  /// The present settings, which a reload replaces.
+  let settings: Lock<ImagingSettings>
 
   /// The maximum number of pixels in one frame.
   private var maximumPixels: Int { settings.withLock { $0.maximumPixels } }

@@ -23,9 +23,7 @@ public struct CacheDirectives: Sequence, IteratorProtocol {
 
   /// Parses delta-seconds, at most `Int.max`. Returns `nil` unless the text consists of digits.
   public static func seconds(_ text: some StringProtocol) -> Int? {
-    guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39 as ClosedRange<UInt8>).contains($0) })
-    else { return nil }
-    return Int(text) ?? .max
+    text.isDigits ? Int(text) ?? .max : nil
   }
 
   /// Returns the next directive; `nil` at the end.

@@ -64,23 +64,10 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
   private static func digest(_ text: UnsafeRawBufferPointer) -> Form? {
     let quote = UInt8(ascii: "\"")
     guard text.count == digestLength, text[0] == quote, text[digestLength - 1] == quote,
-      let high = number(text[1..<17]), let low = number(text[17..<33])
+      let high = UInt64(lowerHexadecimal: text[1..<17]),
+      let low = UInt64(lowerHexadecimal: text[17..<33])
     else { return nil }
     return .digest(high, low)
-  }
-
-  private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
-    var number: UInt64 = 0
-    for digit in digits {
-      switch digit {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"):
-        number = number << 4 | UInt64(digit - UInt8(ascii: "0"))
-      case UInt8(ascii: "a")...UInt8(ascii: "f"):
-        number = number << 4 | UInt64(digit - UInt8(ascii: "a") + 10)
-      default: return nil
-      }
-    }
-    return number
   }
 
   /// Returns the digit of the lowest four bits.

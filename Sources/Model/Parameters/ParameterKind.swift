@@ -18,10 +18,7 @@ public struct ParameterText: Sendable {
 
   /// Reads digits only: no sign, blank or exponent.
   public func whole(in range: ClosedRange<Int>) -> Int? {
-    guard !text.isEmpty, text.utf8.allSatisfy(Self.isDigit), let value = Int(text),
-      range.contains(value)
-    else { return nil }
-    return value
+    text.isDigits ? Int(text).flatMap { range.contains($0) ? $0 : nil } : nil
   }
 
   /// Reads digits with an optional fraction; the digits before the point may be missing. A client
@@ -30,7 +27,7 @@ public struct ParameterText: Sendable {
     if !isCanonical {
       let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
       guard text.utf8.count <= 20, (1...2).contains(parts.count), parts.last?.isEmpty == false,
-        parts.allSatisfy({ $0.allSatisfy(Self.isDigit) })
+        parts.allSatisfy({ $0.allSatisfy(\.isDigit) })
       else { return nil }
     }
     return Double(text).flatMap { range.contains($0) ? $0 : nil }
@@ -47,10 +44,6 @@ public struct ParameterText: Sendable {
   static func of(_ number: Double) -> String {
     let text = "\(number)"
     return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
-  }
-
-  private static func isDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
   }
 }
 

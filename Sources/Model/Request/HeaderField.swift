@@ -44,13 +44,7 @@ public struct HeaderField: Hashable, Sendable, CustomStringConvertible {
 
   /// Returns whether a text is a valid field name.
   public static func isName(_ text: String) -> Bool {
-    !text.isEmpty
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
-      }
+    !text.isEmpty && text.isPlain(with: "!#$%&'*+-.^_`|~")
   }
 
   /// The name.

@@ -26,13 +26,8 @@ public struct HostPattern: Hashable, Sendable, CustomStringConvertible {
     }
     matchesBelow = text.hasPrefix("*.")
     name = Self.normalized(matchesBelow ? String(text.dropFirst(2)) : text)
-    let isName = name.utf8.allSatisfy { byte in
-      switch byte {
-      case 0x61...0x7a, 0x30...0x39, 0x2d, 0x2e, 0x3a, 0x5f: true
-      default: false
-      }
-    }
-    guard isName, !name.isEmpty, !name.hasPrefix("."), !name.contains("..") else { return nil }
+    guard name.isPlain(with: "-.:_"), !name.isEmpty, !name.hasPrefix("."), !name.contains("..")
+    else { return nil }
   }
 
   /// Returns whether the pattern matches `host`.

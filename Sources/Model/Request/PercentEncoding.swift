@@ -14,8 +14,8 @@ public enum PercentEncoding {
       var rest = bytes.makeIterator()
       while var byte = rest.next() {
         if byte == UInt8(ascii: "%") {
-          guard let high = rest.next().flatMap(hexadecimalDigit),
-            let low = rest.next().flatMap(hexadecimalDigit)
+          guard let high = rest.next().flatMap(\.hexadecimalValue),
+            let low = rest.next().flatMap(\.hexadecimalValue)
           else { return nil }
           byte = high << 4 | low
         }
@@ -32,8 +32,8 @@ public enum PercentEncoding {
     var bytes: [UInt8] = []
     var rest = Array(text)[...]
     while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "%"), let high = rest.first.flatMap(hexadecimalDigit),
-        let low = rest.dropFirst().first.flatMap(hexadecimalDigit)
+      if byte == UInt8(ascii: "%"), let high = rest.first.flatMap(\.hexadecimalValue),
+        let low = rest.dropFirst().first.flatMap(\.hexadecimalValue)
       {
         bytes.append(high << 4 | low)
         rest = rest.dropFirst(2)
@@ -57,32 +57,12 @@ public enum PercentEncoding {
     var encoded: [UInt8] = []
     encoded.reserveCapacity(text.utf8.count)
     for byte in text.utf8 {
-      if isUnreserved(byte) {
+      if byte.isLetter || byte.isDigit || "-._~".utf8.contains(byte) {
         encoded.append(byte)
       } else {
         encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
       }
     }
     return String(decoding: encoded, as: UTF8.self)
-  }
-
-  private static func isUnreserved(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"):
-      true
-    default: "-._~".utf8.contains(byte)
-    }
-  }
-
-  /// Returns the value of a hexadecimal digit, or `nil`.
-  @inlinable
-  static func hexadecimalDigit(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-    default: nil
-    }
   }
 }

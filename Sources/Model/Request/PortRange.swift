@@ -21,8 +21,8 @@ public struct PortRange: Hashable, Sendable, CustomStringConvertible {
 
   /// Parses a port, 1 to 65535, of decimal digits without a leading zero.
   static func port(_ text: Substring) -> Int? {
-    guard (1...5).contains(text.utf8.count), text.first != "0",
-      text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = Int(text), port <= 65_535
+    guard text.utf8.count <= 5, text.first != "0", text.isDigits, let port = Int(text),
+      port <= 65_535
     else { return nil }
     return port
   }

@@ -219,8 +219,8 @@ private struct Unit {
       place += 2
       depth += 1
     }
-    guard place + 1 < bytes.count, let high = PercentEncoding.hexadecimalDigit(bytes[place]),
-      let low = PercentEncoding.hexadecimalDigit(bytes[place + 1])
+    guard place + 1 < bytes.count, let high = bytes[place].hexadecimalValue,
+      let low = bytes[place + 1].hexadecimalValue
     else { return plain }
     return Unit(
       byte: high << 4 | low, depth: min(UInt8(clamping: depth), maximumDepth), start: start,
@@ -232,7 +232,7 @@ private struct Unit {
   var isBlank: Bool { depth == 0 && " \n\r\t".utf8.contains(byte) }
   private var isBracket: Bool { depth == 0 && "\"<>".utf8.contains(byte) }
   var isOfName: Bool {
-    (0x30...0x39).contains(byte) || (0x61...0x7a).contains(byte | 0x20) || "-_.".utf8.contains(byte)
+    byte.isDigit || byte.isLetter || "-_.".utf8.contains(byte)
   }
 
   /// Characters with a higher encoding level than the text around them belong to that text.

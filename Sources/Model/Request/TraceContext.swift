@@ -76,17 +76,17 @@ public struct TraceContext: Hashable, Sendable {
   }
 
   /// The span id: 16 hexadecimal digits.
-  public var spanID: String { Self.text(span, digits: 16) }
+  public var spanID: String { span.hexadecimal(16) }
 
   /// The id of the span above: 16 hexadecimal digits.
-  public var parentID: String? { parent.map { Self.text($0, digits: 16) } }
+  public var parentID: String? { parent?.hexadecimal(16) }
 
   /// The trace id: 32 hexadecimal digits.
-  public var traceID: String { Self.text(high, digits: 16) + Self.text(low, digits: 16) }
+  public var traceID: String { high.hexadecimal(16) + low.hexadecimal(16) }
 
   /// The fields for an origin: `traceparent` with this server's span as parent, `tracestate`.
   public var fields: [HeaderField] {
-    let parent = "00-\(traceID)-\(spanID)-\(Self.text(UInt64(flags), digits: 2))"
+    let parent = "00-\(traceID)-\(spanID)-\(flags.hexadecimal(2))"
     return [
       HeaderField(Self.parentName, value: parent), HeaderField(Self.stateName, value: state),
     ].compactMap(\.self)
@@ -96,11 +96,6 @@ public struct TraceContext: Hashable, Sendable {
   public static let parentName = "traceparent"
   /// The name of the field with what other servers note.
   public static let stateName = "tracestate"
-
-  private static func text(_ number: UInt64, digits: Int) -> String {
-    let text = String(number, radix: 16)
-    return String(repeating: "0", count: max(digits - text.utf8.count, 0)) + text
-  }
 }
 
 /// The parts of a valid `traceparent`.
@@ -113,27 +108,16 @@ private struct Parts {
     // 2 digits, 32, 16 and 2, with a dash after each of the first three.
     let dash = UInt8(ascii: "-")
     guard field.count >= 55, field[2] == dash, field[35] == dash, field[52] == dash,
-      let version = Self.number(field[0..<2]), version != 0xff,
+      let version = UInt64(lowerHexadecimal: field[0..<2]), version != 0xff,
       field.count == 55 || (version != 0 && field[55] == dash),
-      let high = Self.number(field[3..<19]), let low = Self.number(field[19..<35]),
-      high != 0 || low != 0, let parent = Self.number(field[36..<52]), parent != 0,
-      let flags = Self.number(field[53..<55])
+      let high = UInt64(lowerHexadecimal: field[3..<19]),
+      let low = UInt64(lowerHexadecimal: field[19..<35]),
+      high != 0 || low != 0, let parent = UInt64(lowerHexadecimal: field[36..<52]), parent != 0,
+      let flags = UInt64(lowerHexadecimal: field[53..<55])
     else { return nil }
     self.high = high
     self.low = low
     self.parent = parent
     self.flags = UInt8(flags) & 3
-  }
-
-  private static func number(_ digits: Slice<UnsafeRawBufferPointer>) -> UInt64? {
-    var number: UInt64 = 0
-    for byte in digits {
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): number = number << 4 | UInt64(byte - 0x30)
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): number = number << 4 | UInt64(byte - 0x57)
-      default: return nil
-      }
-    }
-    return number
   }
 }

@@ -59,16 +59,9 @@ enum TraceState {
     _ name: ArraySlice<UInt8>, longest: Int, mayBeginWithDigit: Bool = false
   ) -> Bool {
     guard let first = name.first, name.count <= longest else { return false }
-    return (isLetter(first) || (mayBeginWithDigit && isDigit(first)))
-      && name.allSatisfy { isLetter($0) || isDigit($0) || "_-*/".utf8.contains($0) }
-  }
-
-  private static func isLetter(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-  }
-
-  private static func isDigit(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    let isLower = { (byte: UInt8) in byte.isLetter && byte & 0x20 != 0 }
+    return (isLower(first) || (mayBeginWithDigit && first.isDigit))
+      && name.allSatisfy { isLower($0) || $0.isDigit || "_-*/".utf8.contains($0) }
   }
 
   private static func trimmed(_ text: Substring.UTF8View) -> [UInt8] {

@@ -43,14 +43,8 @@ public struct SharedBucketSettings: Hashable, Sendable {
   /// Whether a text can be a prefix: at most 256 letters, digits and characters of `-_./`, without
   /// a first `/`, empty segments, `.` and `..`. It is sent as it is, so no proxy may resolve it.
   public static func isPrefix(_ text: String) -> Bool {
-    text.utf8.count <= 256
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-        default: "-_./".utf8.contains(byte)
-        }
-      }
-      && !text.hasPrefix("/") && !text.contains("//")
+    text.utf8.count <= 256 && text.isPlain(with: "-_./") && !text.hasPrefix("/")
+      && !text.contains("//")
       && !text.split(separator: "/").contains { $0 == "." || $0 == ".." }
   }
 }

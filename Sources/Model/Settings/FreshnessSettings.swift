@@ -33,36 +33,27 @@ public struct FreshnessSettings: Hashable, Sendable {
   /// Returns the settings with the overrides of a host rule.
   public func overridden(by overrides: FreshnessOverrides) -> FreshnessSettings {
     var settings = self
-    settings.defaultLifetime = overrides.defaultLifetime ?? defaultLifetime
-    settings.heuristicLifetime = overrides.heuristicLifetime ?? heuristicLifetime
-    settings.clientDefault = overrides.clientDefault ?? clientDefault
-    settings.minimumLifetime = overrides.minimumLifetime ?? minimumLifetime
-    settings.maximumLifetime = overrides.maximumLifetime ?? maximumLifetime
-    settings.staleWhileRevalidate = overrides.staleWhileRevalidate ?? staleWhileRevalidate
-    settings.staleIfError = overrides.staleIfError ?? staleIfError
+    for (setting, lifetime) in overrides.lifetimes { settings[keyPath: setting] = lifetime }
     return settings
   }
 }
 
-/// The freshness settings of a host rule. `nil` keeps the value of `FreshnessSettings`.
+/// The freshness settings of a host rule; `nil` keeps the value of `FreshnessSettings`.
+@dynamicMemberLookup
 public struct FreshnessOverrides: Hashable, Sendable {
-  /// See `FreshnessSettings`.
-  public var defaultLifetime: Duration?
-  /// See `FreshnessSettings`.
-  public var heuristicLifetime: Duration?
-  /// See `FreshnessSettings`.
-  public var clientDefault: Duration?
-  /// See `FreshnessSettings`.
-  public var minimumLifetime: Duration?
-  /// See `FreshnessSettings`.
-  public var maximumLifetime: Duration?
-  /// See `FreshnessSettings`.
-  public var staleWhileRevalidate: Duration?
-  /// See `FreshnessSettings`.
-  public var staleIfError: Duration?
+  fileprivate var lifetimes: [WritableKeyPath<FreshnessSettings, Duration> & Sendable: Duration] =
+    [:]
 
   /// Creates an empty set of overrides.
   public init() {}
+
+  /// A setting of `FreshnessSettings`.
+  public subscript(
+    dynamicMember setting: WritableKeyPath<FreshnessSettings, Duration> & Sendable
+  ) -> Duration? {
+    get { lifetimes[setting] }
+    set { lifetimes[setting] = newValue }
+  }
 }
 
 extension Duration {

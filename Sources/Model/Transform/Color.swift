@@ -27,7 +27,7 @@ public struct Color: Hashable, Sendable {
   public init?(hexadecimal given: some StringProtocol) {
     let text = given.utf8.count == 3 ? given.map { "\($0)\($0)" }.joined() : String(given)
     guard text.utf8.count == 6 || text.utf8.count == 8,
-      text.utf8.allSatisfy({ PercentEncoding.hexadecimalDigit($0) != nil }),
+      text.utf8.allSatisfy({ $0.hexadecimalValue != nil }),
       let value = UInt32(text, radix: 16)
     else { return nil }
     let full = text.utf8.count == 6 ? value << 8 | 0xff : value
@@ -38,6 +38,6 @@ public struct Color: Hashable, Sendable {
 
   /// `rrggbbaa` in lower-case hexadecimal.
   public var hexadecimal: String {
-    [red, green, blue, alpha].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    [red, green, blue, alpha].map { $0.hexadecimal(2) }.joined()
   }
 }

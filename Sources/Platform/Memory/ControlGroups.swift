@@ -1,7 +1,5 @@
 // ControlGroups: finds the control groups of this process, of version 1 and 2.
 
-import Glibc
-
 /// Finds the folders of the process's control groups (cgroups(7)).
 public enum ControlGroups {
   /// A hierarchy that can limit memory.
@@ -73,18 +71,10 @@ public enum ControlGroups {
 
   /// Returns the text of a small file, or `nil` if it is empty or cannot be read.
   public static func text(_ path: String) -> String? {
-    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-    guard descriptor >= 0 else { return nil }
-    defer { close(descriptor) }
-    var bytes: [UInt8] = []
-    // mountinfo may be long, and the kernel returns such files page by page.
-    var page = [UInt8](repeating: 0, count: 16_384)
-    while bytes.count < 1 << 20 {
-      let count = read(descriptor, &page, page.count)
-      guard count > 0 else { break }
-      bytes += page[..<count]
+    guard let bytes = try? FileContents.read(path, limit: 16 << 20), !bytes.isEmpty else {
+      return nil
     }
-    return bytes.isEmpty ? nil : String(decoding: bytes, as: UTF8.self)
+    return String(decoding: bytes, as: UTF8.self)
   }
 }
 

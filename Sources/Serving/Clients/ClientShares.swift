@@ -213,14 +213,6 @@ extension IPAddress {
     case let other: other
     }
   }
-
-  /// Whether the address is the machine's own (RFC 1122, section 3.2.1.3; RFC 4291, 2.5.3).
-  var isLoopback: Bool {
-    switch unmapped {
-    case .v4(let value): value >> 24 == 127
-    case .v6(let high, let low): high == 0 && low == 1
-    }
-  }
 }
 
 /// Which clients have a share of what the server can do at once.

@@ -91,7 +91,7 @@ extension RequestHandler {
       client.target?.endpoint?.isRoutine == true
       || line.cacheStatus == Self.memoryHit
     let isFailure = line.severity >= 400 || line.error != nil
-    let logged = client.policy.configuration.loggedRequests
+    let logged = client.policy.configuration.log.requests
     let level: LogLevel
     switch line.severity {
     case 500: level = .error

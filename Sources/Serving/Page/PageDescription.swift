@@ -70,7 +70,7 @@ struct PageDescription: Encodable {
     hasOperators = !configuration.operators.isEmpty
     signing = configuration.signing.mode.rawValue
     samples = configuration.samples
-    autoFormats = configuration.autoFormats.map(\.mediaType)
+    autoFormats = configuration.imaging.autoFormats.map(\.mediaType)
     groups = ParameterGroup.allCases.map { group in
       Group(
         title: group.rawValue,

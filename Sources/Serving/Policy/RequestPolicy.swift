@@ -55,8 +55,8 @@ final class RequestPolicy: Sendable {
       page: configuration.page
         ? PageFiles(PageDescription(of: audience, configuration: configuration, rules: rules))
         : nil,
-      logsHits: logging <= (configuration.loggedRequests == .all ? .info : .debug),
-      logsDiskHits: logging <= (configuration.loggedRequests == .errors ? .debug : .info),
+      logsHits: logging <= (configuration.log.requests == .all ? .info : .debug),
+      logsDiskHits: logging <= (configuration.log.requests == .errors ? .debug : .info),
       serial: Self.serials.wrappingAdd(1, ordering: .relaxed).newValue)
   }
 

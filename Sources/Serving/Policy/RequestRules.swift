@@ -61,8 +61,8 @@ struct RequestRules: Sendable {
     keyFilter = configuration.keyFilter
     watermarks = configuration.watermarks
     allowsLocalWatermarks = configuration.allowsLocalWatermarks
-    autoFormats = configuration.autoFormats
-    onOffer = AcceptedFormats(configuration.autoFormats)
+    autoFormats = configuration.imaging.autoFormats
+    onOffer = AcceptedFormats(configuration.imaging.autoFormats)
     redirectsAuto = configuration.redirectsAuto
     presetsOnly = configuration.presetsOnly
     allowsEnlarging = configuration.allowsEnlarging
@@ -70,10 +70,10 @@ struct RequestRules: Sendable {
     signing = configuration.signing
     plainOnly = signing.mode == .options
     options = configuration.allow ?? (signing.mode == .off ? .open : [])
-    highestLimitBytes = 4 * configuration.maximumResultPixels
-    qualities = configuration.qualities
+    highestLimitBytes = 4 * configuration.imaging.maximumResultPixels
+    qualities = configuration.imaging.qualities
     // Caches in front that ignore `Vary` would give the lower quality to every client.
-    let lower = configuration.saveDataReduction
+    let lower = configuration.imaging.saveDataReduction
     savingQualities = lower > 0 && !redirectsAuto ? qualities.lowered(by: lower) : nil
     hintSteps = HintSteps(sizeSteps)
     let filter = keyFilter

@@ -16,23 +16,10 @@ public struct ServerConfiguration: Sendable {
   public var inherited = InheritedSockets()
   /// The proxies that are trusted to name their clients' addresses.
   public var trustedProxies = TrustedProxies()
-  /// Which responses have a line in the log at level info (`log.requests`).
-  public var loggedRequests: LoggedRequests
+  /// The keys `download.…`, `imaging.…` and `log.…`.
+  public var download: DownloadSettings, imaging: ImagingSettings, log: LogSettings
   /// The operators (`admin.tokens`); without any there is no `/admin`.
   public var operators: [Operator] = []
-  /// Maximum size in bytes of an image that an operator puts into the cache
-  /// (`download.maximum_bytes`).
-  public var maximumUpload: Int
-  /// Formats of `ImageFormat.negotiable` for requests without a format (`imaging.auto_formats`).
-  public var autoFormats: [ImageFormat]
-  /// Maximum pixels of a result (`imaging.maximum_result_pixels`).
-  public var maximumResultPixels: Int
-  /// Maximum pixels of a source, told by `/admin/explain`.
-  public var maximumPixels: Int
-  /// Quality of lossy results where the request does not say (`imaging.…_quality`).
-  public var qualities: FormatQualities
-  /// How much lower these are for clients that save data (`imaging.save_data_reduction`).
-  public var saveDataReduction: Int
   /// Which requests need a signature, and the keys (`signing.…`).
   public var signing = SigningPolicy()
   /// Named queries of `/image`, without `url`.
@@ -74,17 +61,13 @@ public struct ServerConfiguration: Sendable {
     log: LogSettings = LogSettings()
   ) {
     self.settings = settings
+    self.download = download
+    self.imaging = imaging
+    self.log = log
     let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
     workers = settings.workers > 0 ? settings.workers : cores
     corsOrigins = settings.corsOrigins ?? (download.allowNetworks.isEmpty ? ["*"] : [])
     trustedProxies.field = settings.forwardedHeader
-    loggedRequests = log.requests
-    maximumUpload = download.maximumBytes
-    autoFormats = imaging.autoFormats
-    maximumResultPixels = imaging.maximumResultPixels
-    maximumPixels = imaging.maximumPixels
-    qualities = imaging.qualities
-    saveDataReduction = imaging.saveDataReduction
   }
 
   /// Where the server listens for clients.

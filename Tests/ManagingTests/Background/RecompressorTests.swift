@@ -195,8 +195,8 @@ final class RecompressorTests: ManagedTests {
     change(&settings)
     return ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: freshness, purges: purges,
-      recompression: RecompressionPolicy(settings), now: { [clock] in clock.now })
+      freshnessPolicy: freshness, purges: purges, imaging: settings,
+      now: { [clock] in clock.now })
   }
 
   @Test func `nothing is recompressed if the setting is 0`() async throws {

@@ -8,7 +8,7 @@ import Testing
 
 struct PassingPolicyTests {
   @Test func `only an unchanged request for the source's own format is passed through`() {
-    let policy = PassingPolicy()
+    let policy = PassingPolicy(settings: Lock(ImagingSettings()))
     var plain = Transform()
     plain.format = .jpeg
     plain.progressive = true
@@ -30,7 +30,7 @@ struct PassingPolicyTests {
   @Test func `sizes are limited by pixels and memory without overflow`() {
     var settings = ImagingSettings()
     settings.maximumPixels = 100
-    let policy = PassingPolicy(settings)
+    let policy = PassingPolicy(settings: Lock(settings))
     var transform = Transform()
     #expect(policy.allows(PixelSize(width: 10, height: 10), for: transform))
     #expect(!policy.allows(PixelSize(width: 10, height: 11), for: transform))

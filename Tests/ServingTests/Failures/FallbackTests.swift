@@ -227,7 +227,7 @@ import Testing
       configure: {
         $0.fallback = "gone"
         $0.fallbackStatus = .ok
-        $0.loggedRequests = .errors
+        $0.log.requests = .errors
       }
     ) { server, client in
       for method in ["GET", "HEAD"] {

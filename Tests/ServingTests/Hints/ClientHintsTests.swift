@@ -96,7 +96,8 @@ import Testing
     ("once", false), ("1", false), (" on", false),
   ])
   func `Save-Data counts if its first token is on`(value: String, savesData: Bool) throws {
-    let found = try hints("w=3", ["Save-Data": value], change: { $0.saveDataReduction = 20 })
+    let found = try hints(
+      "w=3", ["Save-Data": value], change: { $0.imaging.saveDataReduction = 20 })
     #expect(found.savesData == savesData)
   }
 
@@ -105,7 +106,7 @@ import Testing
       try hints(
         query, ["Save-Data": "on"],
         change: {
-          $0.saveDataReduction = lower
+          $0.imaging.saveDataReduction = lower
           $0.redirectsAuto = redirects
           $0.presets = ["fine": "quality=90", "small": "w=30"]
         }

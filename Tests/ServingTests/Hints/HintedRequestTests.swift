@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test func `hints become plain parameters of the key`() async throws {
-    try await withServer(echo(), configure: { $0.saveDataReduction = 20 }) { server in
+    try await withServer(echo(), configure: { $0.imaging.saveDataReduction = 20 }) { server in
       let client = try HTTPClient(port: server.port)
       let fields = ["Sec-CH-DPR": "2.0", "Sec-CH-Width": "600", "Save-Data": "on"]
       for method in ["GET", "HEAD"] {
@@ -57,7 +57,7 @@ import Testing
       provider,
       configure: {
         $0.workers = 1
-        $0.autoFormats = []
+        $0.imaging.autoFormats = []
       }
     ) { server in
       let client = try HTTPClient(port: server.port)
@@ -120,7 +120,7 @@ import Testing
       configure: {
         $0.redirectsAuto = true
         $0.sizeSteps = [160, 320, 640]
-        $0.saveDataReduction = 20
+        $0.imaging.saveDataReduction = 20
         $0.signing = SigningPolicy(mode: .options, keys: [testKey])
       }
     ) { server in
@@ -185,7 +185,7 @@ import Testing
     try await withServer(
       echo(),
       configure: {
-        $0.saveDataReduction = seed % 2 == 0 ? 20 : 0
+        $0.imaging.saveDataReduction = seed % 2 == 0 ? 20 : 0
         $0.redirectsAuto = seed % 3 == 0
         $0.sizeSteps = seed > 3 ? [100, 300, 900] : []
         $0.corsOrigins = ["https://a.example", "https://b.example"]

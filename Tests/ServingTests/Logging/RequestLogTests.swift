@@ -175,7 +175,7 @@ import Testing
   func `the configuration selects which responses are logged`(
     which: LoggedRequests, level: LogLevel, levels: [String]
   ) async throws {
-    let found = try await lines(level: level, configure: { $0.loggedRequests = which }) { server in
+    let found = try await lines(level: level, configure: { $0.log.requests = which }) { server in
       let client = try HTTPClient(port: server.port)
       #expect(try client.get(imageTarget).status == 200)
       #expect(try client.get("/stats").status == 200)

@@ -69,7 +69,7 @@ import Testing
 
   @Test func `only offered formats are part of the key`() throws {
     var configuration = ServerConfiguration()
-    configuration.autoFormats = [.webp, .avif]
+    configuration.imaging.autoFormats = [.webp, .avif]
     let rules = RequestRules(configuration)
     let plain = try makeRequest()
     #expect(rules.request(plain, accepting: AcceptedFormats()).key == plain.key)
@@ -81,7 +81,7 @@ import Testing
     #expect(all.key.source == plain.key.source)
     let named = plain.naming(.png)
     #expect(rules.request(named, accepting: AcceptedFormats([.webp])).key == named.key)
-    configuration.autoFormats = []
+    configuration.imaging.autoFormats = []
     #expect(
       RequestRules(configuration).request(plain, accepting: AcceptedFormats([.webp])).key
         == plain.key)

@@ -39,7 +39,7 @@ import Testing
     #expect(try transform("limitbytes=100000000").limitBytes == 100_000_000)
     #expect(throws: ImageError.self) { try self.transform("limitbytes=100000001") }
     var configuration = ServerConfiguration()
-    configuration.maximumResultPixels = 1_000
+    configuration.imaging.maximumResultPixels = 1_000
     let rules = RequestRules(configuration)
     let query = Array("url=https://h/a&limitbytes=4001".utf8)
     #expect(

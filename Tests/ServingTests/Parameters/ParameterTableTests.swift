@@ -165,7 +165,7 @@ struct ParameterTableTests {
     let plain = try rules()
     #expect(try parse("format=jpeg&quality=80", by: plain).canonicalText == "format=jpeg")
     #expect(try parse("placeholder=color", kind: .info).canonicalText == "placeholder=color&info=1")
-    let other = try rules { $0.qualities[.jpeg] = 70 }
+    let other = try rules { $0.imaging.qualities[.jpeg] = 70 }
     var open = try parse("w=9", by: other)
     open.accepted = [.avif, .webp]
     #expect(open.canonicalText == "w=9&qualities=jpeg:70&auto=avif,webp")

@@ -181,7 +181,7 @@ private struct NoSpans: SpanSink {
         $0.workers = 1
         $0.corsOrigins = ["https://a.example", "https://b.example"]
         $0.signing = SigningPolicy(mode: .options, keys: [testKey])
-        $0.saveDataReduction = follows ? 20 : 0
+        $0.imaging.saveDataReduction = follows ? 20 : 0
         $0.spans = exports ? NoSpans() : nil
         $0.sampledShare = 0
         if counts {

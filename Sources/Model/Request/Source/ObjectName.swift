@@ -67,7 +67,7 @@ struct ObjectName: Hashable {
   /// Whether a text can name a bucket ("General purpose bucket naming rules", and Google's `_`).
   static func isBucket(_ text: String) -> Bool {
     func isAlphanumeric(_ byte: UInt8) -> Bool {
-      (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte)
+      byte.isDigit || byte.isLetter && byte & 0x20 != 0
     }
     guard (3...63).contains(text.utf8.count), let first = text.utf8.first,
       let last = text.utf8.last,
@@ -75,7 +75,7 @@ struct ObjectName: Hashable {
     else { return false }
     let isAddress =
       text.split(separator: ".", omittingEmptySubsequences: false).count == 4
-      && text.utf8.allSatisfy { $0 == 0x2e || (0x30...0x39).contains($0) }
+      && text.utf8.allSatisfy { $0 == 0x2e || $0.isDigit }
     return !isAddress && text.utf8.allSatisfy { isAlphanumeric($0) || "-._".utf8.contains($0) }
   }
 }

@@ -46,9 +46,9 @@ public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
   }
 
   private static func port(_ text: Substring) -> Int? {
-    guard (1...5).contains(text.utf8.count), text.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-      let port = Int(text), port <= 65_535
-    else { return nil }
+    guard text.utf8.count <= 5, text.isDigits, let port = Int(text), port <= 65_535 else {
+      return nil
+    }
     return port
   }
 

@@ -32,22 +32,14 @@ public struct ObjectStore: Hashable, Sendable {
   public static func endpoint(_ text: String) -> SourceURL? {
     guard let url = try? SourceURL(parsing: text), url.scheme.isHTTP, url.path == "/",
       !text.utf8.contains(where: "?#".utf8.contains),
-      url.host.utf8.allSatisfy({ byte in
-        (0x61...0x7a).contains(byte) || (0x30...0x39).contains(byte) || "-.:_".utf8.contains(byte)
-      })
+      url.host.isPlain(with: "-.:_"), url.host == url.host.lowercased()
     else { return nil }
     return url
   }
 
   /// Whether a text is a region: up to 64 letters, digits, `-` and `_`.
   public static func isRegion(_ text: String) -> Bool {
-    (1...64).contains(text.utf8.count)
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, 0x2d, 0x5f: true
-        default: false
-        }
-      }
+    (1...64).contains(text.utf8.count) && text.isPlain()
   }
 
   /// Returns the URL at which an object is requested.

@@ -41,7 +41,7 @@ public struct RedisAddress: Hashable, Sendable {
     var names: (user: String?, password: String?) = (nil, nil)
     if let at = rest.lastIndex(of: "@") {
       let parts = rest[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-        .map { Self.unescaped($0) }
+        .map { PercentEncoding.decode($0.utf8) }
       guard parts.allSatisfy({ $0 != nil }), let first = parts[0], let last = parts.last ?? nil,
         !last.isEmpty
       else { return nil }
@@ -51,7 +51,7 @@ public struct RedisAddress: Hashable, Sendable {
     var number = 0
     if let slash = rest.firstIndex(of: "/") {
       let digits = rest[rest.index(after: slash)...]
-      guard digits.isEmpty || Self.isNumber(digits), let value = Int(digits.isEmpty ? "0" : digits),
+      guard digits.isEmpty || digits.isDigits, let value = Int(digits.isEmpty ? "0" : digits),
         value < 1 << 20
       else { return nil }
       number = value
@@ -73,7 +73,7 @@ public struct RedisAddress: Hashable, Sendable {
     let afterHost = end.map { text[text.index(after: $0)...] } ?? text
     if let colon = afterHost.lastIndex(of: ":") {
       let digits = text[text.index(after: colon)...]
-      guard isNumber(digits), let value = Int(digits), (1...65_535).contains(value) else {
+      guard digits.isDigits, let value = Int(digits), (1...65_535).contains(value) else {
         return nil
       }
       port = value
@@ -83,40 +83,7 @@ public struct RedisAddress: Hashable, Sendable {
       guard host.last == "]" else { return nil }
       host = host.dropFirst().dropLast()
     }
-    let isName = host.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"):
-        true
-      default:
-        isBracketed
-          ? byte == UInt8(ascii: ":") || byte == UInt8(ascii: ".") : "-._".utf8.contains(byte)
-      }
-    }
+    let isName = host.isPlain(with: isBracketed ? ":." : "-._")
     return isName && !host.isEmpty && host.utf8.count <= 253 ? (String(host), port) : nil
-  }
-
-  private static func isNumber(_ text: Substring) -> Bool {
-    !text.isEmpty && text.utf8.allSatisfy { (0x30...0x39).contains($0) }
-  }
-
-  /// Decodes `%` escapes. Returns `nil` for an incomplete escape, or for bytes that are not UTF-8.
-  private static func unescaped(_ text: Substring) -> String? {
-    var bytes: [UInt8] = []
-    var rest = text.utf8[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "%") else {
-        bytes.append(byte)
-        continue
-      }
-      // A sign is a number to UInt8, too.
-      let digits = Substring(rest.prefix(2))
-      guard digits.count == 2, digits.allSatisfy(\.isHexDigit),
-        let value = UInt8(digits, radix: 16)
-      else { return nil }
-      bytes.append(value)
-      rest = rest.dropFirst(2)
-    }
-    return String(validating: bytes, as: UTF8.self)
   }
 }

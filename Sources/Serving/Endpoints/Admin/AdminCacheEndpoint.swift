@@ -16,7 +16,7 @@ struct AdminCacheEndpoint: Endpoint {
   }
 
   func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy {
-    method == .put ? .file(limit: configuration.maximumUpload) : .discard
+    method == .put ? .file(limit: configuration.download.maximumBytes) : .discard
   }
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {

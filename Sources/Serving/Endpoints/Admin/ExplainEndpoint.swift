@@ -145,8 +145,8 @@ struct ExplainReport: Encodable {
       redirects: (isNegotiated || !hints.isEmpty) && rules.redirectsAuto)
     client = Client(allowed: refusal == nil, code: refusal?.code, message: refusal?.message)
     limits = Limits(
-      maximumPixels: configuration.maximumPixels,
-      maximumResultPixels: configuration.maximumResultPixels,
+      maximumPixels: configuration.imaging.maximumPixels,
+      maximumResultPixels: configuration.imaging.maximumResultPixels,
       responseSeconds: configuration.answerTimeout / .seconds(1))
   }
 

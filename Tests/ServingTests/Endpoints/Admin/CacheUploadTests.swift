@@ -56,7 +56,7 @@ import Testing
     try await withOperators(
       services,
       configure: {
-        $0.maximumUpload = 1_000
+        $0.download.maximumBytes = 1_000
         $0.explainsErrors = true
       }
     ) { client, header in
@@ -92,7 +92,8 @@ import Testing
   func `a refused request with a body is answered before the body arrives`(
     method: String, path: String, isOperator: Bool, status: Int
   ) async throws {
-    try await withOperators(services, configure: { $0.maximumUpload = 1_000 }) { client, _ in
+    try await withOperators(services, configure: { $0.download.maximumBytes = 1_000 }) {
+      client, _ in
       let token = isOperator ? operatorToken : "another"
       // No byte of it follows, and no upload takes place.
       try client.send(

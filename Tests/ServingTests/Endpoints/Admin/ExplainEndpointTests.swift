@@ -80,10 +80,10 @@ import Testing
       "Authorization": "Bearer " + Self.token, "Sec-CH-DPR": "2", "Sec-CH-Width": "600",
       "Save-Data": "on",
     ]
-    let varied = try await explain(query, fields: fields) { $0.saveDataReduction = 20 }
+    let varied = try await explain(query, fields: fields) { $0.imaging.saveDataReduction = 20 }
     #expect(varied.contains(#""redirects" : false"#))
     let redirected = try await explain(query, fields: fields) {
-      $0.saveDataReduction = 20
+      $0.imaging.saveDataReduction = 20
       $0.redirectsAuto = true
     }
     #expect(redirected.contains(#""redirects" : true"#))

@@ -1,0 +1,47 @@
+// ASCII: classes of ASCII characters, as formats of the web name them.
+
+extension UInt8 {
+  /// Whether this is a digit, `0` to `9`.
+  @inlinable public var isDigit: Bool { 0x30...0x39 ~= self }
+  /// Whether this is a letter, `a` to `z` or `A` to `Z`.
+  @inlinable public var isLetter: Bool { 0x61...0x7a ~= self | 0x20 }
+
+  /// The value of a hexadecimal digit; `nil` for any other character.
+  @inlinable public var hexadecimalValue: UInt8? {
+    switch self {
+    case 0x30...0x39: self - 0x30
+    case 0x61...0x66: self - 0x61 + 10
+    case 0x41...0x46: self - 0x41 + 10
+    default: nil
+    }
+  }
+}
+
+extension StringProtocol {
+  /// Whether all characters are digits, `0` to `9`, and there is one.
+  public var isDigits: Bool { !isEmpty && utf8.allSatisfy(\.isDigit) }
+
+  /// Whether all characters are ASCII letters, digits or among `others`, also if there is none.
+  public func isPlain(with others: String = "-_") -> Bool {
+    utf8.allSatisfy { $0.isLetter || $0.isDigit || others.utf8.contains($0) }
+  }
+}
+
+extension UInt64 {
+  /// Reads hexadecimal digits in lower case, at most 16; `nil` for anything else.
+  @inlinable public init?(lowerHexadecimal digits: some Sequence<UInt8>) {
+    self = 0
+    for digit in digits {
+      guard let value = digit.hexadecimalValue, !(0x41...0x46 ~= digit) else { return nil }
+      self = self << 4 | UInt64(value)
+    }
+  }
+}
+
+extension BinaryInteger {
+  /// Returns the number in hexadecimal, in lower case, with leading zeros up to `width` digits.
+  public func hexadecimal(_ width: Int) -> String {
+    let digits = String(self, radix: 16)
+    return String(repeating: "0", count: max(width - digits.utf8.count, 0)) + digits
+  }
+}
