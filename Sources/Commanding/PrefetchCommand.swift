@@ -81,7 +81,7 @@ public struct PrefetchCommand {
       // Waits for the answer even if interrupted: cancelling needs the id in it.
       answer = try client.request(
         .post, target: target, type: "application/jsonl", body: list, seconds: Self.seconds,
-        patience: .sent(interruption))
+        until: interruption, awaitsAnswer: true)
     } catch {
       switch error {
       case .unsent(let text): throw CommandFailure(description: text)
@@ -121,6 +121,37 @@ extension ServerAnswer {
     default:
       return "\(client.serverName) responded with \(status)"
         + (message.map { ": " + PrefetchReport.printable($0) } ?? "")
+    }
+  }
+}
+
+/// A file, or standard input.
+struct ListFile {
+  /// Maximum length of the list in bytes. The server's own limit is lower, and the server reports
+  /// it.
+  static let maximumBytes = 64 << 20
+
+  private let path: String
+  private let input: CInt
+
+  /// Creates the file at `path`. For `-`, the descriptor `input` is read.
+  init(_ path: String, input: CInt) {
+    self.path = path
+    self.input = input
+  }
+
+  /// Reads the whole file.
+  func contents() throws(CommandFailure) -> [UInt8] {
+    do throws(SystemError) {
+      let limit = Self.maximumBytes
+      return path == "-"
+        ? try FileContents.read(input, limit: limit) : try FileContents.read(path, limit: limit)
+    } catch {
+      let name = path == "-" ? "standard input" : path
+      let problem =
+        error.code == EFBIG
+        ? "has more than \(Self.maximumBytes >> 20) MiB" : "cannot be read: \(error)"
+      throw CommandFailure(description: "\(name): \(problem)")
     }
   }
 }

@@ -22,14 +22,8 @@ enum PrefetchReport {
   /// Returns the result in one line, then the reasons of failures, then the reported failures by
   /// line.
   static func summary(_ status: PrefetchStatus) -> String {
-    let verb =
-      switch status.state {
-      case .running: "running"
-      case .finished: "finished"
-      case .cancelled: "cancelled"
-      }
     var text = """
-      \(verb) after \(oneDecimal(status.seconds)) s: \(status.total) images, \
+      \(status.state.rawValue) after \(oneDecimal(status.seconds)) s: \(status.total) images, \
       \(status.finished) loaded, \(status.skipped) skipped, \(status.failed) failed
 
       """
@@ -76,10 +70,7 @@ enum PrefetchReport {
       if scalar == "\n" || isPrintable(scalar) {
         shown.unicodeScalars.append(scalar)
       } else {
-        for unit in String(scalar).utf16 {
-          let digits = String(unit, radix: 16)
-          shown += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-        }
+        for unit in String(scalar).utf16 { shown += "\\u" + unit.hexadecimal(4) }
       }
     }
     return shown

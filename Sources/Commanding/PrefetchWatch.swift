@@ -79,7 +79,7 @@ struct PrefetchWatch {
     var failing: ContinuousClock.Instant?
     while true {
       let begun = pace.now()
-      switch look(.none(interruption)) {
+      switch look(until: interruption) {
       case .status(let status):
         failing = nil
         line.show(status)
@@ -100,10 +100,10 @@ struct PrefetchWatch {
   /// Explains how to check again, because the prefetch continues without a watch.
   private var hint: String { "; it may still run: GET \(path) shows its progress" }
 
-  private func look(_ patience: ServerClient.Patience) -> Look {
+  private func look(until interruption: Interruption? = nil) -> Look {
     do throws(ServerClient.Failure) {
       let answer = try client.request(
-        .get, target: path, seconds: Self.seconds, patience: patience)
+        .get, target: path, seconds: Self.seconds, until: interruption)
       switch answer.status {
       case 200:
         guard let status = try? JSONDecoder().decode(PrefetchStatus.self, from: Data(answer.body))
@@ -134,7 +134,7 @@ struct PrefetchWatch {
         return
       }
       let how = answer.status == 404 ? "the list had already ended" : "the list was cancelled"
-      switch look(.full) {
+      switch look() {
       case .status(let status): console.output(PrefetchReport.summary(status))
       case .unknown: console.reportError("\(how); the server no longer knows it")
       case .refused(let reason), .failed(let reason):
@@ -144,5 +144,42 @@ struct PrefetchWatch {
     } catch {
       console.reportError("the list could not be cancelled and may continue: \(error)")
     }
+  }
+}
+
+/// The progress of a prefetch: one updated line on a terminal, or occasional lines in a log.
+struct ProgressLine {
+  /// The interval between two lines without a terminal.
+  private static let interval = Duration.seconds(5)
+
+  private let console: Console
+  private let now: () -> ContinuousClock.Instant
+  private var last: ContinuousClock.Instant
+  /// Whether the terminal's line is not finished.
+  private var isOpen = false
+
+  init(on console: Console, now: @escaping () -> ContinuousClock.Instant) {
+    self.console = console
+    self.now = now
+    last = now()
+  }
+
+  /// Shows the progress if it is due.
+  mutating func show(_ status: PrefetchStatus) {
+    if let columns = console.columns() {
+      // Returns to the start of the line and erases the rest (ECMA-48, EL). The last column stays
+      // free, because some terminals wrap after it.
+      console.errors("\r\(PrefetchReport.progress(status, width: columns - 1))\u{1B}[K")
+      isOpen = true
+    } else if now() - last >= Self.interval {
+      last = now()
+      console.errors(PrefetchReport.progress(status, width: 120) + "\n")
+    }
+  }
+
+  /// Finishes the terminal's line.
+  mutating func end() {
+    if isOpen { console.errors("\n") }
+    isOpen = false
   }
 }

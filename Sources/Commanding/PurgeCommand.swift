@@ -69,28 +69,26 @@ public struct PurgeCommand {
 extension PurgeSubject {
   fileprivate var method: ServerRequest.Method { self == .everything ? .post : .delete }
 
+  /// The parameter of the request, with its value; `nil`: everything.
+  private var parameter: (name: String, value: String)? {
+    switch self {
+    case .url(let text): ("url", text)
+    case .prefix(let text): ("prefix", text)
+    case .host(let text): ("host", text)
+    case .tag(let text): ("tag", text)
+    case .everything: nil
+    }
+  }
+
   fileprivate var target: String {
-    func query(_ name: String, _ value: String) -> String {
-      "/admin/cache?\(name)=" + PercentEncoding.encode(value)
-    }
-    return switch self {
-    case .url(let text): query("url", text)
-    case .prefix(let text): query("prefix", text)
-    case .host(let text): query("host", text)
-    case .tag(let text): query("tag", text)
-    case .everything: "/admin/cache/clear?tier=all"
-    }
+    parameter.map { "/admin/cache?\($0.name)=" + PercentEncoding.encode($0.value) }
+      ?? "/admin/cache/clear?tier=all"
   }
 
   /// The subject as shown in messages.
   fileprivate var name: String {
-    switch self {
-    case .url(let text): PrefetchReport.printable(text)
-    case .prefix(let text): "prefix " + PrefetchReport.printable(text)
-    case .host(let text): "host " + PrefetchReport.printable(text)
-    case .tag(let text): "tag " + PrefetchReport.printable(text)
-    case .everything: "everything"
-    }
+    parameter.map { ($0.name == "url" ? "" : $0.name + " ") + PrefetchReport.printable($0.value) }
+      ?? "everything"
   }
 }
 

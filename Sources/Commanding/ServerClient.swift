@@ -24,16 +24,6 @@ struct ServerClient {
     }
   }
 
-  /// What an interruption may cancel.
-  enum Patience {
-    /// Nothing.
-    case full
-    /// A request that is not completely sent. The answer to a sent request is awaited.
-    case sent(Interruption)
-    /// The request at any time.
-    case none(Interruption)
-  }
-
   /// The addresses, in the order in which they are tried.
   private let places: [ListenAddress]
   /// The operator whose token is sent, if any.
@@ -82,12 +72,15 @@ struct ServerClient {
   ///
   /// - Parameters:
   ///   - seconds: the deadline for everything, from the connection to the answer's last byte.
-  ///   - patience: the steps that an interruption may cancel.
+  ///   - interruption: cancels the request; `nil`: nothing does.
+  ///   - awaitsAnswer: whether the answer to a sent request is awaited all the same.
   func request(
     _ method: ServerRequest.Method, target: String, type: String? = nil, body: [UInt8]? = nil,
-    seconds: Int, patience: Patience = .full
+    seconds: Int, until interruption: Interruption? = nil, awaitsAnswer: Bool = false
   ) throws(Failure) -> ServerAnswer {
-    let wait = Wait(end: .now + .seconds(seconds), seconds: seconds, patience: patience)
+    let wait = Wait(
+      end: .now + .seconds(seconds), seconds: seconds, interruption: interruption,
+      awaitsAnswer: awaitsAnswer)
     var reasons: [String] = []
     for place in places {
       var request = ServerRequest(method, "http://localhost" + target)
@@ -128,7 +121,8 @@ struct ServerClient {
     do throws(ImageError) {
       exchange = try ServerExchange(request)
       code = try MultiHandle(idleConnectionLimit: 1).run(
-        exchange, watching: { wait.watched(exchange.isSent) }, until: { wait.end })
+        exchange, watching: { wait.interruption(exchange.isSent)?.descriptor ?? -1 },
+        until: { wait.end })
     } catch {
       throw .unsent(error.logDetail ?? error.code)
     }
@@ -139,7 +133,7 @@ struct ServerClient {
     }
     switch code {
     case nil:
-      if wait.isInterrupted(isSent) { throw .interrupted }
+      if wait.interruption(isSent)?.signal != nil { throw .interrupted }
       guard exchange.isConnected else {
         return .failure(Refusal(reason: "cannot connect to \(name) within \(wait.seconds) s"))
       }
@@ -167,20 +161,13 @@ struct ServerClient {
     let end: ContinuousClock.Instant
     /// The whole time in seconds, for messages.
     let seconds: Int
-    let patience: Patience
+    let interruption: Interruption?
+    let awaitsAnswer: Bool
 
-    private func interruption(_ isSent: Bool) -> Interruption? {
-      switch patience {
-      case .full: nil
-      case .sent(let interruption): isSent ? nil : interruption
-      case .none(let interruption): interruption
-      }
+    /// What may end the wait now.
+    func interruption(_ isSent: Bool) -> Interruption? {
+      isSent && awaitsAnswer ? nil : interruption
     }
-
-    /// The descriptor that ends the wait; negative for none.
-    func watched(_ isSent: Bool) -> CInt { interruption(isSent)?.descriptor ?? -1 }
-
-    func isInterrupted(_ isSent: Bool) -> Bool { interruption(isSent)?.signal != nil }
   }
 }
 
@@ -190,4 +177,47 @@ struct ServerAnswer: Hashable {
   let status: Int
   /// The body.
   let body: [UInt8]
+}
+
+/// Why a command ends, as one line for the user.
+struct CommandFailure: Error {
+  let description: String
+  /// The exit status.
+  var status: CInt = 1
+}
+
+extension ServerClient {
+  /// Creates a client with the first token of `admin.tokens` that has the scopes and can be read
+  /// here. Other tokens of the list may be in files and variables that only the server has.
+  ///
+  /// - Throws: if there is no such token, or the configuration does not tell where it listens.
+  init(
+    _ configuration: Configuration, needing scopes: Set<OperatorScope>,
+    environment: [String: String]
+  ) throws(CommandFailure) {
+    let admin = configuration.admin
+    guard !admin.tokens.isEmpty else {
+      throw CommandFailure(
+        description: "no operator token: set admin.tokens to a token of the server")
+    }
+    var holder: Operator?
+    var problem: String?
+    for (name, token) in zip(admin.names, admin.tokens)
+    where holder == nil && token.scopes.isSuperset(of: scopes) {
+      do throws(ConfigurationError) {
+        holder = try token.named(name, environment: environment)
+      } catch {
+        problem = problem ?? error.description
+      }
+    }
+    let wanted = scopes.map(\.rawValue).sorted().joined(separator: " and ")
+    guard let holder else {
+      throw CommandFailure(
+        description: problem ?? "no token of admin.tokens has the scope \(wanted)")
+    }
+    if let problem = Self.problem(of: configuration.server) {
+      throw CommandFailure(description: problem)
+    }
+    self.init(configuration.server, as: holder)
+  }
 }

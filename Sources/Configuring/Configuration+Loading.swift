@@ -24,20 +24,10 @@ extension Configuration {
     try problems.check()
   }
 
-  /// Applies the environment variables of keys.
+  /// Applies the environment variables of keys, and adds values that are not allowed to `problems`.
   ///
   /// - Returns: the names of variables with the prefix that belong to no key. They are no error:
   ///   Kubernetes sets such variables for a service called `pictor`.
-  /// - Throws: all values that are not allowed.
-  public mutating func apply(
-    environment: [String: String]
-  ) throws(ConfigurationError) -> [String] {
-    var problems = ConfigurationProblems()
-    let unknown = apply(environment: environment, &problems)
-    try problems.check()
-    return unknown
-  }
-
   mutating func apply(
     environment: [String: String], _ problems: inout ConfigurationProblems
   ) -> [String] {

@@ -43,122 +43,115 @@ extension Invocation {
   /// Returns the text of `--help` for a command, or for the program if `command` is `nil`.
   public static func help(for command: Command?) -> String {
     switch command {
-    case nil: programHelp
-    case .healthcheck: healthcheckHelp + commonHelp + commonOptions
-    case .prefetch: prefetchHelp + commonHelp + commonOptions
-    case .purge: purgeHelp + commonHelp + commonOptions
-    case .explain: explainHelp + commonHelp + commonOptions
-    case .sign: signHelp + commonOptions
-    case .selftest: selftestHelp + commonOptions
+    case nil:
+      """
+      pictor: an image server. It loads an image once, turns it upright, resizes, caches and serves it.
+
+      usage: pictor [options]                serve until SIGTERM or SIGINT
+             pictor healthcheck [options]    exit 0 if the configured server is serving, else 1
+             pictor prefetch FILE [options]  make that server load the images of a list
+             pictor purge URL... [options]   make that server purge URLs from its cache
+             pictor explain URL [options]    print what that server would do with a request, and why
+             pictor sign URL... [options]    sign URLs with a configured key
+             pictor selftest security        exit 0 if the configuration refuses a list of attacks, else 1
+             pictor help COMMAND             the help text of a command
+
+      options:
+        --config FILE      read settings from a JSON5 file
+        --KEY VALUE        set one key, such as --server.port 8081; overrides the environment and the file
+        --check-config     list all errors that would prevent a start and exit 1; without errors exit 0
+        --print-config     write the effective configuration with the purpose of each key, and exit
+        --version          write the version, and exit
+        --help             write this, and exit
+
+      Every key has an environment variable, its path in capitals: server.port is PICTOR_SERVER_PORT.
+      Precedence: command line, environment, file, default.
+
+      """
+    case .healthcheck:
+      """
+      pictor healthcheck: checks the server's health (GET /stats), for containers without curl.
+
+      usage: pictor healthcheck [options]
+
+      Exits 0 if the server answers 200 within 3 seconds, else 1 with the reason.
+
+      """ + commonHelp + commonOptions
+    case .prefetch:
+      """
+      pictor prefetch: makes the server load a list of images in advance, at low priority. It needs admin.tokens.
+
+      usage: pictor prefetch FILE [options]
+
+      FILE has one image per line: a URL, or a query of /image such as /image?url=...&w=300; - is standard input. The
+      command shows progress and failures. Ctrl-C cancels the list.
+      Exits 0 if all images are loaded, 1 if some failed, 2 for wrong usage, 130 after Ctrl-C.
+
+      options:
+        --preset NAME      request each line with this preset; can be repeated
+
+      """ + commonHelp + commonOptions
+    case .purge:
+      """
+      pictor purge: makes the server remove sources and all their variants from its cache. It needs admin.tokens.
+
+      usage: pictor purge URL... [options]
+
+      URLs and options can be mixed and repeated. Each is a separate purge, with a line of what it removed.
+      Exits 0 if all purges succeed, 1 if one fails, 2 for wrong usage.
+
+      options:
+        --prefix URL       all URLs with this prefix, which needs a complete host and the slash after it:
+                           https://example.com/shop/
+        --host HOST        all URLs of a host, at any port, or of all hosts below one (*.example.com)
+        --tag TAG          all URLs of the hosts whose rule has this tag
+        --all              everything
+
+      """ + commonHelp + commonOptions
+    case .explain:
+      """
+      pictor explain: prints what the server would do with a request and why, and does nothing of it. It needs admin.tokens.
+
+      usage: pictor explain URL [options]
+
+      URL is the URL of a source, or one of /image: '/image?url=...&w=300', with or without a host in front.
+      Exits 0 with an explanation, 1 without, 2 for wrong usage.
+
+      options:
+        --accept TYPES     the client's Accept field, such as image/avif,image/webp
+        --json             print the server's JSON
+
+      """ + commonHelp + commonOptions
+    case .sign:
+      """
+      pictor sign: writes URLs with a signature, for servers with signing.mode. It needs signing.keys, and no server.
+
+      usage: pictor sign URL... [options]
+
+      Each URL is one of /image or /info: https://images.example/image?url=...&w=300, or without the host. A path in front,
+      as in https://example.com/images/image?..., is not signed: a proxy removes it. A signature in a URL is replaced.
+      Exits 0 if all URLs are signed, 1 if one cannot be, 2 for wrong usage.
+
+      options:
+        --expires-in TIME  the time from now on after which the URLs are refused, such as 10m, 8h or 30d
+        --key ID           sign with this key in place of the first
+
+      """ + commonOptions
+    case .selftest:
+      """
+      pictor selftest: tests what the configuration refuses. It needs no server and connects to no source.
+
+      usage: pictor selftest security [options]
+
+      security runs a list of attacks: private addresses in every notation, endpoints of clouds, other schemes and
+      ports, files outside of the local root, redirects to all of these, and this server itself. It resolves names.
+      Exits 0 if all are refused, 1 if one is open, 2 for wrong usage.
+
+      options:
+
+      """ + commonOptions
     }
   }
-
-  private static let programHelp = """
-    pictor: an image server. It loads an image once, turns it upright, resizes, caches and serves it.
-
-    usage: pictor [options]                serve until SIGTERM or SIGINT
-           pictor healthcheck [options]    exit 0 if the configured server is serving, else 1
-           pictor prefetch FILE [options]  make that server load the images of a list
-           pictor purge URL... [options]   make that server purge URLs from its cache
-           pictor explain URL [options]    print what that server would do with a request, and why
-           pictor sign URL... [options]    sign URLs with a configured key
-           pictor selftest security        exit 0 if the configuration refuses a list of attacks, else 1
-           pictor help COMMAND             the help text of a command
-
-    options:
-      --config FILE      read settings from a JSON5 file
-      --KEY VALUE        set one key, such as --server.port 8081; overrides the environment and the file
-      --check-config     list all errors that would prevent a start and exit 1; without errors exit 0
-      --print-config     write the effective configuration with the purpose of each key, and exit
-      --version          write the version, and exit
-      --help             write this, and exit
-
-    Every key has an environment variable, its path in capitals: server.port is PICTOR_SERVER_PORT.
-    Precedence: command line, environment, file, default.
-
-    """
-
-  private static let healthcheckHelp = """
-    pictor healthcheck: checks the server's health (GET /stats), for containers without curl.
-
-    usage: pictor healthcheck [options]
-
-    Exits 0 if the server answers 200 within 3 seconds, else 1 with the reason.
-
-    """
-
-  private static let prefetchHelp = """
-    pictor prefetch: makes the server load a list of images in advance, at low priority. It needs admin.tokens.
-
-    usage: pictor prefetch FILE [options]
-
-    FILE has one image per line: a URL, or a query of /image such as /image?url=...&w=300; - is standard input. The
-    command shows progress and failures. Ctrl-C cancels the list.
-    Exits 0 if all images are loaded, 1 if some failed, 2 for wrong usage, 130 after Ctrl-C.
-
-    options:
-      --preset NAME      request each line with this preset; can be repeated
-
-    """
-
-  private static let purgeHelp = """
-    pictor purge: makes the server remove sources and all their variants from its cache. It needs admin.tokens.
-
-    usage: pictor purge URL... [options]
-
-    URLs and options can be mixed and repeated. Each is a separate purge, with a line of what it removed.
-    Exits 0 if all purges succeed, 1 if one fails, 2 for wrong usage.
-
-    options:
-      --prefix URL       all URLs with this prefix, which needs a complete host and the slash after it:
-                         https://example.com/shop/
-      --host HOST        all URLs of a host, at any port, or of all hosts below one (*.example.com)
-      --tag TAG          all URLs of the hosts whose rule has this tag
-      --all              everything
-
-    """
-
-  private static let explainHelp = """
-    pictor explain: prints what the server would do with a request and why, and does nothing of it. It needs admin.tokens.
-
-    usage: pictor explain URL [options]
-
-    URL is the URL of a source, or one of /image: '/image?url=...&w=300', with or without a host in front.
-    Exits 0 with an explanation, 1 without, 2 for wrong usage.
-
-    options:
-      --accept TYPES     the client's Accept field, such as image/avif,image/webp
-      --json             print the server's JSON
-
-    """
-
-  private static let signHelp = """
-    pictor sign: writes URLs with a signature, for servers with signing.mode. It needs signing.keys, and no server.
-
-    usage: pictor sign URL... [options]
-
-    Each URL is one of /image or /info: https://images.example/image?url=...&w=300, or without the host. A path in front,
-    as in https://example.com/images/image?..., is not signed: a proxy removes it. A signature in a URL is replaced.
-    Exits 0 if all URLs are signed, 1 if one cannot be, 2 for wrong usage.
-
-    options:
-      --expires-in TIME  the time from now on after which the URLs are refused, such as 10m, 8h or 30d
-      --key ID           sign with this key in place of the first
-
-    """
-
-  private static let selftestHelp = """
-    pictor selftest: tests what the configuration refuses. It needs no server and connects to no source.
-
-    usage: pictor selftest security [options]
-
-    security runs a list of attacks: private addresses in every notation, endpoints of clouds, other schemes and
-    ports, files outside of the local root, redirects to all of these, and this server itself. It resolves names.
-    Exits 0 if all are refused, 1 if one is open, 2 for wrong usage.
-
-    options:
-
-    """
 
   private static let commonHelp = """
 

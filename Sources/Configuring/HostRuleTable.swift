@@ -17,24 +17,21 @@ extension ValueKind<[HostRule]> {
         var problems: [MemberProblem] = []
         let rules = items.enumerated().compactMap { index, item -> HostRule? in
           var rule = HostRule.standard
-          var found = [MemberProblem(place: "", description: "not an object")]
+          var found = [MemberProblem("not an object")]
           if case .object(let members) = item {
             found = Setting.apply(
               members, by: HostRule.members, requiring: "host", to: &rule)
             if members["keep_parameters"] != nil, members["drop_parameters"] != nil {
               found.append(
-                MemberProblem(
-                  place: ", drop_parameters",
-                  description: "it cannot be combined with keep_parameters"))
+                MemberProblem(at: ", drop_parameters", "it cannot be combined with keep_parameters")
+              )
             }
             // A mistaken member does not count as a conflict.
             if found.isEmpty, let (member, problem) = rule.conflict {
-              found.append(MemberProblem(place: ", \(member)", description: problem))
+              found.append(MemberProblem(at: ", \(member)", problem))
             }
           }
-          problems += found.map {
-            MemberProblem(place: ": rule \(index + 1)\($0.place)", description: $0.description)
-          }
+          problems += found.map { $0.inside(": rule \(index + 1)") }
           return rule
         }
         guard problems.isEmpty else { throw MemberProblems(problems) }
@@ -55,9 +52,13 @@ extension HostRule {
 
   /// All members, in the order in which they are written.
   static let members: [Setting<HostRule>] = [
-    .key("host", \.host, .host),
-    .key("keep_parameters", \.keptParameters, .optional(.parameters)),
-    .key("drop_parameters", \.droppedParameters, .optional(.parameters)),
+    .key(
+      "host", \.host,
+      ValueKind(
+        allowed: "a host such as example.com or *.example.com, or * for all",
+        read: { $0.text.flatMap(HostPattern.init) }, write: { JSON5.quoted($0.description) })),
+    .key("keep_parameters", \.keptParameters, .optional(parameterNames)),
+    .key("drop_parameters", \.droppedParameters, .optional(parameterNames)),
     .key(
       "tags", \.tags, .list(of: "names of up to 64 letters, digits, -, _, . and :", where: isTag)),
     .key("default_lifetime", \.freshness.defaultLifetime, .lifetime),
@@ -77,13 +78,18 @@ extension HostRule {
         .text("a name without a colon") { HeaderField(user: $0, password: "") != nil }.secret)),
     .key("password", \.written.password, .optional(.reference)),
     .key("token", \.written.token, .optional(.reference)),
-    .key("credentials_to", \.credentialOrigins, .credentialOrigins),
+    .key(
+      "credentials_to", \.credentialOrigins,
+      .parsedList(of: "https, https:PORT, http or http:PORT") { CredentialOrigin($0) }),
     .key("cookies", \.keepsCookies, .flag),
     .key("allow_invalid_certificates", \.allowsInvalidCertificates, .flag),
     .key("proxy", \.written.proxy, .optional(.ruleProxy)),
     .key("s3", \.store, .optional(.store)),
   ]
 
+  private static let parameterNames = ValueKind.parsedList(of: "names such as id or utm_*") {
+    ParameterPattern($0)
+  }
   private static let fieldNames = "header names except those for framing, conditions and loops"
 
   @Sendable private static func isTag(_ text: String) -> Bool {
@@ -120,41 +126,9 @@ extension HostRule {
 
 // MARK: - Kinds of members
 
-extension ValueKind<HostPattern> {
-  fileprivate static var host: ValueKind {
-    ValueKind(
-      allowed: "a host such as example.com or *.example.com, or * for all",
-      read: { $0.text.flatMap(HostPattern.init) }, write: { JSON5.quoted($0.description) })
-  }
-}
-
-extension ValueKind<[ParameterPattern]> {
-  fileprivate static var parameters: ValueKind {
-    ValueKind(
-      allowed: "a list of names such as id or utm_*",
-      read: { value in
-        guard let texts = value.list else { return nil }
-        let found = texts.compactMap(ParameterPattern.init)
-        return found.count == texts.count ? found : nil
-      }, write: { JSON5.list($0.map(\.description)) })
-  }
-}
-
 extension ValueKind<Duration?> {
   fileprivate static var lifetime: ValueKind {
     .optional(.time(FreshnessSettings.allowed))
-  }
-}
-
-extension ValueKind<[HostRule.CredentialOrigin]> {
-  fileprivate static var credentialOrigins: ValueKind {
-    ValueKind(
-      allowed: "a list of https, https:PORT, http or http:PORT",
-      read: { value in
-        guard let texts = value.list else { return nil }
-        let origins = texts.compactMap(HostRule.CredentialOrigin.init)
-        return origins.count == texts.count ? origins : nil
-      }, write: { JSON5.list($0.map(\.description)) })
   }
 }
 

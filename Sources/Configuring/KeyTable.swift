@@ -18,7 +18,7 @@ extension Configuration {
   /// All keys, in the order of config/pictor.json5.
   public static let keys =
     serverKeys + namedKeys + memoryKeys + diskKeys + freshnessKeys + downloadKeys + imagingKeys
-    + qualityKeys + logKeys + fleetKeys.map(\.atStart) + tracingKeys
+    + qualityKeys + logKeys + fleetKeys + tracingKeys
 
   /// Returns the key with this path.
   static func key(_ path: String) -> ConfigurationKey? { keys.first { $0.path == path } }
@@ -27,32 +27,26 @@ extension Configuration {
   private static let deadlines = Duration.milliseconds(100)...hour
 
   private static let serverKeys: [ConfigurationKey] = [
-    .key(
+    .atStart(
       "server.address", \.server.addresses, .listenItems,
       "addresses to listen on, one or a list: 0.0.0.0 or :: for all, [::1]:8081, "
-        + "unix:/run/pictor.sock"
-    ).atStart,
-    .key(
+        + "unix:/run/pictor.sock"),
+    .atStart(
       "server.port", \.server.port, .integer(0...65_535),
-      "port of addresses without one; 0 takes any free one"
-    ).atStart,
-    .key(
+      "port of addresses without one; 0 takes any free one"),
+    .atStart(
       "server.operator_address", \.server.operatorAddress, .word("", or: .listenAddress),
-      "second listener, for /stats, /metrics, /admin: 127.0.0.1:9090 or a unix: path; empty: none"
-    ).atStart,
-    .key(
+      "second listener, for /stats, /metrics, /admin: 127.0.0.1:9090 or a unix: path; empty: none"),
+    .atStart(
       "server.id", \.server.id,
       .text("letters, digits and -._ up to 64") { $0.isEmpty || ServerTrail.isName($0) },
-      "name in CDN-Loop and Via, by which it recognizes its own requests; empty: a random one"
-    ).atStart,
-    .key(
+      "name in CDN-Loop and Via, by which it recognizes its own requests; empty: a random one"),
+    .atStart(
       "server.workers", \.server.workers, .integer(0...256),
-      "threads that serve; 0: one per core"
-    ).atStart,
-    .key(
+      "threads that serve; 0: one per core"),
+    .atStart(
       "server.connections", \.server.connectionLimit, .integer(16...1_000_000),
-      "open connections; a further one closes the longest idle one, or waits"
-    ).atStart,
+      "open connections; a further one closes the longest idle one, or waits"),
     .key(
       "server.connections_per_client", \.server.connectionsPerClient, .integer(0...1_000_000),
       "open connections of one client, except trusted proxies and loopback; 0: a quarter of "
@@ -71,10 +65,9 @@ extension Configuration {
     .key(
       "server.requests_per_second", \.server.requestsPerSecond, .integer(0...1_000_000),
       "requests of one client, averaged over 10s, hits included; beyond it, 429; 0: no limit"),
-    .key(
+    .atStart(
       "server.idle_timeout", \.server.idleTimeout, .time(.seconds(1)...hour),
-      "time without traffic after which a connection is closed"
-    ).atStart,
+      "time without traffic after which a connection is closed"),
     .key(
       "server.header_timeout", \.server.headerTimeout, .time(deadlines),
       "time to receive a request's head; stops slow senders"),
@@ -125,10 +118,9 @@ extension Configuration {
     .key(
       "server.presets_only", \.server.presetsOnly, .flag,
       "whether clients may request images by preset only; other parameters are 403"),
-    .key(
+    .atStart(
       "server.redirect_auto", \.server.redirectsAuto, .flag,
-      "whether format=auto redirects (302) to the chosen format, for CDNs that ignore Vary"
-    ).atStart,
+      "whether format=auto redirects (302) to the chosen format, for CDNs that ignore Vary"),
     .key("server.page", \.server.page, .flag, "whether / is a page for people"),
     .key(
       "server.samples", \.server.samples,
@@ -170,50 +162,41 @@ extension Configuration {
   ]
 
   private static let memoryKeys: [ConfigurationKey] = [
-    .key(
+    .atStart(
       "memory.budget", \.memory.budget, .word("auto", or: .size()),
-      "bytes that images, bodies, disk writes and jobs share; auto: 0.7 of memory"
-    ).atStart,
-    .key(
+      "bytes that images, bodies, disk writes and jobs share; auto: 0.7 of memory"),
+    .atStart(
       "memory.limit", \.memory.limit, .word("auto", or: .size()),
       "bytes of images in memory, at most 1/16 for one; auto: 256MiB, at most 1/8 of memory; "
-        + "0: none"
-    ).atStart,
-    .key(
+        + "0: none"),
+    .atStart(
       "memory.count_limit", \.memory.countLimit, .integer(0...1_000_000_000),
-      "images in memory; 0: as many as fit"
-    ).atStart,
-    .key(
+      "images in memory; 0: as many as fit"),
+    .atStart(
       "memory.pressure", \.memory.pressure, .number(0...1),
-      "share of the container's memory above which the memory tier shrinks; 0: never"
-    ).atStart,
+      "share of the container's memory above which the memory tier shrinks; 0: never"),
   ]
 
   private static let diskKeys: [ConfigurationKey] = [
-    .key(
+    .atStart(
       "disk.path", \.disk.path, .text("the path of a folder") { !$0.isEmpty },
-      "folder of the disk tier; relative to the working folder"
-    ).atStart,
-    .key(
+      "folder of the disk tier; relative to the working folder"),
+    .atStart(
       "disk.limit", \.disk.limit, .size(),
-      "bytes on disk, as du counts them, at most 1/16 for one entry; 0 turns the tier off"
-    ).atStart,
-    .key(
+      "bytes on disk, as du counts them, at most 1/16 for one entry; 0 turns the tier off"),
+    .atStart(
       "disk.count_limit", \.disk.countLimit, .integer(0...1_000_000_000),
       "files on disk, each with an inode and 75 bytes of index in memory; 0: no limit; 1: a variant"
-    ).atStart,
-    .key(
+    ),
+    .atStart(
       "disk.admission", \.disk.admission, .choice,
       "when free-form variants are written: always at once, at the second_request, or auto: at "
-        + "once while there is room"
-    ).atStart,
-    .key(
-      "disk.maximum_age", \.disk.maximumAge, .age, "age after which a file is removed"
-    ).atStart,
-    .key(
+        + "once while there is room"),
+    .atStart(
+      "disk.maximum_age", \.disk.maximumAge, .age, "age after which a file is removed"),
+    .atStart(
       "disk.expire_by", \.disk.expireBy, .choice,
-      "start of that age: the last use, the last write, or the first write of the key"
-    ).atStart,
+      "start of that age: the last use, the last write, or the first write of the key"),
   ]
 
   private static let freshnessKeys: [ConfigurationKey] = [
@@ -305,10 +288,9 @@ extension Configuration {
   ]
 
   private static let imagingKeys: [ConfigurationKey] = [
-    .key(
+    .atStart(
       "imaging.workers", \.imaging.workers, .integer(0...256),
-      "worker processes; 0: one per core, at most one per 160MiB of memory"
-    ).atStart,
+      "worker processes; 0: one per core, at most one per 160MiB of memory"),
     .key(
       "imaging.deadline", \.imaging.jobDeadline, .time(deadlines),
       "time for one image; then its worker is killed"),
@@ -318,15 +300,13 @@ extension Configuration {
     .key(
       "imaging.queue_limit", \.imaging.queueLimit, .integer(0...1_000_000),
       "jobs that may wait for a worker; beyond it, 503"),
-    .key(
+    .atStart(
       "imaging.worker_memory", \.imaging.workerMemory, .word("auto", or: .size(atLeast: 64 << 20)),
-      "bytes that a worker may allocate; beyond it, 503; auto: 2GiB, at most half of memory"
-    ).atStart,
-    .key(
+      "bytes that a worker may allocate; beyond it, 503; auto: 2GiB, at most half of memory"),
+    .atStart(
       "imaging.sandbox", \.imaging.sandbox, .choice,
       "required: workers are sealed by Landlock and seccomp, or nothing starts; if_possible: by "
-        + "what the kernel has; off: not"
-    ).atStart,
+        + "what the kernel has; off: not"),
     .key("imaging.formats", \.imaging.formats, .formats(), "formats that are decoded"),
     .key(
       "imaging.auto_formats", \.imaging.autoFormats,
@@ -378,62 +358,60 @@ extension Configuration {
     .key(
       "log.access_format", \.log.access.format, .choice,
       "format of the lines of requests: log (as log.format), json, logfmt, combined (Apache's)"),
-    .key(
+    .atStart(
       "log.access_path", \.log.access.path, .path("the path of a file, or nothing"),
       "file for the lines of requests, reopened on SIGHUP, /dev/stdout or /dev/stderr; empty: the "
-        + "log"
-    ).atStart,
+        + "log"),
   ]
 
-  /// Keys that only a start applies.
   private static let fleetKeys: [ConfigurationKey] = [
-    .key(
+    .atStart(
       "fleet.redis", \.fleet.redis, .word("", or: .redis),
       "address of the Redis through which machines share purges and variants; env:NAME or "
         + "file:/path for one with a password; empty: none"),
-    .key(
+    .atStart(
       "fleet.key_prefix", \.fleet.keyPrefix,
       .text("1 to 64 letters, digits, and characters of -_.:{}") {
         (1...64).contains($0.utf8.count) && $0.isPlain(with: "-_.:{}")
       }, "beginning of the names of keys in Redis; one for each fleet"),
-    .key(
+    .atStart(
       "fleet.timeout", \.fleet.timeout, .time(.milliseconds(1)...(.seconds(10))),
       "longest wait for a reply of Redis; of the bucket, five times as long"),
-    .key(
+    .atStart(
       "fleet.retry_interval", \.fleet.retryInterval, .time(.milliseconds(10)...(.seconds(60))),
       "time after a failure in which Redis, or the bucket, is not asked; doubles with each failure, "
         + "to 8 intervals"),
-    .key(
+    .atStart(
       "fleet.variant_limit", \.fleet.variantLimit, .size(),
       "bytes of the largest variant that machines share by Redis; 0: none"),
-    .key(
+    .atStart(
       "fleet.s3.bucket", \.fleet.bucket.name,
       .text("the name of a bucket, or nothing") { $0.isEmpty || SourceURL.isBucket($0) },
       "bucket through which machines share what does not fit into Redis; empty: none"),
-    .key(
+    .atStart(
       "fleet.s3.endpoint", \.fleet.bucket.access.endpoint, .word("", or: .endpoint),
       "http or https with host and port; empty: that of the region at AWS"),
-    .key(
+    .atStart(
       "fleet.s3.region", \.fleet.bucket.access.region, .region, "region that signatures name"),
-    .key(
+    .atStart(
       "fleet.s3.prefix", \.fleet.bucket.prefix,
       .text(
         "up to 256 letters, digits, and characters of -_./, without empty segments, . and ..",
         where: SharedBucketSettings.isPrefix),
       "beginning of the names of objects; one for each fleet"),
-    .key(
+    .atStart(
       "fleet.s3.access_key", \.fleet.bucket.access.accessKey, .word("", or: .accessKey),
       "access key: literal, env:NAME or file:/path; empty: requests are not signed"),
-    .key(
+    .atStart(
       "fleet.s3.secret_key", \.fleet.bucket.access.secretKey, .word("", or: .reference),
       "secret access key: env:NAME or file:/path"),
-    .key(
+    .atStart(
       "fleet.s3.session_token", \.fleet.bucket.access.sessionToken, .word("", or: .reference),
       "token of temporary credentials: env:NAME or file:/path"),
-    .key(
+    .atStart(
       "fleet.s3.addressing", \.fleet.bucket.access.addressing, .word("auto", or: .choice),
       "where requests name the bucket: path, virtual (in the host), or auto: in the host at AWS"),
-    .key(
+    .atStart(
       "fleet.s3.ca_file", \.fleet.bucket.caFile, .path("the path of a file, or nothing"),
       "certificate authorities for the endpoint, in PEM; empty: those of the system"),
   ]
@@ -443,21 +421,19 @@ extension Configuration {
       "tracing.propagate", \.tracing.propagate, .sourcePatterns,
       "hosts whose origins get the traceparent and tracestate of the request that starts a "
         + "download; \"*\": all"),
-    .key(
+    .atStart(
       "tracing.endpoint", \.tracing.endpoint,
       .text("an http or https URL with a path, without user and fragment; or nothing") {
         $0.isEmpty || TextForm.isCollector($0)
       },
       "URL of a collector for spans (OTLP/HTTP, JSON), such as http://127.0.0.1:4318/v1/traces; "
-        + "empty: none"
-    ).atStart,
+        + "empty: none"),
     .key(
       "tracing.sample", \.tracing.sample, .number(0...1),
       "share of requests that are recorded, unless a trusted proxy's traceparent decides"),
-    .key(
+    .atStart(
       "tracing.headers", \.tracing.headers, .collectorFields,
-      "header fields for the collector, by name: literal, env:NAME or file:/path"
-    ).atStart,
+      "header fields for the collector, by name: literal, env:NAME or file:/path"),
     .key(
       "signing.mode", \.signing.mode, .choice,
       "which requests need a signature: none; those beyond plain sizes and presets; all"),

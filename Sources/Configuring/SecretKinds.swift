@@ -104,7 +104,7 @@ extension ValueKind<[String: SecretText]> {
         guard wrong.isEmpty else {
           throw MemberProblems(
             wrong.keys.sorted().map {
-              MemberProblem(place: "." + $0, description: "not allowed: \(allowed)")
+              MemberProblem(at: "." + $0, "not allowed: \(allowed)")
             })
         }
         return members
@@ -194,13 +194,11 @@ extension ValueKind<[OperatorToken]> {
             found = OperatorToken.members[1].apply(item, to: &token)
           }
           settings.tokens.append(token)
-          problems += found.map {
-            MemberProblem(place: ": token \(index + 1)\($0.place)", description: $0.description)
-          }
+          problems += found.map { $0.inside(": token \(index + 1)") }
         }
         var seen: Set<String> = []
         for name in settings.names where problems.isEmpty && !seen.insert(name).inserted {
-          problems.append(MemberProblem(place: "", description: "two tokens have the name \(name)"))
+          problems.append(MemberProblem("two tokens have the name \(name)"))
         }
         guard problems.isEmpty else { throw MemberProblems(problems) }
         return settings.tokens
@@ -302,8 +300,7 @@ extension ValueKind<[SigningSettings.Key]> {
           } else {
             problems.append(
               MemberProblem(
-                place: ", item \(number + 1)",
-                description: "not allowed: \(SigningSettings.Key.allowed)"))
+                at: ", item \(number + 1)", "not allowed: \(SigningSettings.Key.allowed)"))
           }
         }
         guard problems.isEmpty else { throw MemberProblems(problems) }

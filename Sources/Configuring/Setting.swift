@@ -35,9 +35,12 @@ public struct Setting<Root: Sendable>: Sendable {
       }, write: { kind.write($0[keyPath: field]) })
   }
 
-  /// The setting, if only a start applies it.
-  var atStart: Setting {
-    var setting = self
+  /// A row of a table that only a start applies.
+  static func atStart<Value>(
+    _ path: String, _ field: WritableKeyPath<Root, Value> & Sendable, _ kind: ValueKind<Value>,
+    _ purpose: String
+  ) -> Setting {
+    var setting = key(path, field, kind, purpose)
     setting.isLive = false
     return setting
   }
@@ -50,7 +53,7 @@ public struct Setting<Root: Sendable>: Sendable {
     do throws(MemberProblems) {
       if try read(&root, value) { return [] }
       let shown = isSecret ? "" : SecretMask.masked("\(value)") + " is "
-      return [MemberProblem(place: "", description: shown + "not allowed: \(allowed)")]
+      return [MemberProblem(shown + "not allowed: \(allowed)")]
     } catch {
       return error.all
     }
@@ -63,6 +66,16 @@ struct MemberProblem {
   let place: String
   /// The problem.
   let description: String
+
+  init(at place: String = "", _ description: String) {
+    self.place = place
+    self.description = description
+  }
+
+  /// Returns the problem as one of a larger value.
+  func inside(_ place: String) -> MemberProblem {
+    MemberProblem(at: place + self.place, description)
+  }
 }
 
 /// Why parts of a value are not allowed.
@@ -72,7 +85,7 @@ struct MemberProblems: Error {
 
   init(_ all: [MemberProblem]) { self.all = all }
 
-  init(_ description: String) { all = [MemberProblem(place: "", description: description)] }
+  init(_ description: String) { all = [MemberProblem(description)] }
 }
 
 // MARK: - Objects
@@ -92,22 +105,17 @@ extension Setting {
       let nearest = NearestNames.of(unknown, among: names)
       let hint =
         nearest.isEmpty ? ": " + names.joined(separator: ", ") : NearestNames.question(nearest)
-      problems.append(MemberProblem(place: ", \(unknown)", description: "unknown member" + hint))
+      problems.append(MemberProblem(at: ", \(unknown)", "unknown member" + hint))
     }
     for setting in table {
       guard let value = members[setting.path] else {
         if setting.path == required {
           problems.append(
-            MemberProblem(
-              place: ", \(setting.path)", description: "it is required: \(setting.allowed)"))
+            MemberProblem(at: ", \(setting.path)", "it is required: \(setting.allowed)"))
         }
         continue
       }
-      for problem in setting.apply(value, to: &root) {
-        problems.append(
-          MemberProblem(
-            place: ", \(setting.path)\(problem.place)", description: problem.description))
-      }
+      problems += setting.apply(value, to: &root).map { $0.inside(", \(setting.path)") }
     }
     return problems
   }

@@ -189,6 +189,22 @@ extension ValueKind<String> {
   static func path(_ allowed: String) -> ValueKind { text(allowed) { _ in true } }
 }
 
+extension ValueKind {
+  /// A list of values with texts of their own.
+  static func parsedList<Item>(
+    of allowed: String, _ parse: @escaping @Sendable (String) -> Item?
+  ) -> ValueKind where Value == [Item], Item: CustomStringConvertible & Sendable {
+    ValueKind(
+      allowed: "a list of \(allowed)", schema: ValueKind<[String]>.listSchema,
+      read: { value in
+        guard let texts = value.list else { return nil }
+        let items = texts.compactMap(parse)
+        return items.count == texts.count ? items : nil
+      }, write: { JSON5.list($0.map(\.description)) })
+  }
+
+}
+
 extension ValueKind<[String]> {
   static var listSchema: String { #""type": "array", "items": { "type": "string" }"# }
 
@@ -251,9 +267,7 @@ extension ValueKind<[String: String]> {
         guard wrong.isEmpty else {
           throw MemberProblems(
             wrong.map { name, text in
-              MemberProblem(
-                place: "." + name,
-                description: "'\(text)' is not allowed: an object of \(allowed)")
+              MemberProblem(at: "." + name, "'\(text)' is not allowed: an object of \(allowed)")
             })
         }
         return members
@@ -360,7 +374,7 @@ enum JSON5 {
       switch scalar {
       case "\"", "\\": result += "\\\(scalar)"
       case _ where scalar.value < 0x20:
-        result += "\\u00" + (scalar.value < 0x10 ? "0" : "") + String(scalar.value, radix: 16)
+        result += "\\u" + scalar.value.hexadecimal(4)
       default: result.unicodeScalars.append(scalar)
       }
     }

@@ -6,6 +6,9 @@ extension UInt8 {
   /// Whether this is a letter, `a` to `z` or `A` to `Z`.
   @inlinable public var isLetter: Bool { 0x61...0x7a ~= self | 0x20 }
 
+  /// Whether this is a space or a tab.
+  @inlinable public var isBlank: Bool { self == 0x20 || self == 0x09 }
+
   /// The value of a hexadecimal digit; `nil` for any other character.
   @inlinable public var hexadecimalValue: UInt8? {
     switch self {
@@ -17,9 +20,18 @@ extension UInt8 {
   }
 }
 
+extension BidirectionalCollection {
+  /// Returns the part without the elements at both ends that match.
+  @inlinable public func trimming(while matches: (Element) -> Bool) -> SubSequence {
+    let rest = drop(while: matches)
+    guard let last = rest.lastIndex(where: { !matches($0) }) else { return rest[endIndex...] }
+    return rest[...last]
+  }
+}
+
 extension StringProtocol {
   /// Whether all characters are digits, `0` to `9`, and there is one.
-  public var isDigits: Bool { !isEmpty && utf8.allSatisfy(\.isDigit) }
+  public var isDigits: Bool { !isEmpty && utf8.allSatisfy { $0.isDigit } }
 
   /// Whether all characters are ASCII letters, digits or among `others`, also if there is none.
   public func isPlain(with others: String = "-_") -> Bool {

@@ -37,7 +37,7 @@ public struct AWSSigner: Hashable, Sendable {
     let signature = HMAC.sha256(of: Array(text.utf8), key: key(for: date.day))
     let authorization =
       "AWS4-HMAC-SHA256 Credential=\(credentials.accessKey)/\(scope), "
-      + "SignedHeaders=\(signedFields), Signature=\(HMAC.hexadecimal(signature))"
+      + "SignedHeaders=\(signedFields), Signature=\(signature.map { $0.hexadecimal(2) }.joined())"
     return more + [field("Authorization", authorization)]
   }
 
@@ -69,8 +69,7 @@ public struct AWSDate: Hashable {
   /// Writes a time.
   public init(_ time: UnixTime, isExtended: Bool = false) {
     func padded(_ number: Int, to width: Int = 2) -> String {
-      let digits = String(number)
-      return String(repeating: "0", count: max(width - digits.count, 0)) + digits
+      String(repeating: "0", count: max(width - "\(number)".count, 0)) + "\(number)"
     }
     let second = ((time.seconds % 86_400) + 86_400) % 86_400
     let date = HTTPDate.civilDate(daysSinceEpoch: (time.seconds - second) / 86_400)

@@ -32,13 +32,6 @@ public enum HMAC {
     bytes.withUnsafeBytes { hexSHA256(of: $0) }
   }
 
-  /// Returns bytes as hexadecimal digits in lower case.
-  static func hexadecimal(_ bytes: [UInt8]) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    return String(
-      decoding: bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
-  }
-
   /// Owns GLib's state.
   private struct State: ~Copyable {
     private let hmac: OpaquePointer

@@ -1,5 +1,7 @@
 // URLSigner: signs URLs, and verifies their signatures.
 
+import FoundationEssentials
+
 /// Why a signature is refused.
 public enum SignatureFault: Error, Hashable, Sendable {
   /// The URL has no signature.
@@ -81,7 +83,14 @@ public struct SigningKey: Equatable, Sendable, CustomStringConvertible, CustomRe
   /// Returns the signature of a text without the key's id: 43 characters of base64url (RFC 4648,
   /// section 5), without `=`.
   func signature(of text: String) -> [UInt8] {
-    Base64URL.encode(HMAC.sha256(of: Array(text.utf8), key: secret))
+    Data(HMAC.sha256(of: Array(text.utf8), key: secret)).base64EncodedData().compactMap { byte in
+      switch byte {
+      case UInt8(ascii: "+"): UInt8(ascii: "-")
+      case UInt8(ascii: "/"): UInt8(ascii: "_")
+      case UInt8(ascii: "="): nil
+      default: byte
+      }
+    }
   }
 }
 
@@ -128,29 +137,5 @@ public struct SignedText: Hashable, Sendable {
     text = path + "?" + items.sorted().joined(separator: "&")
     self.signature = signature
     self.hasExpiry = hasExpiry
-  }
-}
-
-/// base64url without padding (RFC 4648, section 5).
-enum Base64URL {
-  private static let digits = Array(
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-
-  /// Returns the characters for `bytes`: 43 for 32 bytes.
-  static func encode(_ bytes: [UInt8]) -> [UInt8] {
-    var text: [UInt8] = []
-    text.reserveCapacity((bytes.count * 4 + 2) / 3)
-    var bits = 0
-    var count = 0
-    for byte in bytes {
-      bits = (bits << 8 | Int(byte)) & 0xffff
-      count += 8
-      while count >= 6 {
-        count -= 6
-        text.append(digits[bits >> count & 63])
-      }
-    }
-    if count > 0 { text.append(digits[bits << (6 - count) & 63]) }
-    return text
   }
 }

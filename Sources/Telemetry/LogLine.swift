@@ -53,21 +53,15 @@ struct LogLine {
     append(level.rawValue)
     for _ in level.rawValue.utf8.count...7 { append(" ") }
     appendEscaped(SecretMask.masked(message), alsoQuotes: false)
-    for (name, value) in fields {
-      if case .absent = value { continue }
-      append(" ")
-      append(name)
-      append("=")
-      guard case .string(let text) = value else {
-        append(value)
-        continue
-      }
-      let shown = Self.shown(text)
+    append(fields) { line, text in
       // By bytes: a space with a combining mark is another `Character` but looks like a space.
       let needsQuotes =
-        shown.isEmpty
-        || shown.utf8.contains { $0 == 0x20 || $0 == 0x22 || $0 == 0x3d || $0 == 0x5c }
-      if needsQuotes { appendQuoted(shown) } else { appendEscaped(shown, alsoQuotes: false) }
+        text.isEmpty || text.utf8.contains { $0 == 0x20 || $0 == 0x22 || $0 == 0x3d || $0 == 0x5c }
+      if needsQuotes {
+        line.appendQuoted(text)
+      } else {
+        line.appendEscaped(text, alsoQuotes: false)
+      }
     }
   }
 
@@ -80,12 +74,19 @@ struct LogLine {
     append(level.rawValue)
     append(" message=")
     appendValue(SecretMask.masked(message))
+    append(fields) { $0.appendValue($1) }
+  }
+
+  /// Appends ` name=value` for each field that is present.
+  private mutating func append(
+    _ fields: KeyValuePairs<String, LogValue>, text: (inout LogLine, String) -> Void
+  ) {
     for (name, value) in fields {
       if case .absent = value { continue }
       append(" ")
       append(name)
       append("=")
-      if case .string(let text) = value { appendValue(Self.shown(text)) } else { append(value) }
+      if case .string(let shown) = value { text(&self, Self.shown(shown)) } else { append(value) }
     }
   }
 
@@ -181,10 +182,9 @@ struct LogLine {
       case "\r": append("\\r")
       case "\t": append("\\t")
       case _ where scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value):
-        append(scalar.value < 0x10 ? "\\u000" : "\\u00")
-        append(String(scalar.value, radix: 16))
+        append("\\u" + scalar.value.hexadecimal(4))
       case "\u{61c}", "\u{200e}", "\u{200f}", "\u{2028}"..."\u{202e}", "\u{2066}"..."\u{2069}":
-        append("\\u" + (scalar.value < 0x1000 ? "0" : "") + String(scalar.value, radix: 16))
+        append("\\u" + scalar.value.hexadecimal(4))
       default: append(String(scalar))
       }
     }

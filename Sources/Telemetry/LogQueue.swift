@@ -29,9 +29,7 @@ public final class LogQueue: Sendable {
   }
 
   private let descriptor: CInt
-  /// The file to write to in place of `descriptor`.
   private let file: LogFile?
-  /// Where dropped lines are reported; `nil`: in this log.
   private let reports: Log?
   private let limit: Int
   private let state: Lock<State>
@@ -42,24 +40,14 @@ public final class LogQueue: Sendable {
   ///
   /// - Parameters:
   ///   - descriptor: the output; the caller keeps ownership.
+  ///   - file: a file to write to in place of `descriptor`.
+  ///   - reports: where dropped lines are reported, because the file's format may not allow it;
+  ///     `nil`: in this log.
   ///   - limit: the maximum number of queued bytes. As many more may be in the process of being
   ///     written.
-  public convenience init(
-    format: Log.Format, descriptor: CInt = STDERR_FILENO, limit: Int = 1 << 20
-  ) throws(SystemError) {
-    try self.init(format: format, descriptor: descriptor, file: nil, reports: nil, limit: limit)
-  }
-
-  /// Creates a queue for a file of its own and starts its thread. `reports` is told of dropped lines,
-  /// which the file's format may not allow.
-  convenience init(
-    format: Log.Format, file: LogFile, reports: Log, limit: Int = 1 << 20
-  ) throws(SystemError) {
-    try self.init(format: format, descriptor: -1, file: file, reports: reports, limit: limit)
-  }
-
-  private init(
-    format: Log.Format, descriptor: CInt, file: LogFile?, reports: Log?, limit: Int
+  public init(
+    format: Log.Format, descriptor: CInt = STDERR_FILENO, file: LogFile? = nil,
+    reports: Log? = nil, limit: Int = 1 << 20
   ) throws(SystemError) {
     state = Lock(State(format: format))
     self.descriptor = descriptor

@@ -189,7 +189,9 @@ func require(_ path: String, at key: String, isFolder: Bool) throws(Configuratio
 func requireAuthorities(_ path: String, at key: String) throws(ConfigurationError) {
   guard !path.isEmpty else { return }
   try require(path, at: key, isFolder: false)
-  let bytes = (try? FileContents.read(path, limit: 64 << 20)) ?? []
+  // A pipe without a writer must not block.
+  let file = OwnedDescriptor(owning: open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK))
+  let bytes = (try? FileContents.read(file.value, limit: 64 << 20)) ?? []
   guard bytes.firstRange(of: "-----BEGIN ".utf8) != nil else {
     throw ConfigurationError(at: key, "'\(path)' contains no PEM certificate")
   }
@@ -293,4 +295,85 @@ private func pathBesideThisProgram(_ name: String) throws(ConfigurationError) ->
   }
   let path = String(decoding: buffer[..<count].map(UInt8.init(bitPattern:)), as: UTF8.self)
   return path[...(path.lastIndex(of: "/") ?? path.startIndex)] + name
+}
+
+extension Configuration {
+  /// Returns the fleet's configuration; `nil` without a fleet. Adds a bad address to `problems`.
+  func fleetConfiguration(
+    folder: String?, environment: [String: String], _ problems: inout ConfigurationProblems
+  ) -> FleetConfiguration? {
+    let bucket = bucketConfiguration(environment: environment, &problems)
+    guard let setting = fleet.redis else { return nil }
+    let address = problems.collect { () throws(ConfigurationError) in
+      let text = try setting.value(environment: environment, at: "fleet.redis")
+      guard let address = RedisAddress(text) else {
+        throw ConfigurationError(
+          at: "fleet.redis", "\(setting.text) is not \(RedisAddress.allowed)")
+      }
+      return address
+    }
+    return address.map { address in
+      var result = FleetConfiguration(address: address, settings: fleet, folder: folder)
+      result.bucket = bucket
+      return result
+    }
+  }
+
+  /// Returns the bucket that machines share; `nil` without one. Adds bad keys to `problems`.
+  private func bucketConfiguration(
+    environment: [String: String], _ problems: inout ConfigurationProblems
+  ) -> S3Configuration? {
+    var settings = fleet.bucket
+    if let (key, problem) = settings.conflict(hasRedis: fleet.redis != nil) {
+      problems.add(at: key, problem)
+      return nil
+    }
+    guard settings.isOn else { return nil }
+    // An entry is up to 64 times as large as those of Redis.
+    settings.timeout = fleet.timeout * 5
+    return problems.collect { () throws(ConfigurationError) in
+      try requireAuthorities(settings.caFile, at: "fleet.s3.ca_file")
+      let credentials = try settings.credentials(environment: environment)
+      do throws(ImageError) {
+        var configuration = try S3Configuration(settings, credentials: credentials)
+        configuration.retryInterval = fleet.retryInterval
+        return configuration
+      } catch {
+        throw ConfigurationError(at: "fleet.s3.endpoint", error.message)
+      }
+    }
+  }
+}
+
+/// The warning about keys that take the memory of jobs.
+enum ScarceJobMemory {
+  /// Returns the warning, or `nil` if jobs have more than their least memory, or no key that is set
+  /// above its automatic value is the cause.
+  ///
+  /// - Parameters:
+  ///   - parts: the bytes of the other parts together.
+  ///   - workers: the number of workers.
+  static func warning(
+    _ configuration: Configuration, plan: MemoryPlan, parts: Int, workers: Int
+  ) -> String? {
+    let left = max(plan.budget - parts, 0)
+    let least = workers * MemoryPlan.leastJobMemory
+    guard plan.budget != .max, left < least else { return nil }
+    var causes: [String] = []
+    if let limit = configuration.memory.limit, limit > plan.memoryTier {
+      causes.append("memory.limit \(mebibytes(limit))")
+    }
+    let body = configuration.download.maximumBytes
+    if body > plan.bodies(ofAtMost: DownloadSettings().maximumBytes) {
+      causes.append("download.maximum_bytes \(mebibytes(body))")
+    }
+    if configuration.imaging.workers > plan.workers { causes.append("imaging.workers \(workers)") }
+    guard !causes.isEmpty else { return nil }
+    let budget = configuration.memory.budget == nil ? "memory.budget auto" : "memory.budget"
+    return "jobs have only their least memory, \(mebibytes(least)) for imaging.workers \(workers): "
+      + "of \(budget) \(mebibytes(plan.budget)), \(causes.joined(separator: ", ")) leave "
+      + "\(mebibytes(left)); lower them or raise memory.budget"
+  }
+
+  private static func mebibytes(_ bytes: Int) -> String { "\(bytes >> 20) MiB" }
 }

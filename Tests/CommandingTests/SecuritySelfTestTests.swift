@@ -58,18 +58,4 @@ import Testing
     #expect(all.contains { $0.source == "http://me/a.jpg" })
     #expect(!SecurityCase.all(ownPort: 0, hostName: "").contains { $0.kind == "own" })
   }
-
-  @Test(arguments: [
-    (["selftest", "security"], Invocation.Action.securityTest),
-    (["selftest", "security", "--server.port", "1"], .securityTest),
-    (["selftest", "--help"], .help(.selftest)),
-  ])
-  func `the command line names the test`(arguments: [String], action: Invocation.Action) throws {
-    #expect(try Invocation(arguments: arguments).action == action)
-  }
-
-  @Test(arguments: [["selftest"], ["selftest", "speed"], ["selftest", "security", "security"]])
-  func `any other test is refused`(arguments: [String]) {
-    #expect(throws: ConfigurationError.self) { try Invocation(arguments: arguments) }
-  }
 }

@@ -97,7 +97,7 @@ import Testing
     }
     async let ended: Void = {
       #expect {
-        try client().request(.get, target: "/", seconds: 60, patience: .none(interruption))
+        try client().request(.get, target: "/", seconds: 60, until: interruption)
       } throws: {
         $0 as? ServerClient.Failure == .interrupted
       }

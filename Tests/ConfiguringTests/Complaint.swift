@@ -1,5 +1,7 @@
 // Complaint: the expected errors of invalid settings.
 
+@testable import Core
+
 /// The error as people read it, or `nothing`.
 func complaint(_ body: () throws -> Void) -> String {
   do {
@@ -7,5 +9,15 @@ func complaint(_ body: () throws -> Void) -> String {
     return "nothing"
   } catch {
     return "\(error)"
+  }
+}
+
+extension Configuration {
+  /// Applies variables, and throws all mistakes. Returns the names of unknown ones.
+  mutating func apply(environment: [String: String]) throws -> [String] {
+    var problems = ConfigurationProblems()
+    let unknown = apply(environment: environment, &problems)
+    try problems.check()
+    return unknown
   }
 }

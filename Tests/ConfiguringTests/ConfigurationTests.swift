@@ -64,120 +64,68 @@ import Testing
     #expect(unknown == ["PICTOR_PORT"])
   }
 
-  @Test func `CORS origins are a comma-separated text or a list`() throws {
-    for text in ["'http://a:81, https://[::1]'", "['http://a:81', 'https://[::1]']"] {
-      let configuration = try apply("{ server: { cors_origin: \(text) } }")
-      #expect(configuration.server.corsOrigins == ["http://a:81", "https://[::1]"])
-    }
-    #expect(try apply("{ server: { cors_origin: 'auto' } }").server.corsOrigins == nil)
-    var configuration = try apply("{ server: { cors_origin: '' } }")
-    #expect(configuration.server.corsOrigins == [])
-    try configuration.apply(option: "server.cors_origin", value: "https://a,https://b")
-    #expect(configuration.server.corsOrigins == ["https://a", "https://b"])
+  /// A value in a file, and how it is written; `nil`: it is refused.
+  @Test(arguments: [
+    ("server.cors_origin", "'http://a:81, https://[::1]'", #"["http://a:81", "https://[::1]"]"#),
+    (
+      "server.cors_origin", "['http://a:81', 'https://[::1]']", #"["http://a:81", "https://[::1]"]"#
+    ),
+    ("server.cors_origin", "'auto'", #""auto""#), ("server.cors_origin", "''", "[]"),
+    ("download.ports", "[80, '443', '8000-8999']", #"["80", "443", "8000-8999"]"#),
+    ("download.ports", "[]", "[]"), ("server.size_steps", "[1, 320, 65535]", "[1, 320, 65535]"),
+    ("server.size_steps", "320", nil), ("server.size_steps", "[320.5]", nil),
+    ("server.size_steps", "[[320]]", nil), ("server.size_steps", "[true]", nil),
+    ("server.size_steps", "['a']", nil),
+    ("disk.admission", "'second_request'", #""second_request""#),
+    ("disk.admission", "'never'", nil),
+    ("disk.maximum_age", "-1", #""never""#), ("disk.maximum_age", "'0'", #""0s""#),
+    ("disk.count_limit", "0", "0"), ("disk.count_limit", "-1", nil),
+    ("disk.expire_by", "'creation'", #""creation""#), ("disk.expire_by", "'change'", nil),
+    ("memory.pressure", "0.25", "0.25"), ("imaging.auto_formats", "[]", "[]"),
+    ("imaging.auto_formats", "['webp', 'avif']", #"["webp", "avif"]"#),
+    (
+      "watermarks", "{ logo: 'local:///logo.png', b_2: 'https://h/b?x=1' }",
+      #"{ "b_2": "https://h/b?x=1", "logo": "local:///logo.png" }"#
+    ),
+    ("watermarks", "{ 'a b': 'http://h/a' }", nil), ("watermarks", "{ a: 'logo.png' }", nil),
+    ("watermarks", "{ a: 'ftp://h/a' }", nil), ("watermarks", "{ a: '' }", nil),
+    ("watermarks", "{ a: 1 }", nil),
+  ])
+  func `a value in a file is read as it is written, or refused`(
+    path: String, value: String, literal: String?
+  ) throws {
+    let key = try #require(Configuration.key(path))
+    let text = path.split(separator: ".").reversed().reduce(value) { "{ \($1): \($0) }" }
+    let configuration = try? apply(text)
+    #expect(configuration.map { key.literal(in: $0) } == literal)
   }
 
-  @Test func `ports are numbers, texts and ranges`() throws {
-    let configuration = try apply("{ download: { ports: [80, '443', '8000-8999'] } }")
-    #expect(configuration.download.ports == ["80", "443", "8000-8999"])
-    var other = try apply("{ download: { ports: [] } }")
-    #expect(other.download.ports.isEmpty)
-    try other.apply(option: "download.ports", value: "80,1024-65535")
-    #expect(other.download.ports == ["80", "1024-65535"])
-    for text in ["0", "80-", "99999", "https", "90-80"] {
-      #expect(throws: ConfigurationError.self) {
-        try other.apply(option: "download.ports", value: text)
-      }
-    }
-  }
-
-  @Test func `size steps are ascending whole numbers`() throws {
-    var configuration = try apply("{ server: { size_steps: [1, 320, 65535] } }")
-    #expect(configuration.server.sizeSteps == [1, 320, 65_535])
-    try configuration.apply(option: "server.size_steps", value: "160, 320")
-    #expect(configuration.server.sizeSteps == [160, 320])
-    try configuration.apply(option: "server.size_steps", value: "[100,200]")
-    #expect(configuration.server.sizeSteps == [100, 200])
-    try configuration.apply(option: "server.size_steps", value: "")
-    #expect(configuration.server.sizeSteps.isEmpty)
-    let many = (1...101).map(String.init).joined(separator: ",")
-    for text in ["0", "65536", "320,160", "160,160", "160,", "a", "1.5", "[160", many] {
-      #expect(throws: ConfigurationError.self, "\(text)") {
-        try configuration.apply(option: "server.size_steps", value: text)
-      }
-    }
-    for wrong in ["320", "[320.5]", "[[320]]", "[true]", "['a']"] {
-      #expect(throws: ConfigurationError.self, "\(wrong)") {
-        _ = try apply("{ server: { size_steps: \(wrong) } }")
-      }
-    }
-  }
-
-  @Test func `admission to disk has a mode`() throws {
-    #expect(Configuration().disk.admission == .auto)
-    let disk = try apply("{ disk: { admission: 'second_request' } }").disk
-    #expect(disk.admission == .secondRequest)
-    #expect(throws: ConfigurationError.self) { _ = try apply("{ disk: { admission: 'never' } }") }
-  }
-
-  @Test func `a size is auto or a number of bytes`() throws {
-    var configuration = Configuration()
-    #expect(configuration.memory.limit == nil && configuration.imaging.workerMemory == nil)
-    try configuration.apply(option: "memory.limit", value: "1GiB")
-    #expect(configuration.memory.limit == 1 << 30)
-    try configuration.apply(option: "memory.limit", value: "auto")
-    #expect(configuration.memory.limit == nil)
-  }
-
-  @Test func `an age is a time, or never, which any negative number also means`() throws {
-    for never in ["never", "-1", "-7d", "-0.5"] {
+  /// Values of an option, and how they are written; `nil`: they are refused.
+  @Test(
+    arguments: [
+      ("server.cors_origin", ["https://a,https://b"], #"["https://a", "https://b"]"#),
+      ("download.ports", ["80,1024-65535"], #"["80", "1024-65535"]"#),
+      ("download.ports", ["0", "80-", "99999", "https", "90-80"], nil),
+      ("server.size_steps", ["160, 320", "[160,320]"], "[160, 320]"),
+      ("server.size_steps", [""], "[]"),
+      ("server.size_steps", ["0", "65536", "320,160", "160,160", "160,", "a", "1.5", "[160"], nil),
+      ("server.size_steps", [(1...101).map(String.init).joined(separator: ",")], nil),
+      ("memory.limit", ["1GiB"], #""1GiB""#), ("memory.limit", ["auto"], #""auto""#),
+      (
+        "watermarks", ["logo=https://h/b?x=1,c=local:///c"],
+        #"{ "c": "local:///c", "logo": "https://h/b?x=1" }"#
+      ),
+      ("disk.maximum_age", ["never", "-1", "-7d", "-0.5"], #""never""#),
+      ("disk.maximum_age", ["-", "1", "-x", "-1w", "nan"], nil),
+    ] as [(String, [String], String?)])
+  func `a value of an option is read as it is written, or refused`(
+    path: String, values: [String], literal: String?
+  ) throws {
+    let key = try #require(Configuration.key(path))
+    for value in values {
       var configuration = Configuration()
-      try configuration.apply(option: "disk.maximum_age", value: never)
-      #expect(configuration.disk.maximumAge == nil, "\(never)")
-    }
-    #expect(try apply("{ disk: { maximum_age: -1 } }").disk.maximumAge == nil)
-    #expect(try apply("{ disk: { maximum_age: '0' } }").disk.maximumAge == .zero)
-    for wrong in ["-", "1", "-x", "-1w", "nan"] {
-      var configuration = Configuration()
-      #expect(throws: ConfigurationError.self, "\(wrong)") {
-        try configuration.apply(option: "disk.maximum_age", value: wrong)
-      }
-    }
-  }
-
-  @Test func `the disk limits and the start of an entry's age are validated`() throws {
-    let disk = try apply(
-      "{ disk: { count_limit: 0, expire_by: 'creation' }, memory: { pressure: 0.25 } }"
-    ).disk
-    #expect((disk.countLimit, disk.expireBy) == (0, .creation))
-    for wrong in ["count_limit: -1", "expire_by: 'change'"] {
-      #expect(throws: ConfigurationError.self) { _ = try apply("{ disk: { \(wrong) } }") }
-    }
-  }
-
-  @Test func `lists in environment variables are comma-separated`() throws {
-    var configuration = Configuration()
-    _ = try configuration.apply(environment: [
-      "PICTOR_DOWNLOAD_ALLOW_NETWORKS": "127.0.0.0/8, ::1/128", "PICTOR_IMAGING_FORMATS": "jpeg",
-    ])
-    #expect(configuration.download.allowNetworks == ["127.0.0.0/8", "::1/128"])
-    #expect(configuration.imaging.formats == [.jpeg])
-  }
-
-  @Test func `the list of automatic formats may be empty and keeps its order`() throws {
-    #expect(try apply("{ imaging: { auto_formats: [] } }").imaging.autoFormats == [])
-    #expect(
-      try apply("{ imaging: { auto_formats: ['webp', 'avif'] } }").imaging.autoFormats
-        == [.webp, .avif])
-  }
-
-  @Test func `watermarks map names to URLs`() throws {
-    let file = try apply("{ watermarks: { logo: 'local:///logo.png', b_2: 'https://h/b?x=1' } }")
-    #expect(file.watermarks == ["logo": "local:///logo.png", "b_2": "https://h/b?x=1"])
-    var configuration = Configuration()
-    try configuration.apply(option: "watermarks", value: "logo=https://h/b?x=1,c=local:///c")
-    #expect(configuration.watermarks == ["logo": "https://h/b?x=1", "c": "local:///c"])
-    for wrong in ["'a b': 'http://h/a'", "a: 'logo.png'", "a: 'ftp://h/a'", "a: ''", "a: 1"] {
-      #expect(throws: ConfigurationError.self) { _ = try apply("{ watermarks: { \(wrong) } }") }
+      let isTaken = (try? configuration.apply(option: path, value: value)) != nil
+      #expect((isTaken ? key.literal(in: configuration) : nil) == literal, "\(value)")
     }
   }
 
@@ -313,5 +261,59 @@ import Testing
   @Test func `the paths and variables of keys are unique`() {
     #expect(Set(Configuration.keys.map(\.path)).count == Configuration.keys.count)
     #expect(Set(Configuration.keys.map(\.environmentVariable)).count == Configuration.keys.count)
+  }
+
+  @Test(arguments: [
+    ("{ server: { port: 1, port: 2 } }", "server.port"),
+    ("{ 'log': { level: 'info' }, \"log\": { level: 'debug' } }", "log"),
+    ("{ presets: { a: 'w=1', /* a: */ b: '{a:1,', a: 'w=2', }, // presets: {\n }", "presets.a"),
+  ])
+  func `a key that a file gives twice is refused`(text: String, path: String) throws {
+    var configuration = Configuration()
+    #expect(
+      throws: ConfigurationError(
+        at: "f: \(path)", "it is given twice in one object; merge the two")
+    ) { try configuration.apply(json5: text, file: "f") }
+  }
+
+  @Test func `the same key in two objects, and a suggestion that is key and section, are no pair`()
+    throws
+  {
+    var configuration = Configuration()
+    try configuration.apply(
+      json5: "{ memory: { limit: '1GiB' }, disk: { limit: '1GiB' }, presets: { w: 'w=1' } }",
+      file: "f")
+    let error = #expect(throws: ConfigurationError.self) {
+      try configuration.apply(json5: "{ preset: 1 }", file: "f")
+    }
+    #expect(error?.problems == ["f: preset: unknown key; did you mean presets?"])
+  }
+
+  @Test func `a reload takes the live keys over, and keeps all others`() throws {
+    var wanted = Configuration()
+    try wanted.apply(
+      json5:
+        """
+        {
+          server: { port: 9000, allow: ["refresh"], cors_origin: ["https://a.example"],
+            size_steps: [100, 200], requests_per_second: 7, trusted_proxies: ["10.0.0.0/8"] },
+          hosts: [{ host: "*.example.com", headers: { "X-Key": "env:KEY" }, drop_parameters: ["t"] }],
+          presets: { thumb: "w=1&background=\\"x\\"" }, fallbacks: { gone: "local:///g.svg" },
+          admin: { tokens: ["0123456789abcdef", { name: "a", token: "env:T", scopes: ["read"] }] },
+          signing: { mode: "options", keys: ["a:file:/key", "b:0123456789abcdef0123456789abcdef"] },
+          download: { allow_hosts: ["*.example.com:8443"], ports: [80, "8000-8999"], timeout: "1s" },
+          imaging: { auto_formats: [], workers: 3 }, failures: { ttl: ["404=10m"] },
+          freshness: { maximum_lifetime: "1d" }, log: { format: "json", level: "error" },
+          memory: { limit: "1GiB" }, disk: { maximum_age: "never" },
+        }
+        """, file: "pictor.json5")
+    let reloaded = Configuration().reloaded(from: wanted)
+    for key in Configuration.keys {
+      let expected = key.literal(in: key.isLive ? wanted : Configuration())
+      #expect(key.literal(in: reloaded) == expected, "\(key.path)")
+    }
+    #expect(reloaded.presets == wanted.presets && reloaded.signing == wanted.signing)
+    #expect(reloaded.hosts == wanted.hosts && !wanted.hosts.isEmpty)
+    #expect(Configuration.keys.count(where: \.isLive) == 82)
   }
 }

@@ -232,6 +232,15 @@ import Testing
 }
 
 @Suite(.onOwnThreads) struct SecretTextTests {
+  private let folder: TemporaryFolder
+
+  init() throws { folder = try TemporaryFolder() }
+
+  private func write(_ name: String, text: String) throws -> String {
+    try folder.write(name, bytes: Array(text.utf8))
+    return "\(folder.path)/\(name)"
+  }
+
   private func problem(
     _ text: String, environment: [String: String] = [:]
   ) -> String {
@@ -243,11 +252,6 @@ import Testing
   }
 
   @Test func `a secret is a variable's value, or a file's content without its line break`() throws {
-    let folder = try TemporaryFolder()
-    func write(_ name: String, text: String) throws -> String {
-      try folder.write(name, bytes: Array(text.utf8))
-      return "\(folder.path)/\(name)"
-    }
     #expect(problem("env:S", environment: ["S": "a b"]) == "'a b'")
     #expect(problem("literal") == "'literal'")
     for (name, text) in [("a", "s3\n"), ("b", "s3\r\n\n"), ("c", "s3")] {
@@ -256,11 +260,6 @@ import Testing
   }
 
   @Test func `the error for a missing or empty secret names its location`() throws {
-    let folder = try TemporaryFolder()
-    func write(_ name: String, text: String) throws -> String {
-      try folder.write(name, bytes: Array(text.utf8))
-      return "\(folder.path)/\(name)"
-    }
     #expect(problem("env:S") == "here: the environment variable S is not set")
     #expect(problem("env:S", environment: ["S": ""]) == "here: env:S is empty")
     let path = try write("empty", text: "\n")

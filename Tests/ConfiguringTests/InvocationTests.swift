@@ -67,7 +67,9 @@ import Testing
       ["sign", "a", "--expires-in=90m", "b", "--key", "k", "--server.port", "1"],
       .sign(order("a", "b", expiresIn: .seconds(5_400), key: "k"))
     ),
-    (["sign", "-h"], .help(.sign)),
+    (["sign", "-h"], .help(.sign)), (["selftest", "security"], .securityTest),
+    (["selftest", "security", "--server.port", "1"], .securityTest),
+    (["selftest", "--help"], .help(.selftest)),
   ])
   func `each command and option selects its action`(arguments: [String], action: Invocation.Action)
     throws
@@ -83,6 +85,7 @@ import Testing
     ["sign"], ["sign", "-x"], ["sign", "a", "--key"], ["sign", "a", "--expires-in", "0s"],
     ["sign", "a", "--expires-in", "5"], ["sign", "a", "--expires-in", "3651d"],
     ["sign", "--all"], ["prefetch", "a", "--key", "b"], ["--expires-in", "1h"],
+    ["selftest"], ["selftest", "speed"], ["selftest", "security", "security"],
   ])
   func `invalid arguments are refused`(arguments: [String]) {
     #expect(throws: ConfigurationError.self) { try Invocation(arguments: arguments) }

@@ -82,20 +82,13 @@ import Testing
     #expect(throws: ConfigurationError.self) { try configuration(["s3." + name: value]) }
   }
 
-  @Test func `messages do not repeat a secret`() {
-    for name in ["access_key", "secret_key", "session_token"] {
-      let error = #expect(throws: ConfigurationError.self) {
-        try configuration(["s3." + name: "hunter2/hunter2"])
-      }
-      #expect(error.map { !$0.problems.joined().contains("hunter2") } == true)
-    }
-  }
-
-  @Test func `a password in an endpoint is not repeated`() throws {
-    let error = #expect(throws: ConfigurationError.self) {
-      try configuration(["s3.endpoint": "http://u:hunter2@h"])
-    }
-    #expect(error?.problems.joined().contains("hunter2") == false)
+  @Test(arguments: [
+    ("access_key", "hunter2/hunter2"), ("secret_key", "hunter2"), ("session_token", "hunter2"),
+    ("endpoint", "http://u:hunter2@h"),
+  ])
+  func `messages do not repeat a secret`(name: String, value: String) {
+    let said = complaint { _ = try configuration(["s3." + name: value]) }
+    #expect(said != "nothing" && !said.contains("hunter2"))
   }
 
   @Test func `secrets are read from where they are named`() throws {

@@ -14,7 +14,7 @@ import Testing
     var query: [(String, String)] = []
     var fields: [(String, String)] = []
     var body = ""
-    let signed: String
+    var signed = "host;x-amz-date"
     let signature: String
 
     var testDescription: String { name }
@@ -35,31 +35,29 @@ import Testing
   /// normalize paths do not apply: S3 does not.
   static let suite = [
     Vector(
-      name: "get-vanilla", signed: "host;x-amz-date",
+      name: "get-vanilla",
       signature: "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"),
     Vector(
-      name: "get-unreserved", path: "/" + unreserved, signed: "host;x-amz-date",
+      name: "get-unreserved", path: "/" + unreserved,
       signature: "07ef7494c76fa4850883e2b006601f940f8a34d404d0cfa977f52a65bbf5f24f"),
     Vector(
-      name: "get-utf8", path: "/\u{1234}", signed: "host;x-amz-date",
+      name: "get-utf8", path: "/\u{1234}",
       signature: "8318018e0b0f223aa2bbf98705b62bb787dc9c0e678f255a891fd03141be5d85"),
     Vector(
-      name: "get-space", path: "/example space/", signed: "host;x-amz-date",
+      name: "get-space", path: "/example space/",
       signature: "652487583200325589f1fba4c7e578f72c47cb61beeca81406b39ddec1366741"),
     Vector(
-      name: "get-vanilla-empty-query-key", query: [("Param1", "value1")], signed: "host;x-amz-date",
+      name: "get-vanilla-empty-query-key", query: [("Param1", "value1")],
       signature: "a67d582fa61cc504c4bae71f336f98b97f1ea3c7a6bfe1b6e45aec72011b9aeb"),
     Vector(
       name: "get-vanilla-query-order-key-case",
       query: [("Param2", "value2"), ("Param1", "value1")],
-      signed: "host;x-amz-date",
       signature: "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500"),
     Vector(
       name: "get-vanilla-query-unreserved", query: [(unreserved, unreserved)],
-      signed: "host;x-amz-date",
       signature: "9c3e54bfcdf0b19771a7f523ee5669cdf59bc7cc0884027167c21bb143a40197"),
     Vector(
-      name: "get-vanilla-utf8-query", query: [("\u{1234}", "bar")], signed: "host;x-amz-date",
+      name: "get-vanilla-utf8-query", query: [("\u{1234}", "bar")],
       signature: "2cdec8eed098649ff3a119c94853b13c643bcf08f8b0a1d91e12c9027818dd04"),
     Vector(
       name: "get-header-key-duplicate",
@@ -79,7 +77,7 @@ import Testing
       signed: "host;my-header1;my-header2;x-amz-date",
       signature: "acc3ed3afb60bb290fc8d2dd0098b9911fcaa05412b367055dee359757a9c736"),
     Vector(
-      name: "post-vanilla", method: "POST", signed: "host;x-amz-date",
+      name: "post-vanilla", method: "POST",
       signature: "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b"),
     Vector(
       name: "post-header-key-sort", method: "POST", fields: [("My-Header1", "value1")],
@@ -87,7 +85,6 @@ import Testing
       signature: "c5410059b04c1ee005303aed430f6e6645f61f4dc9e1461ec8f8916fdf18852c"),
     Vector(
       name: "post-vanilla-empty-query-value", method: "POST", query: [("Param1", "value1")],
-      signed: "host;x-amz-date",
       signature: "28038455d6de14eafc1f9222cf5aa6f1a96197d7deb8263271d420d138af7f11"),
     Vector(
       name: "post-x-www-form-urlencoded", method: "POST",
@@ -162,7 +159,8 @@ import Testing
         accessKey: "AKIDEXAMPLE", secretKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"))
     let key = AWSSigner(credentials, region: "us-east-1", service: "iam").key(for: "20120215")
     #expect(
-      HMAC.hexadecimal(key) == "f4780e2d9f65fa895f9c67b32ce1baf0b0d8a43505a000a1a9e090d414db404d")
+      key.map { $0.hexadecimal(2) }.joined()
+        == "f4780e2d9f65fa895f9c67b32ce1baf0b0d8a43505a000a1a9e090d414db404d")
   }
 
   @Test func `a session token is sent and signed`() throws {

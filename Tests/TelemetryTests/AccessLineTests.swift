@@ -39,7 +39,8 @@ struct AccessLineTests {
     }
   }
 
-  @Test func `random values are one line of logfmt and parse back`() throws {
+  @Test(arguments: [LogFormat.logfmt, .text])
+  func `random values add no field to a line, which parses back`(format: LogFormat) throws {
     var random = SeededGenerator(seed: 2)
     for _ in 0..<2_000 {
       let (target, agent) = (text(&random), text(&random))
@@ -47,32 +48,17 @@ struct AccessLineTests {
         LogLine(
           .info, message: "request",
           fields: ["target": .string(target), "status": .int(200), "user_agent": .string(agent)],
-          format: .logfmt
+          format: format
         ).bytes)
-      let pairs = try Self.logfmt(line)
-      #expect(pairs.map(\.name) == ["time", "level", "message", "target", "status", "user_agent"])
-      #expect(pairs[3].value == LogLine.shown(target))
-      #expect(pairs[4].value == "200")
-      #expect(pairs[5].value == LogLine.shown(agent))
-    }
-  }
-
-  @Test func `random values add no field to a line of text`() throws {
-    var random = SeededGenerator(seed: 4)
-    for _ in 0..<2_000 {
-      let (target, agent) = (text(&random), text(&random))
-      let line = try onlyLine(
-        LogLine(
-          .info, message: "request",
-          fields: ["target": .string(target), "status": .int(200), "user_agent": .string(agent)],
-          format: .text
-        ).bytes)
-      // Time and level, then the same pairs as in logfmt.
+      // A text has its time and level without names.
       let words = line.split(separator: " ", maxSplits: 3)
-      #expect(words.count == 4 && words[2] == "request")
+      #expect(words.count == 4 && words[2].hasSuffix("request"))
       let pairs = try Self.logfmt(String(words[3]))
       #expect(pairs.map(\.name) == ["target", "status", "user_agent"], "\(line)")
       #expect(pairs[1].value == "200")
+      if format == .logfmt {
+        #expect(pairs[0].value == LogLine.shown(target) && pairs[2].value == LogLine.shown(agent))
+      }
     }
   }
 

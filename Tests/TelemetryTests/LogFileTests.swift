@@ -28,8 +28,7 @@ import Testing
   private func line(_ number: Int) -> CombinedLine {
     CombinedLine(
       client: nil, user: nil, method: "GET", target: "/\(number)", version: "HTTP/1.1", status: 200,
-      bytes: 1,
-      referer: nil, userAgent: nil)
+      bytes: 1, referer: nil, userAgent: nil)
   }
 
   @Test func `across rotations no line is lost, and none is written twice`() throws {

@@ -6,32 +6,24 @@ import Testing
 
 @testable import Tracing
 
-@Suite(.onOwnThreads) struct HostileCollectorTests {
-  private static let path = "/v1/traces"
-  private let collector: Origin
-
-  init() throws { collector = try Origin() }
-
-  private func makeExporter(
+extension SpanExporterTests {
+  /// Returns an exporter that waits long for an answer, and tries twice.
+  private func makePatient(
     _ change: (inout SpanExporterConfiguration) -> Void = { _ in }
   ) throws -> SpanExporter {
-    var configuration = SpanExporterConfiguration(endpoint: collector.url(Self.path))
-    configuration.delay = .milliseconds(1)
-    configuration.timeout = .seconds(60)
-    configuration.policy.delay = .milliseconds(1)
-    configuration.policy.attempts = 2
-    change(&configuration)
-    return try SpanExporter(configuration, log: .silent)
+    try makeExporter {
+      $0.timeout = .seconds(60)
+      $0.policy.attempts = 2
+      change(&$0)
+    }
   }
 
   @Test func `of an endless body only the beginning is read, and the status counts`() throws {
     // Given
     collector.route(Self.path, to: .endlessBody)
-    let exporter = try makeExporter()
-    // When
-    exporter.add(makeSpan())
-    // Then the collector has taken the batch, and does not get it again
-    try blockUntil("the span is exported") { exporter.figures.exported == 1 }
+    let exporter = try makePatient()
+    // When the collector has taken the batch, then it does not get it again
+    try export(exporter) { $0.exported == 1 }
     #expect(collector.requests(to: Self.path) == 1)
     // And the connection is not used again
     try blockUntil("the connection is closed") { collector.clientsGone == 1 }
@@ -43,9 +35,8 @@ import Testing
     let interim = Array("HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n".utf8)
     for reply in [OriginReply.endlessHeaders, OriginReply([.sendForever(interim)])] {
       collector.route(Self.path, to: reply)
-      let exporter = try makeExporter()
-      exporter.add(makeSpan())
-      try blockUntil("the span is lost") { exporter.figures.lost == 1 }
+      let exporter = try makePatient()
+      try export(exporter) { $0.lost == 1 }
       #expect(exporter.figures.exportsFailed == 2 && exporter.figures.waiting == 0)
       exporter.stop(within: .seconds(5))
     }
@@ -64,9 +55,8 @@ import Testing
     collector.route(Self.path) { request in
       request.number == 1 ? reply : .ok(Array("{}".utf8), type: "application/json")
     }
-    let exporter = try makeExporter()
-    exporter.add(makeSpan())
-    try blockUntil("the span is exported") { exporter.figures.exported == 1 }
+    let exporter = try makePatient()
+    try export(exporter) { $0.exported == 1 }
     #expect(exporter.figures.exportsFailed == 1 && exporter.figures.lost == 0)
     exporter.stop(within: .seconds(5))
   }
@@ -80,9 +70,8 @@ import Testing
       request.number == 1
         ? .status(429, headers: ["Retry-After: \(field)"]) : .ok([], type: "application/json")
     }
-    let exporter = try makeExporter()
-    exporter.add(makeSpan())
-    try blockUntil("the first attempt is over") { exporter.figures.exportsFailed == 1 }
+    let exporter = try makePatient()
+    try export(exporter) { $0.exportsFailed == 1 }
     exporter.stop(within: .seconds(60))
     #expect(exporter.figures.exported == 1 && exporter.figures.waiting == 0)
   }
@@ -95,9 +84,8 @@ import Testing
   ])
   func `an accepting status counts, whatever its body`(body: String) throws {
     collector.route(Self.path, to: .ok(Array(body.utf8), headers: ["Content-Encoding: gzip"]))
-    let exporter = try makeExporter()
-    exporter.add(makeSpan())
-    try blockUntil("the span is exported") { exporter.figures.exported == 1 }
+    let exporter = try makePatient()
+    try export(exporter) { $0.exported == 1 }
     exporter.stop(within: .seconds(5))
     #expect(exporter.figures.exportsSucceeded == 1)
   }
@@ -110,7 +98,7 @@ import Testing
     collector.route(Self.path, to: OriginReply([.trickle(head, milliseconds: 10)]))
     let deaf = try Origin(answers: false)
     for endpoint in [collector.url(Self.path), deaf.url(Self.path)] {
-      let exporter = try makeExporter {
+      let exporter = try makePatient {
         $0.endpoint = endpoint
         $0.timeout = .milliseconds(100)
         $0.batchLimit = 2_000
@@ -128,7 +116,7 @@ import Testing
   @Test func `a stop ends in the middle of a request, and of many`() throws {
     let gate = Gate()
     collector.route(Self.path, to: .hold(gate, then: .ok([], type: "application/json")))
-    let exporter = try makeExporter {
+    let exporter = try makePatient {
       $0.batchLimit = 2
       $0.queueLimit = 20
     }

@@ -7,12 +7,12 @@ import Testing
 @testable import Tracing
 
 @Suite(.onOwnThreads) struct SpanExporterTests {
-  private static let path = "/v1/traces"
-  private let collector: Origin
+  static let path = "/v1/traces"
+  let collector: Origin
 
   init() throws { collector = try Origin() }
 
-  private func makeExporter(
+  func makeExporter(
     port: Int? = nil, _ change: (inout SpanExporterConfiguration) -> Void = { _ in }
   ) throws -> SpanExporter {
     let port = port ?? collector.port
@@ -24,9 +24,7 @@ import Testing
   }
 
   /// Adds a span and waits until what became of it is counted.
-  private func export(
-    _ exporter: SpanExporter, until isDone: (Figures) -> Bool
-  ) throws {
+  func export(_ exporter: SpanExporter, until isDone: (Figures) -> Bool) throws {
     exporter.add(makeSpan())
     try blockUntil { isDone(exporter.figures) }
   }

@@ -10,12 +10,14 @@ struct SpanQueueTests {
   private let start = ContinuousClock.now
   private var queue: SpanQueue
 
-  init() {
+  init() { queue = Self.queue(limit: 5) }
+
+  private static func queue(limit: Int) -> SpanQueue {
     var configuration = SpanExporterConfiguration(endpoint: "http://127.0.0.1/")
     configuration.batchLimit = 3
-    configuration.queueLimit = 5
+    configuration.queueLimit = limit
     configuration.delay = .seconds(5)
-    queue = SpanQueue(configuration)
+    return SpanQueue(configuration)
   }
 
   /// Returns the names of a batch; `nil` if nothing is to be sent.
@@ -47,11 +49,7 @@ struct SpanQueueTests {
 
   @Test func `spans behind full batches keep their order, and wait for their own time`() {
     // Given
-    var configuration = SpanExporterConfiguration(endpoint: "http://127.0.0.1/")
-    configuration.batchLimit = 3
-    configuration.queueLimit = 100
-    configuration.delay = .seconds(5)
-    var queue = SpanQueue(configuration)
+    var queue = Self.queue(limit: 100)
     for number in 1...9 { _ = queue.add(makeSpan(number), now: start) }
     _ = queue.add(makeSpan(10), now: start + .seconds(3))
     #expect(queue.figures.waiting == 10)

@@ -29,13 +29,13 @@ public struct CacheDirectives: Sequence, IteratorProtocol {
   /// Returns the next directive; `nil` at the end.
   public mutating func next() -> Directive? {
     while true {
-      skip { $0 == UInt8(ascii: ",") || Self.isBlank($0) }
+      skip { $0 == UInt8(ascii: ",") || $0.isBlank }
       guard !rest.isEmpty else { return nil }
       let name = take { $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: "=") }
       var argument: String?
       if rest.first == UInt8(ascii: "=") {
         rest.removeFirst()
-        skip(while: Self.isBlank)
+        skip(while: \.isBlank)
         argument = quotedString()
         if argument == nil {
           let token = take { $0 != UInt8(ascii: ",") }
@@ -47,10 +47,6 @@ public struct CacheDirectives: Sequence, IteratorProtocol {
     }
   }
 
-  private static func isBlank(_ byte: UInt8) -> Bool {
-    byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t")
-  }
-
   private mutating func skip(while matches: (UInt8) -> Bool) {
     rest = rest.drop(while: matches)
   }
@@ -59,13 +55,7 @@ public struct CacheDirectives: Sequence, IteratorProtocol {
   private mutating func take(while matches: (UInt8) -> Bool) -> String {
     let text = rest.prefix(while: matches)
     rest = rest[text.endIndex...]
-    var end = text.endIndex
-    while end > text.startIndex {
-      let before = text.index(before: end)
-      guard Self.isBlank(text[before]) else { break }
-      end = before
-    }
-    return String(decoding: text[..<end], as: UTF8.self)
+    return String(decoding: text.trimming { $0.isBlank }, as: UTF8.self)
   }
 
   /// Takes a quoted string (RFC 9110, section 5.6.4). Returns `nil` and takes nothing if no string

@@ -55,6 +55,13 @@ struct ParameterKind<Value: Hashable & Sendable>: Sendable {
   let read: @Sendable (ParameterText) -> Value?
   /// Returns the one text of a value; `nil` for one that only the absence of the parameter has.
   let text: @Sendable (Value) -> String?
+
+  /// The kind of a value that may be absent.
+  var optional: ParameterKind<Value?> {
+    ParameterKind<Value?>(
+      allowed: allowed, read: { [read] in read($0).map { $0 } },
+      text: { [text] in $0.flatMap(text) })
+  }
 }
 
 extension ParameterKind where Value == Bool {

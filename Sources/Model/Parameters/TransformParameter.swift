@@ -77,18 +77,7 @@ public final class TransformParameter: Sendable {
     where writes: @escaping @Sendable (inout TransformDraft) -> Bool = { _ in true },
     at access: @escaping Access<Value?>
   ) {
-    self.init(
-      name, kind.allowed, in: group, isPlain: isPlain, help,
-      read: { given, draft in
-        guard let value = kind.read(given) else { return false }
-        access(&draft) { $0 = value }
-        return true
-      },
-      text: { draft in
-        var text: String?
-        access(&draft) { if let value = $0 { text = kind.text(value) } }
-        return text == nil || writes(&draft) ? text : nil
-      })
+    self.init(name, kind.optional, in: group, isPlain: isPlain, help, where: writes, at: access)
   }
 
   /// The rows of one group of the transform.

@@ -148,3 +148,43 @@ extension ImageLoader {
   /// Returns `nil`.
   public func outlook(for url: SourceURL) async -> LoadOutlook? { nil }
 }
+
+/// Whose share of downloads a load takes (`download.limit_per_client`).
+public enum LoadClient: Hashable, Sendable {
+  /// A client with a share: an IPv4 address, or the first address of an IPv6 /64.
+  case network(IPAddress)
+  /// Clients without a share of their own: trusted proxies, the machine itself, operators.
+  case unlimited
+  /// Work that no client waits for: prefetches and revalidations. It has no share: it runs in
+  /// places that clients do not need.
+  case background
+}
+
+/// The account of clients without a share. It charges nothing.
+public struct UnlimitedAccount: ImagingAccount {
+  /// Creates an account.
+  public init() {}
+
+  /// `unlimited`.
+  public var client: LoadClient { .unlimited }
+
+  /// Does nothing.
+  public func charge(_ time: Duration) {}
+}
+
+/// What the work of a client's requests is charged to: the time of imaging workers, and downloads.
+public protocol ImagingAccount: Sendable {
+  /// Whose share of downloads the loads take.
+  var client: LoadClient { get }
+  /// Charges time that a worker spent. Called on any thread; must not block.
+  func charge(_ time: Duration)
+}
+
+/// The account of the current task.
+public enum ImagingAccounts {
+  /// The account of the client whose request the task works for; `nil` if no client waits.
+  ///
+  /// A flight has the account of the request that began it. Its imaging costs requests that join it
+  /// nothing. Its download may count as that of any of them (`WorkPriority.observeClients`).
+  @TaskLocal public static var current: (any ImagingAccount)?
+}

@@ -15,7 +15,7 @@ public struct ServerTrail: Hashable, Sendable {
   ///
   /// A comma in a quoted parameter counts as a separator. At worst this adds an element.
   public init(parsing value: String) {
-    elements = value.split(separator: ",").map { Self.trimmed($0) }.filter { !$0.isEmpty }
+    elements = value.split(separator: ",").map(Self.trimmed).filter { !$0.isEmpty }
   }
 
   /// Whether the trail contains a server. Letter case does not count, as in host names.
@@ -59,10 +59,7 @@ public struct ServerTrail: Hashable, Sendable {
     elements.map { Self.trimmed($0.prefix { $0 != ";" }) }
   }
 
-  private static func trimmed(_ text: some StringProtocol) -> String {
-    let isBlank = { (character: Character) in character == " " || character == "\t" }
-    let tail = text.drop(while: isBlank)
-    guard let last = tail.lastIndex(where: { !isBlank($0) }) else { return "" }
-    return String(tail[...last])
+  private static func trimmed(_ text: Substring) -> String {
+    String(text.trimming { $0 == " " || $0 == "\t" })
   }
 }

@@ -18,8 +18,10 @@ enum TraceState {
   /// Returns the list to pass. Empty for a list with an invalid member, a key twice, or too many
   /// members. A list that is too long loses whole members: long ones first, then those at its end.
   static func passed(_ value: String) -> String {
-    let members = value.utf8.split(separator: UInt8(ascii: ","), maxSplits: 4 * most).map(trimmed)
-      .filter { !$0.isEmpty }
+    let members = value.utf8.split(separator: UInt8(ascii: ","), maxSplits: 4 * most).map {
+      Array($0.trimming { $0.isBlank })
+    }
+    .filter { !$0.isEmpty }
     guard members.count <= most, members.allSatisfy(isValid),
       Set(members.map { Array(key(of: $0)) }).count == members.count
     else { return "" }
@@ -62,12 +64,5 @@ enum TraceState {
     let isLower = { (byte: UInt8) in byte.isLetter && byte & 0x20 != 0 }
     return (isLower(first) || (mayBeginWithDigit && first.isDigit))
       && name.allSatisfy { isLower($0) || $0.isDigit || "_-*/".utf8.contains($0) }
-  }
-
-  private static func trimmed(_ text: Substring.UTF8View) -> [UInt8] {
-    let isBlank = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
-    var bytes = Array(text.drop(while: isBlank))
-    while bytes.last.map(isBlank) == true { bytes.removeLast() }
-    return bytes
   }
 }

@@ -23,12 +23,11 @@ public struct DiskSettings: Hashable, Sendable {
     case secondRequest = "second_request"
   }
 
-  /// The cache folder, created if needed; a relative path starts at the working folder.
+  /// The cache folder, created if needed.
   public var path = ".cache/pictor"
-  /// Maximum size in bytes as `du` counts them, folders included. 0 disables the tier.
+  /// Maximum bytes as `du` counts them, folders included; 0 disables the tier.
   public var limit = 10 << 30
-  /// Maximum number of entries. Each takes an inode and a record of the in-memory index. 0 is no
-  /// limit.
+  /// Maximum entries, each with an inode and a record of the in-memory index; 0: no limit.
   public var countLimit = 1_000_000
   /// The sources' share of both limits, 0.01 to 0.99. Variants have the rest.
   public var sourceShare = 0.5
@@ -37,7 +36,7 @@ public struct DiskSettings: Hashable, Sendable {
   /// Maximum number of free-form variants of one source, 0–1,000; beyond it the one stored first is
   /// removed. 0 is no limit.
   public var variantsPerSource = 64
-  /// Maximum age of an entry; `nil` is no limit. The default is SDWebImage's one week.
+  /// Maximum age of an entry (SDWebImage's one week); `nil`: no limit.
   public var maximumAge: Duration? = .seconds(7 * 86_400)
   /// The time from which the age counts.
   public var expireBy = ExpireType.access

@@ -10,39 +10,33 @@ public enum DownloadOrder: String, Hashable, Sendable, CaseIterable {
 
 /// The settings of the downloader, `download.…`. The defaults are safe.
 public struct DownloadSettings: Hashable, Sendable {
-  /// Time-out of a whole transfer: name, connection, TLS, redirects and body; 100 ms to 1 h. The
-  /// default is SDWebImage's.
+  /// Time-out of a whole transfer with its redirects (SDWebImage's).
   public var timeout = Duration.seconds(15)
-  /// Time-out for name, connection and TLS of one hop, 100 ms to 1 h; limited by `timeout`.
+  /// Time-out for name, connection and TLS of one hop.
   public var connectTimeout = Duration.seconds(5)
   /// Time in whole seconds below the minimum rate after which a transfer times out, including the
   /// wait for the first byte; `nil`: 15 s, or `firstByteTimeout` if that is longer.
   public var lowSpeedTime: Duration?
-  /// Time-out from sending a request to the first byte of the response, at most 1 h; limited by the
-  /// rest of `timeout`. 0: no limit.
+  /// Time-out from a request to the first byte of its response; 0: no limit of its own.
   public var firstByteTimeout = Duration.seconds(10)
-  /// Maximum retries of one download, 0–5, all within `timeout`. Retried are connection failures
-  /// before the first byte, and 502, 503 and 504 with a `Retry-After` of at most two seconds.
+  /// Maximum retries of one download, all within `timeout`.
   public var retries = 1
   /// Delay before the first retry, 1 ms to 10 s, ± 50 % jitter; doubles with each further one.
   public var retryDelay = Duration.milliseconds(200)
-  /// Consecutive failures (no connection, time-outs, 5xx) that open a host's circuit breaker; 0:
-  /// never.
+  /// Consecutive failures (no connection, time-outs, 5xx) that open a host's circuit; 0: never.
   public var breakerThreshold = 5
   /// How long a circuit breaker stays open the first time, at most 5 min. Each failed probe doubles
   /// the time, up to five minutes.
   public var breakerOpenTime = Duration.seconds(30)
   /// The order of waiting downloads of equal priority.
   public var order = DownloadOrder.fifo
-  /// Maximum number of concurrent transfers, at least 1.
+  /// Maximum transfers at once.
   public var limit = 64
-  /// Maximum number of concurrent transfers per host and port, at least 1. Browsers and SDWebImage
-  /// use 6.
+  /// Maximum transfers at once per host and port. Browsers and SDWebImage use 6.
   public var limitPerHost = 6
-  /// Concurrent transfers of one client while others wait, at most 10,000; 0: a quarter of `limit`.
-  /// Clients are counted as for `server.active_requests_per_client`.
+  /// Transfers of one client at once while others wait; 0: a quarter of `limit`.
   public var limitPerClient = 0
-  /// Maximum number of waiting downloads; further ones are refused.
+  /// Maximum waiting downloads.
   public var queueLimit = 1_024
   /// Maximum time a download waits for a slot; `nil`: `timeout`.
   public var queueTimeout: Duration?
@@ -59,8 +53,7 @@ public struct DownloadSettings: Hashable, Sendable {
   public var ports = ["80", "443", "1024-65535"]
   /// Patterns of denied sources; they take precedence over `allowHosts`.
   public var denyHosts: [String] = []
-  /// URL of the HTTP proxy for hosts without a rule of their own, `http://host:port`, or a
-  /// reference to it. `nil`: no proxy; environment variables are ignored.
+  /// URL of the HTTP proxy for hosts without a rule of their own. No environment variable counts.
   public var proxy: SecretText?
   /// File of trusted certificate authorities (PEM); empty: the system's.
   public var caFile = ""

@@ -4,11 +4,11 @@
 public struct FleetSettings: Hashable, Sendable {
   /// The address of Redis, or a reference to it; `nil`: no fleet.
   public var redis: SecretText?
-  /// What the names of all keys in Redis begin with, 1 to 64 bytes.
+  /// What the names of all keys in Redis begin with.
   public var keyPrefix = "pictor:"
   /// The longest wait for a reply of Redis, 1 ms to 10 s.
   public var timeout = Duration.milliseconds(50)
-  /// The time after a failure in which Redis, or the bucket, is not asked, 10 ms to 60 s.
+  /// The time after a failure in which Redis, or the bucket, is not asked.
   public var retryInterval = Duration.seconds(1)
   /// The largest variant in Redis, in bytes; 0: none.
   public var variantLimit = 256 << 10

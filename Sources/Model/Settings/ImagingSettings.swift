@@ -2,21 +2,17 @@
 
 /// The settings of imaging, `imaging.…`.
 public struct ImagingSettings: Hashable, Sendable {
-  /// Number of imaging workers, 0–256; 0 is one per core, as far as memory allows
-  /// (`MemoryPlan.workers`).
+  /// Imaging workers; 0: one per core, as far as memory allows (`MemoryPlan.workers`).
   public var workers = 0
-  /// Deadline of a job, 100 ms to 1 h. After it, the worker is killed. Shorter than the time limit
-  /// for a response, so that the response can tell the reason.
+  /// Deadline of a job. Shorter than the time limit for a response, so that it can tell the reason.
   public var jobDeadline = Duration.seconds(20)
-  /// Maximum processor time of a job, summed over the worker's threads, 100 ms to 1 h; an SVG has
-  /// half of it. After it, the worker is killed.
+  /// Maximum processor time of a job, all threads of its worker together; an SVG has half of it.
   public var processorTime = Duration.seconds(10)
-  /// Maximum number of jobs in the queue.
+  /// Maximum jobs in the queue.
   public var queueLimit = 1_024
   /// Number of jobs after which a worker is replaced, at least 1.
   public var maximumJobsPerWorker = 10_000
-  /// Maximum private memory of a worker in bytes, at least 64 MiB. `nil` depends on the available
-  /// memory (`MemoryPlan.workerMemory`).
+  /// Maximum private memory of a worker in bytes; `nil`: `MemoryPlan.workerMemory`.
   public var workerMemory: Int?
   /// Whether workers have to be sealed. By default a kernel without a layer costs the layer and not
   /// the service; the log and `/stats` tell.
@@ -24,22 +20,21 @@ public struct ImagingSettings: Hashable, Sendable {
   /// Added to the workers' niceness, 0–19. It divides the cores between hits and misses when both
   /// keep all of them busy (docs/performance.md).
   public var niceness = 2
-  /// Formats that may be decoded. Other formats fail with `unsupported_format`.
+  /// Formats that may be decoded.
   public var formats = ImageFormat.inputs
-  /// Formats of `ImageFormat.negotiable` for requests without a format, in order of preference, if
-  /// `Accept` names them. If empty, `Accept` is ignored.
+  /// Formats of `ImageFormat.negotiable` that `format=auto` offers, the preferred first.
   public var autoFormats: [ImageFormat] = [.avif, .webp]
-  /// Maximum pixels of a source, all frames together, according to its header; 1 to 10^10.
+  /// Maximum pixels of a source, all frames together, according to its header.
   public var maximumPixels = 150_000_000
-  /// Maximum pixels of a result, 1 to 10^9; clients can ask for no higher limit.
+  /// Maximum pixels of a result; clients can ask for no higher limit.
   public var maximumResultPixels = 25_000_000
-  /// Maximum frames of a source, 1 to 100,000.
+  /// Maximum frames of a source.
   public var maximumFrames = 1_000
   /// The mildest damage for which a source is refused.
   public var failOn = FailOn.warning
-  /// Quality of lossy results for requests that name none, 1–100 each.
+  /// Quality of lossy results for requests that name none.
   public var qualities = FormatQualities()
-  /// How much lower `qualities` are for clients that send `Save-Data: on`, 0–99; 0: not lower.
+  /// How much lower `qualities` are for clients that send `Save-Data: on`.
   public var saveDataReduction = 0
   /// Whether a PNG of a source with a palette has a palette, too.
   public var keepsPalettes = true
@@ -47,10 +42,60 @@ public struct ImagingSettings: Hashable, Sendable {
   public var efforts = EncoderEfforts()
   /// Whether a request without a cached AVIF is answered in a faster format first.
   public var defersAVIF = true
-  /// After how many hits in memory a variant is recompressed, once, while workers are idle;
-  /// 0–1,000,000; 0: never.
+  /// Hits in memory after which idle workers recompress a variant, once; 0: never.
   public var recompressAfter = 20
 
   /// Creates the default settings.
   public init() {}
+}
+
+/// The mildest damage that rejects a source, in libvips's terms. Each level also rejects what the
+/// levels below it list.
+public enum FailOn: String, CaseIterable, Comparable, Sendable {
+  /// Accepts all damage that a decoder tolerates.
+  case none
+  /// Rejects truncated sources.
+  case truncated
+  /// Rejects sources with an invalid structure.
+  case error
+  /// Rejects sources with any warning about lost or made-up pixels.
+  case warning
+
+  /// Orders by strictness, the most tolerant first.
+  public static func < (left: FailOn, right: FailOn) -> Bool { left.order < right.order }
+
+  private var order: Int {
+    switch self {
+    case .none: 0
+    case .truncated: 1
+    case .error: 2
+    case .warning: 3
+    }
+  }
+}
+
+/// Whether workers are sealed off before they read untrusted input (docs/security.md).
+public enum SandboxMode: String, CaseIterable, Sendable {
+  /// Every layer, or the server does not start.
+  case required
+  /// Every layer that the kernel has. The log and `/stats` tell which.
+  case ifPossible = "if_possible"
+  /// None, for debuggers and profilers.
+  case off
+}
+
+/// The layers that seal a worker. A worker reports them before its first job.
+public struct SandboxReport: Codable, Hashable, Sendable {
+  /// The version of Landlock's interface; 0 if Landlock does not restrict the worker.
+  public var landlock: Int
+  /// Whether seccomp filters the worker's system calls.
+  public var seccomp: Bool
+
+  /// Creates a report, by default of an open worker.
+  public init(landlock: Int = 0, seccomp: Bool = false) {
+    (self.landlock, self.seccomp) = (landlock, seccomp)
+  }
+
+  /// Whether every layer is there.
+  public var isWhole: Bool { landlock > 0 && seccomp }
 }

@@ -2,12 +2,11 @@
 
 /// The settings of prefetching, `prefetch.…`.
 public struct PrefetchSettings: Hashable, Sendable {
-  /// Maximum number of running lines in all lists, 1–1,000 (SDWebImagePrefetcher's
-  /// `maxConcurrentPrefetchCount`, 3).
+  /// Maximum running lines in all lists (SDWebImagePrefetcher's `maxConcurrentPrefetchCount`, 3).
   public var limit = 3
-  /// Maximum number of running lines for one host, on any port, 1–1,000. Local files have no host.
+  /// Maximum running lines for one host, on any port. Local files have no host.
   public var limitPerHost = 1
-  /// Maximum number of running lists, 1–1,000.
+  /// Maximum running lists.
   public var lists = 8
 
   /// Creates the default settings.

@@ -82,7 +82,7 @@ public struct TrustedProxies: Sendable {
       var rest = line[...]
       while true {
         let comma = Self.lastComma(in: rest, hasQuotes: hasQuotes)
-        let element = Self.trimmed(rest[(comma.map { $0 + 1 } ?? rest.startIndex)...])
+        let element = rest[(comma.map { $0 + 1 } ?? rest.startIndex)...].trimming { $0.isBlank }
         // Empty elements have no meaning (RFC 9110, section 5.6.1).
         if !element.isEmpty {
           guard hops < Self.longestChain, let address = read(element) else { return current }
@@ -120,7 +120,7 @@ public struct TrustedProxies: Sendable {
     var node: [UInt8]?
     while true {
       // A pair may be missing (RFC 7239, section 4).
-      rest = rest.drop { isBlank($0) || $0 == UInt8(ascii: ";") }
+      rest = rest.drop { $0.isBlank || $0 == UInt8(ascii: ";") }
       guard !rest.isEmpty else { break }
       guard let (name, value, after) = parameter(at: rest) else { return nil }
       if name == "for" {
@@ -140,8 +140,8 @@ public struct TrustedProxies: Sendable {
     at bytes: ArraySlice<UInt8>
   ) -> (name: String, value: [UInt8], rest: ArraySlice<UInt8>)? {
     guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else { return nil }
-    let token = trimmed(bytes[..<sign])
-    guard !token.contains(where: { isBlank($0) || "\";,".utf8.contains($0) }) else { return nil }
+    let token = bytes[..<sign].trimming { $0.isBlank }
+    guard !token.contains(where: { $0.isBlank || "\";,".utf8.contains($0) }) else { return nil }
     let name = String(decoding: token, as: UTF8.self).lowercased()
     var index = sign + 1
     var value: [UInt8] = []
@@ -157,11 +157,11 @@ public struct TrustedProxies: Sendable {
       index += 1
     } else {
       let end = bytes[index...].firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
-      value = Array(trimmed(bytes[index..<end]))
+      value = Array(bytes[index..<end].trimming { $0.isBlank })
       guard !value.contains(UInt8(ascii: "\"")) else { return nil }
       index = end
     }
-    let rest = trimmed(bytes[index...])
+    let rest = bytes[index...].trimming { $0.isBlank }
     guard let first = rest.first else { return (name, value, rest) }
     return first == UInt8(ascii: ";") ? (name, value, rest.dropFirst()) : nil
   }
@@ -170,7 +170,7 @@ public struct TrustedProxies: Sendable {
   private static func listedAddress(_ element: ArraySlice<UInt8>) -> IPAddress? {
     let quote = UInt8(ascii: "\"")
     let isQuoted = element.count > 1 && element.first == quote && element.last == quote
-    return address(isQuoted ? trimmed(element.dropFirst().dropLast()) : element)
+    return address(isQuoted ? element.dropFirst().dropLast().trimming { $0.isBlank } : element)
   }
 
   /// Parses an address with an optional port; IPv6 may be in brackets (RFC 7239, section 6).
@@ -200,16 +200,7 @@ public struct TrustedProxies: Sendable {
     guard let colon = bytes.first else { return true }
     let port = bytes.dropFirst()
     guard colon == UInt8(ascii: ":"), !port.isEmpty else { return false }
-    let isNumber = port.count <= 5 && port.allSatisfy { (0x30...0x39).contains($0) }
+    let isNumber = port.count <= 5 && port.allSatisfy { $0.isDigit }
     return isNumber || port.first == UInt8(ascii: "_")
-  }
-
-  private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
-
-  private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    guard let first = bytes.firstIndex(where: { !isBlank($0) }),
-      let last = bytes.lastIndex(where: { !isBlank($0) })
-    else { return [] }
-    return bytes[first...last]
   }
 }

@@ -55,7 +55,9 @@ struct RequestCacheControl: Equatable {
   /// Adds the urgency of a structured field such as `u=1, i`.
   mutating func read(priority text: String) {
     for item in text.split(separator: ",") {
-      let parts = item.split(separator: "=", maxSplits: 1).map { Self.trimmed($0) }
+      let parts = item.split(separator: "=", maxSplits: 1).map {
+        $0.trimming { " \t\"".contains($0) }
+      }
       guard parts.count == 2, parts[0] == "u", let urgency = Int(parts[1]),
         (0...7).contains(urgency)
       else { continue }
@@ -79,12 +81,5 @@ struct RequestCacheControl: Equatable {
     options.age.maxAge = age.maxAge
     options.age.minFresh = age.minFresh
     if noCache, !onlyIfCached { options.cache = .refresh }
-  }
-
-  private static func trimmed(_ text: Substring) -> Substring {
-    var text = text
-    while text.first == " " || text.first == "\t" || text.first == "\"" { text.removeFirst() }
-    while text.last == " " || text.last == "\t" || text.last == "\"" { text.removeLast() }
-    return text
   }
 }

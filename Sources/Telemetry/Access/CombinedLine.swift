@@ -81,9 +81,9 @@ public struct CombinedLine: Sendable {
       // Signs that end or begin a part of the line, outside of quotes.
       case 0x20 where isBare || isWord, UInt8(ascii: "[") where isBare,
         UInt8(ascii: "]") where isBare:
-        line += ("\\x" + String(byte, radix: 16)).utf8
+        line += ("\\x" + byte.hexadecimal(2)).utf8
       case 0x20..<0x7f: line.append(byte)
-      default: line += ("\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)).utf8
+      default: line += ("\\x" + byte.hexadecimal(2)).utf8
       }
     }
   }

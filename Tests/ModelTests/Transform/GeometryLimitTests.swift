@@ -7,13 +7,10 @@ import Testing
 @Suite(.onOwnThreads) struct GeometryLimitTests {
   @Test func `a vector image is rendered at any size up to the limit`() {
     #expect(
-      geometry(width: 10, height: 10, isVector: true) { $0.width = 500 }.canvas
+      geometry(width: 10, height: 10, isVector: true, w: 500).canvas
         == size(width: 500, height: 500))
     #expect(
-      geometry(width: 10, height: 10, isVector: true) {
-        $0.width = 500
-        $0.limitBytes = 40_000
-      }.canvas
+      geometry(width: 10, height: 10, isVector: true, w: 500, limitBytes: 40_000).canvas
         == size(width: 100, height: 100))
   }
 
@@ -22,10 +19,8 @@ import Testing
     #expect(
       geometry(width: 1000, height: 1000, frames: 100, maximumPixels: 100_000_000).scaledDownFrom
         == nil)
-    let result = geometry(width: 10, height: 10, frames: 100, maximumPixels: 1_000_000) {
-      $0.width = 1000
-      $0.enlarge = true
-    }
+    let result = geometry(
+      width: 10, height: 10, frames: 100, maximumPixels: 1_000_000, w: 1000, enlarge: true)
     #expect(
       result.canvas == size(width: 100, height: 100)
         && result.scaledDownFrom == size(width: 1000, height: 1000))
@@ -37,14 +32,8 @@ import Testing
   ) {
     for (width, height) in [(10, 10), (1, 5_000), (6_000, 4_000)] {
       let result = geometry(
-        width: width, height: height, frames: frames, maximumResultPixels: 1_000_000
-      ) {
-        $0.width = 65_535
-        $0.height = 60_000
-        $0.enlarge = true
-        $0.fit = fit
-        $0.limitBytes = .max
-      }
+        width: width, height: height, frames: frames, maximumResultPixels: 1_000_000, w: 65_535,
+        h: 60_000, fit: fit, enlarge: true, limitBytes: .max)
       #expect(result.canvas.pixels <= 1_000_000)
       #expect(result.canvas.pixels * frames <= max(1_000_000, width * height * frames))
       #expect(result.image.pixels <= max(1_000_000, width * height))
@@ -53,27 +42,17 @@ import Testing
 
   @Test(arguments: Fit.allCases)
   func `extreme requests stay within the limits`(fit: Fit) {
-    let result = geometry(width: 1, height: 10_000_000) {
-      $0.width = 65_535
-      $0.height = 65_535
-      $0.scale = 10
-      $0.enlarge = true
-      $0.fit = fit
-      $0.limitBytes = .max
-    }
+    let result = geometry(
+      width: 1, height: 10_000_000, w: 65_535, h: 65_535, scale: 10, fit: fit, enlarge: true,
+      limitBytes: .max)
     #expect(result.canvas.pixels <= 150_000_000 && result.image.pixels <= 150_000_000)
     #expect(result.canvas.width >= 1 && result.canvas.height >= 1)
   }
 
   @Test func `no side exceeds the maximum length of an image`() {
     // given: room for the pixels, but not for one of the sides
-    let result = geometry(width: 1, height: 10_000_000, isVector: true) { $0.width = 100 }
-    let cut = geometry(width: 1_000_000, height: 1) {
-      $0.width = 50
-      $0.height = 50
-      $0.fit = .cover
-      $0.enlarge = true
-    }
+    let result = geometry(width: 1, height: 10_000_000, isVector: true, w: 100)
+    let cut = geometry(width: 1_000_000, height: 1, w: 50, h: 50, fit: .cover, enlarge: true)
     // then
     #expect(result.canvas == size(width: 1, height: 1_000_000))
     #expect(cut.image.width <= 10_000_000 && cut.scaledDownFrom == size(width: 50, height: 50))
@@ -104,8 +83,7 @@ import Testing
       }
       // then
       guard result.scaledDownFrom == nil else { continue }
-      #expect(
-        box.imageSize(width: Double(own.width), height: Double(own.height)) == result.image)
+      #expect(box.imageSize(width: Double(own.width), height: Double(own.height)) == result.image)
     }
     #expect(SizeBox(Sizing()) == nil)
   }
@@ -122,12 +100,8 @@ import Testing
       )
       let limit = Int.random(in: 4...60_000_000, using: &generator)
       // when
-      let result = geometry(width: width, height: height) {
-        $0.width = box.0
-        $0.height = box.1
-        $0.fit = fit
-        $0.limitBytes = limit
-      }
+      let result = geometry(
+        width: width, height: height, w: box.0, h: box.1, fit: fit, limitBytes: limit)
       // then
       #expect(result.canvas.pixels * 4 <= limit || result.canvas == size(width: 1, height: 1))
       #expect(result.image.width <= width && result.image.height <= height)

@@ -8,9 +8,18 @@ import Testing
 func geometry(
   width: Int, height: Int, density: Int = 1, frames: Int = 1, isVector: Bool = false,
   maximumPixels: Int = 150_000_000, maximumResultPixels: Int = 25_000_000,
-  change: (inout Transform) -> Void = { _ in }
+  w: Int? = nil, h: Int? = nil, scale: Double? = nil, fit: Fit = .inside,
+  position: Position = .center, enlarge: Bool = false,
+  limitBytes: Int = Sizing.defaultLimitBytes, change: (inout Transform) -> Void = { _ in }
 ) -> Geometry {
   var transform = Transform()
+  transform.width = w
+  transform.height = h
+  transform.scale = scale
+  transform.fit = fit
+  transform.position = position
+  transform.enlarge = enlarge
+  transform.limitBytes = limitBytes
   change(&transform)
   return Geometry(
     of: PixelSize(width: width, height: height), isVector: isVector, sizing: transform.sizing,
@@ -34,44 +43,37 @@ func size(width: Int, height: Int) -> PixelSize {
   }
 
   @Test func `scale is relative to the source's points`() {
+    #expect(geometry(width: 640, height: 480, scale: 0.5).canvas == size(width: 320, height: 240))
     #expect(
-      geometry(width: 640, height: 480) { $0.scale = 0.5 }.canvas == size(width: 320, height: 240))
-    #expect(
-      geometry(width: 640, height: 480, density: 2) { $0.scale = 1 }.canvas
+      geometry(width: 640, height: 480, density: 2, scale: 1).canvas
         == size(width: 320, height: 240))
     #expect(
-      geometry(width: 640, height: 480, density: 3) { $0.scale = 1 }.canvas
+      geometry(width: 640, height: 480, density: 3, scale: 1).canvas
         == size(width: 213, height: 160))
     #expect(
-      geometry(width: 640, height: 480, density: 2) { $0.scale = 2 }.canvas
+      geometry(width: 640, height: 480, density: 2, scale: 2).canvas
         == size(width: 640, height: 480))
-    #expect(geometry(width: 640, height: 480, density: 2) { $0.scale = 1 }.density == 1)
+    #expect(geometry(width: 640, height: 480, density: 2, scale: 1).density == 1)
   }
 
   @Test func `each side is rounded half away from zero and at least 1`() {
-    #expect(geometry(width: 5, height: 3) { $0.scale = 0.5 }.canvas == size(width: 3, height: 2))
-    #expect(
-      geometry(width: 1, height: 1000) { $0.scale = 0.01 }.canvas == size(width: 1, height: 10))
-    #expect(geometry(width: 1000, height: 1) { $0.width = 10 }.canvas == size(width: 10, height: 1))
+    #expect(geometry(width: 5, height: 3, scale: 0.5).canvas == size(width: 3, height: 2))
+    #expect(geometry(width: 1, height: 1000, scale: 0.01).canvas == size(width: 1, height: 10))
+    #expect(geometry(width: 1000, height: 1, w: 10).canvas == size(width: 10, height: 1))
   }
 
   @Test func `boxes have the results of SDWebImage`() {
     #expect(
-      geometry(width: 5250, height: 3450) {
-        $0.width = 400
-        $0.height = 300
-      }.canvas == size(width: 400, height: 263))
+      geometry(width: 5250, height: 3450, w: 400, h: 300).canvas == size(width: 400, height: 263))
     #expect(
-      geometry(width: 5250, height: 3450) {
-        $0.width = 4000
-        $0.height = 4000
-      }.canvas == size(width: 4000, height: 2629))
+      geometry(width: 5250, height: 3450, w: 4000, h: 4000).canvas
+        == size(width: 4000, height: 2629))
   }
 
   @Test func `a result above the limit shrinks by the square root of the ratio`() {
     // given, when
     let result = geometry(width: 5250, height: 3450)
-    let tiny = geometry(width: 5250, height: 3450) { $0.limitBytes = 1 }
+    let tiny = geometry(width: 5250, height: 3450, limitBytes: 1)
     // then
     #expect(
       result.canvas == size(width: 4892, height: 3214)
@@ -80,32 +82,23 @@ func size(width: Int, height: Int) -> PixelSize {
     #expect(
       tiny.canvas == size(width: 1, height: 1)
         && tiny.scaledDownFrom == size(width: 5250, height: 3450))
-    #expect(geometry(width: 100, height: 100) { $0.limitBytes = 40_000 }.scaledDownFrom == nil)
+    #expect(geometry(width: 100, height: 100, limitBytes: 40_000).scaledDownFrom == nil)
     #expect(
-      geometry(width: 100, height: 100) { $0.limitBytes = 39_999 }.canvas
+      geometry(width: 100, height: 100, limitBytes: 39_999).canvas
         == size(width: 99, height: 99))
   }
 
   @Test func `an image grows only with enlarge, and its density grows with it`() {
     // given, when
-    let kept = geometry(width: 100, height: 50) {
-      $0.width = 100
-      $0.scale = 2
-    }
-    let grown = geometry(width: 100, height: 50) {
-      $0.width = 100
-      $0.scale = 2
-      $0.enlarge = true
-    }
+    let kept = geometry(width: 100, height: 50, w: 100, scale: 2)
+    let grown = geometry(width: 100, height: 50, w: 100, scale: 2, enlarge: true)
     // then
     #expect(kept.canvas == size(width: 100, height: 50) && kept.density == 1)
     #expect(grown.canvas == size(width: 200, height: 100) && grown.density == 2)
-    #expect(geometry(width: 100, height: 50) { $0.scale = 3 }.density == 1)
+    #expect(geometry(width: 100, height: 50, scale: 3).density == 1)
     #expect(
-      geometry(width: 100, height: 50) {
-        $0.scale = 3
-        $0.enlarge = true
-      }.canvas == size(width: 300, height: 150))
+      geometry(width: 100, height: 50, scale: 3, enlarge: true).canvas
+        == size(width: 300, height: 150))
   }
 
   @Test(
@@ -125,97 +118,60 @@ func size(width: Int, height: Int) -> PixelSize {
     side: Int, sourceDensity: Int, width: Int?, scale: Double?, pixels: Int, density: Double
   ) {
     for fit in [Fit.inside, .outside, .cover, .fill] {
-      let result = geometry(width: side, height: side, density: sourceDensity) {
-        $0.width = width
-        $0.height = width
-        $0.scale = scale
-        $0.fit = fit
-      }
+      let result = geometry(
+        width: side, height: side, density: sourceDensity, w: width, h: width, scale: scale,
+        fit: fit)
       #expect(result.canvas == size(width: pixels, height: pixels) && result.density == density)
     }
   }
 
   @Test func `a padded result has the box's size in points`() {
     for scale in [1, 2] as [Double] {
-      let result = geometry(width: 100, height: 50) {
-        $0.width = 200
-        $0.height = 200
-        $0.scale = scale
-        $0.fit = .contain
-      }
+      let result = geometry(width: 100, height: 50, w: 200, h: 200, scale: scale, fit: .contain)
       #expect(result.canvas.width == Int(200 * scale) && result.density == scale)
     }
   }
 
   @Test func `the density is at least 0.001`() {
-    #expect(geometry(width: 100, height: 100) { $0.scale = 0.000_001 }.density == 0.001)
-    #expect(geometry(width: 12_000, height: 9_000) { $0.limitBytes = 1 }.density == 0.001)
-    #expect(geometry(width: 1, height: 1) { $0.width = 65_535 }.density == 1)
+    #expect(geometry(width: 100, height: 100, scale: 0.000_001).density == 0.001)
+    #expect(geometry(width: 12_000, height: 9_000, limitBytes: 1).density == 0.001)
+    #expect(geometry(width: 1, height: 1, w: 65_535).density == 1)
   }
 
   @Test func `scale multiplies the box`() {
-    let result = geometry(width: 1000, height: 500) {
-      $0.width = 33
-      $0.height = 33
-      $0.scale = 1.5
-    }
+    let result = geometry(width: 1000, height: 500, w: 33, h: 33, scale: 1.5)
     #expect(result.canvas == size(width: 50, height: 25) && result.density == 1.5)
-    let ofDensity2 = geometry(width: 1000, height: 500, density: 2) { $0.width = 100 }
+    let ofDensity2 = geometry(width: 1000, height: 500, density: 2, w: 100)
     #expect(ofDensity2.canvas == size(width: 100, height: 50) && ofDensity2.density == 1)
   }
 
+  /// The source has twice the width of its height. Then the sizes of the image and of the canvas.
   @Test(arguments: [
-    (Fit.inside, 100, 50, 100, 50), (.outside, 200, 100, 200, 100), (.cover, 200, 100, 100, 100),
-    (.contain, 100, 50, 100, 100), (.fill, 100, 100, 100, 100),
+    (400, Fit.inside, 100, 50, 100, 50), (400, .outside, 200, 100, 200, 100),
+    (400, .cover, 200, 100, 100, 100), (400, .contain, 100, 50, 100, 100),
+    (400, .fill, 100, 100, 100, 100),
+    // A source smaller than the box does not grow on either axis.
+    (40, .inside, 40, 20, 40, 20), (40, .outside, 40, 20, 40, 20), (40, .cover, 40, 20, 40, 20),
+    (40, .contain, 40, 20, 100, 100), (40, .fill, 40, 20, 40, 20),
   ])
   func `each fit has the result of sharp`(
-    fit: Fit, imageWidth: Int, imageHeight: Int, width: Int, height: Int
+    side: Int, fit: Fit, imageWidth: Int, imageHeight: Int, width: Int, height: Int
   ) {
-    let result = geometry(width: 400, height: 200) {
-      $0.width = 100
-      $0.height = 100
-      $0.fit = fit
-    }
-    #expect(result.image == size(width: imageWidth, height: imageHeight))
-    #expect(result.canvas == size(width: width, height: height))
-  }
-
-  @Test(arguments: [
-    (Fit.inside, 40, 20, 40, 20), (.outside, 40, 20, 40, 20), (.cover, 40, 20, 40, 20),
-    (.contain, 40, 20, 100, 100), (.fill, 40, 20, 40, 20),
-  ])
-  func `a source smaller than the box does not grow on either axis`(
-    fit: Fit, imageWidth: Int, imageHeight: Int, width: Int, height: Int
-  ) {
-    let result = geometry(width: 40, height: 20) {
-      $0.width = 100
-      $0.height = 100
-      $0.fit = fit
-    }
+    let result = geometry(width: side, height: side / 2, w: 100, h: 100, fit: fit)
     #expect(result.image == size(width: imageWidth, height: imageHeight))
     #expect(result.canvas == size(width: width, height: height))
   }
 
   @Test func `cover crops only the axis that exceeds the box`() {
-    let result = geometry(width: 400, height: 20) {
-      $0.width = 100
-      $0.height = 100
-      $0.fit = .cover
-    }
+    let result = geometry(width: 400, height: 20, w: 100, h: 100, fit: .cover)
     #expect(
       result.image == size(width: 400, height: 20) && result.canvas == size(width: 100, height: 20))
   }
 
   @Test(arguments: Fit.allCases)
   func `one side of the box suffices`(fit: Fit) {
-    let byWidth = geometry(width: 400, height: 200) {
-      $0.width = 100
-      $0.fit = fit
-    }.canvas
-    let byHeight = geometry(width: 400, height: 200) {
-      $0.height = 100
-      $0.fit = fit
-    }.canvas
+    let byWidth = geometry(width: 400, height: 200, w: 100, fit: fit).canvas
+    let byHeight = geometry(width: 400, height: 200, h: 100, fit: fit).canvas
     #expect(
       byWidth == (fit == .fill ? size(width: 100, height: 200) : size(width: 100, height: 50)))
     #expect(
@@ -223,31 +179,17 @@ func size(width: Int, height: Int) -> PixelSize {
   }
 
   @Test(arguments: [
-    (Position.center, -50, 0), (.top, -50, 0), (.rightTop, -100, 0), (.right, -100, 0),
-    (.rightBottom, -100, 0), (.bottom, -50, 0), (.leftBottom, 0, 0), (.left, 0, 0),
-    (.leftTop, 0, 0), (.entropy, -50, 0), (.attention, -50, 0),
+    (Fit.cover, Position.center, -50, 0), (.cover, .top, -50, 0), (.cover, .rightTop, -100, 0),
+    (.cover, .right, -100, 0), (.cover, .rightBottom, -100, 0), (.cover, .bottom, -50, 0),
+    (.cover, .leftBottom, 0, 0), (.cover, .left, 0, 0), (.cover, .leftTop, 0, 0),
+    (.cover, .entropy, -50, 0), (.cover, .attention, -50, 0), (.contain, .center, 0, 25),
+    (.contain, .top, 0, 0), (.contain, .bottom, 0, 50), (.contain, .leftBottom, 0, 50),
+    (.contain, .attention, 0, 25),
   ])
-  func `the position selects what cover crops`(position: Position, x: Int, y: Int) {
-    let offset = geometry(width: 400, height: 200) {
-      $0.width = 100
-      $0.height = 100
-      $0.fit = .cover
-      $0.position = position
-    }.offset
-    #expect(offset.x == x && offset.y == y)
-  }
-
-  @Test(arguments: [
-    (Position.center, 0, 25), (.top, 0, 0), (.bottom, 0, 50), (.leftBottom, 0, 50),
-    (.attention, 0, 25),
-  ])
-  func `the position places the image for contain`(position: Position, x: Int, y: Int) {
-    let offset = geometry(width: 400, height: 200) {
-      $0.width = 100
-      $0.height = 100
-      $0.fit = .contain
-      $0.position = position
-    }.offset
-    #expect(offset.x == x && offset.y == y)
+  func `the position selects what cover crops, and places the image for contain`(
+    fit: Fit, position: Position, x: Int, y: Int
+  ) {
+    let result = geometry(width: 400, height: 200, w: 100, h: 100, fit: fit, position: position)
+    #expect(result.offset.x == x && result.offset.y == y)
   }
 }

@@ -33,7 +33,7 @@ enum PrefetchRequestParser {
     // Count before parsing, so that a list that is too long costs little.
     let lines = body.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
       .enumerated()
-      .map { (number: $0.offset + 1, text: trimmed($0.element)) }
+      .map { (number: $0.offset + 1, text: $0.element.trimming(while: isBlank)) }
       .filter { !$0.text.isEmpty && $0.text.first != UInt8(ascii: "#") }
     guard lines.count * suffixes.count <= PrefetchLine.maximumCount else {
       throw .tooManyLines(limit: PrefetchLine.maximumCount)
@@ -70,13 +70,6 @@ enum PrefetchRequestParser {
       return String(text.dropFirst(prefix.count))
     }
     return text.hasPrefix("url=") ? text : "url=" + PercentEncoding.encode(text)
-  }
-
-  private static func trimmed(_ line: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    var line = line
-    while let first = line.first, isBlank(first) { line.removeFirst() }
-    while let last = line.last, isBlank(last) { line.removeLast() }
-    return line
   }
 
   private static func isBlank(_ byte: UInt8) -> Bool {
