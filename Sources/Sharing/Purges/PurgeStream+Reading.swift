@@ -26,7 +26,7 @@ extension PurgeStream {
   func run(_ application: Application) async {
     let (ready, signal) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    client.onReady(.stream) { [connections] in
+    reader.onReady { [connections] in
       connections.add()
       signal.yield()
     }
@@ -34,7 +34,7 @@ extension PurgeStream {
     // The greeting may have been before.
     signal.yield()
     for await _ in ready {
-      while client.isReady(.stream), !Task.isCancelled {
+      while reader.isReady, !Task.isCancelled {
         do throws(Interruption) {
           try await follow(application)
         } catch {
@@ -45,7 +45,7 @@ extension PurgeStream {
         try? await Task.sleep(for: retryInterval)
       }
     }
-    client.onReady(.stream, nil)
+    reader.onReady(nil)
   }
 
   private func report(_ interruption: Interruption) {
@@ -246,7 +246,7 @@ extension PurgeStream {
 
   private func send(_ commands: [RedisCommand]) async throws(Interruption) -> [RedisReply] {
     do throws(RedisFailure) {
-      return try await client.send(commands, on: .stream, within: Self.block + .seconds(5))
+      return try await reader.send(commands, within: Self.block + .seconds(5))
     } catch {
       throw .redis(error)
     }

@@ -21,7 +21,9 @@ final class PurgeStream: Sendable {
   }
 
   let counters = PurgeCounters()
-  let client: RedisClient
+  private let client: RedisClient
+  /// The connection of the reader, which waits for entries.
+  let reader: RedisClient
   let commands: PurgeCommands
   let files: FleetFiles
   let threads = BlockingThreads(name: "pictor-fleet", threads: 1)
@@ -50,11 +52,12 @@ final class PurgeStream: Sendable {
 
   /// Reads the files. Blocks, so it must not run in a task.
   init(
-    client: RedisClient, prefix: String, folder: String?, retryInterval: Duration,
-    filter: CacheKeyFilter = CacheKeyFilter(), log: Log
+    client: RedisClient, reader: RedisClient, prefix: String, folder: String?,
+    retryInterval: Duration, filter: CacheKeyFilter = CacheKeyFilter(), log: Log
   ) {
     self.filter = Lock(filter)
     self.client = client
+    self.reader = reader
     commands = PurgeCommands(prefix: prefix)
     files = FleetFiles(folder: folder)
     self.retryInterval = retryInterval
@@ -115,7 +118,7 @@ final class PurgeStream: Sendable {
   ) async throws(ImageError) {
     // Before the reader meets it in the stream: the position in the file must not be after it.
     if !isDurable { positionFile.withLock { $0.refuse() } }
-    if client.isReady(), isSynchronised,
+    if client.isReady, isSynchronised,
       let reply = try? await client.send([commands.add(scope, number: number, from: machine)])
         .first,
       isAdded(reply)
@@ -136,14 +139,14 @@ final class PurgeStream: Sendable {
     return false
   }
 
-  /// Delivers purges that waited. Returns when all are delivered, or when one could not be. For the reader, whose line
-  /// of the client is free meanwhile: on the other one, look-ups would wait behind them.
+  /// Delivers purges that waited. Returns when all are delivered, or when one could not be. For the reader, whose
+  /// connection is free meanwhile: on the other one, look-ups would wait behind them.
   func deliver() async {
     while true {
       let batch = journal.withLock { $0.outbox.oldest(100) }
       guard !batch.isEmpty,
-        let replies = try? await client.send(
-          batch.map { commands.add($0.scope, number: $0.number, from: machine) }, on: .stream,
+        let replies = try? await reader.send(
+          batch.map { commands.add($0.scope, number: $0.number, from: machine) },
           within: .seconds(2))
       else { return }
       let delivered = zip(batch, replies).filter { isAdded($1) }.map(\.0)
