@@ -15,7 +15,7 @@ enum S3Outcome: Sendable {
   case timedOut
 }
 
-/// A request to the bucket, which ends once.
+/// A request to the bucket.
 struct S3Request: Sendable {
   enum Work: Sendable {
     case read
@@ -23,14 +23,10 @@ struct S3Request: Sendable {
     case write([UInt8], expires: UnixTime)
   }
 
-  /// The number, for the breaker.
-  var number = 0
   let work: Work
   /// The name of the object after the prefix.
   let path: String
   let deadline: ContinuousClock.Instant
-  /// Called once, on any thread; must not block.
-  let finish: @Sendable (S3Outcome) -> Void
 
   var isRead: Bool {
     if case .read = work { true } else { false }
@@ -81,7 +77,7 @@ struct S3Request: Sendable {
   static func text(of time: UnixTime) -> String { AWSDate(time, isExtended: true).text }
 }
 
-/// A request with its exchange. Entries are received into memory files. Belongs to the bucket's thread.
+/// A request with its exchange. Entries are received into memory files. Belongs to one thread.
 final class S3Transfer {
   /// Why this machine ended the transfer.
   private enum Stop {
@@ -92,8 +88,8 @@ final class S3Transfer {
     case noLength
   }
 
-  let request: S3Request
-  private let exchange: ServerExchange
+  let exchange: ServerExchange
+  private let isRead: Bool
   private let budget: ByteBudget
   private let entryLimit: Int
   private var stop: Stop?
@@ -107,19 +103,16 @@ final class S3Transfer {
   init(
     _ request: S3Request, _ configuration: S3Configuration, budget: ByteBudget
   ) throws(ImageError) {
-    self.request = request
+    isRead = request.isRead
     self.budget = budget
     entryLimit = configuration.settings.entryLimit
     exchange = try ServerExchange(request.request(configuration, at: .now))
     exchange.sink = { [unowned self] in receive($0) }
   }
 
-  /// curl's handle, valid as long as this object.
-  var easy: UnsafeMutableRawPointer { exchange.easy.pointer }
-
   /// Receives a piece of an entry, or of an error. Returns whether curl continues.
   private func receive(_ piece: UnsafeRawBufferPointer) -> Bool {
-    guard request.isRead, exchange.status == 200 else { return exchange.keep(piece) }
+    guard isRead, exchange.status == 200 else { return exchange.keep(piece) }
     if expected == nil { stop = makeRoom() }
     guard stop == nil, let expected else { return false }
     // Also if curl should pass on more than is declared.
@@ -155,7 +148,7 @@ final class S3Transfer {
     let status = exchange.status
     let name = AWSErrorCode.find(in: exchange.bytes)
     let detail = "status \(status)" + (name.map { ", \($0)" } ?? "")
-    switch (request.isRead, status) {
+    switch (isRead, status) {
     case (true, 200):
       guard received > 0, received == expected else {
         return (.failed, .failure, "\(received) bytes of \(expected ?? 0)")
