@@ -6,15 +6,10 @@ import Synchronization
 extension PurgeStream {
   /// Why reading begins again.
   private enum Interruption: Error {
-    case redis(RedisFailure)
     /// A reply that the stream does not give.
     case unexpected(String)
-    /// The epoch has ended, or the stream is gone.
-    case otherEpoch
-    /// Entries may have been trimmed before they were read.
-    case trimmed
-    /// The connection is another one than at the beginning: Redis may have lost entries in between.
-    case reconnected
+    /// Redis is away, or what is read does not continue what was read before.
+    case broken
   }
 
   /// How long a read waits for entries.
@@ -39,21 +34,15 @@ extension PurgeStream {
           try await follow(application)
         } catch {
           isCurrent.store(false, ordering: .releasing)
-          report(error)
+          if case .unexpected(let reply) = error {
+            log.warning("the purge stream cannot be read", fields: ["reply": .string(reply)])
+          }
         }
         // For each reason: a server that names another epoch each time must not keep the machine busy.
         try? await Task.sleep(for: retryInterval)
       }
     }
     reader.onReady(nil)
-  }
-
-  private func report(_ interruption: Interruption) {
-    switch interruption {
-    case .otherEpoch, .trimmed, .reconnected, .redis: break
-    case .unexpected(let reply):
-      log.warning("the purge stream cannot be read", fields: ["reply": .string(reply)])
-    }
   }
 
   private func follow(_ application: Application) async throws(Interruption) {
@@ -73,8 +62,9 @@ extension PurgeStream {
       let entries = try await entries(
         after: history.withLock { $0.position }, epoch: state.epoch,
         floor: history.withLock { $0.floor })
-      // A connection may end and begin while a purge is applied, when nothing is read.
-      guard connections.value == connection else { throw .reconnected }
+      // A connection may end and begin while a purge is applied, when nothing is read. Redis may have lost entries in
+      // between.
+      guard connections.value == connection else { throw .broken }
       if entries.isEmpty, isSynchronised, begin.duration(to: .now) < Self.block / 10 {
         // A server that answers at once must not keep the machine busy.
         try? await Task.sleep(for: Self.block / 20)
@@ -92,7 +82,7 @@ extension PurgeStream {
         lastRead.withLock { $0 = .now }
       }
       if waiting > 0 { await deliver() }
-      if isGone.exchange(false, ordering: .acquiring) { throw .otherEpoch }
+      if isGone.exchange(false, ordering: .acquiring) { throw .broken }
     }
   }
 
@@ -131,17 +121,17 @@ extension PurgeStream {
   ) async throws(Interruption) -> [StreamEntry] {
     let replies = try await send(
       commands.read(after: position, block: isSynchronised ? Self.block : .milliseconds(1)))
-    guard replies[0].text == epoch else { throw .otherEpoch }
+    guard replies[0].text == epoch else { throw .broken }
     guard let entries = StreamEntry.all(replies[1]) else {
       throw .unexpected(Self.text(replies[1]))
     }
     guard let oldest = replies[2].elements.flatMap({ StreamEntry.list($0) }) else {
       throw .unexpected(Self.text(replies[2]))
     }
-    guard let first = oldest.first else { throw .otherEpoch }
-    // Entries before the floor may be trimmed: what they cover is refused anyway.
+    guard let first = oldest.first else { throw .broken }
+    // Others may have been trimmed before they were read. Entries before the floor may be trimmed: what they cover is refused anyway.
     guard first.position <= max(position, floor) || first.content == .epoch(epoch) else {
-      throw .trimmed
+      throw .broken
     }
     return entries
   }
@@ -153,7 +143,7 @@ extension PurgeStream {
     let before = applied.withLock { $0?.position ?? .start }
     for entry in entries {
       switch entry.content {
-      case .epoch(let other): guard other == epoch else { throw .otherEpoch }
+      case .epoch(let other): guard other == epoch else { throw .broken }
       case .purge(let scope, let machine, let number):
         let isOwn = machine == self.machine
         // In the history before it is applied: a later mark is that of a machine without these entries.
@@ -245,11 +235,10 @@ extension PurgeStream {
   }
 
   private func send(_ commands: [RedisCommand]) async throws(Interruption) -> [RedisReply] {
-    do throws(RedisFailure) {
-      return try await reader.send(commands, within: Self.block + .seconds(5))
-    } catch {
-      throw .redis(error)
+    guard let replies = try? await reader.send(commands, within: Self.block + .seconds(5)) else {
+      throw .broken
     }
+    return replies
   }
 
   private static func text(_ reply: RedisReply) -> String {
