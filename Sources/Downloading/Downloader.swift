@@ -39,7 +39,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
     let mailbox = Mailbox(waking: multi)
     self.mailbox = mailbox
     bodies.observeReturns { [weak mailbox] in mailbox?.post(.memoryReturned) }
-    let resolver = NameResolver(configuration.answer) { [mailbox] name, answer in
+    let resolver = NameResolver(configuration.lookUp) { [mailbox] name, answer in
       mailbox.post(.resolved(name, answer))
     }
     self.resolver = resolver
@@ -230,8 +230,6 @@ public struct DownloaderConfiguration: Sendable {
   public var idleConnectionLifetime: Duration = .seconds(60)
   /// The limits of look-ups. `connectTimeout` is their deadline.
   var names = NameTable.Limits()
-  /// Addresses of names, `name:port:address`, in place of a resolver's; set by tests.
-  var knownAddresses: [String] = []
   /// Asks the resolver for a name, on a thread of its own; replaced by tests.
   var lookUp: NameResolver.Look = SystemNames.addresses
   /// Makes loads report their connections instead of making them. `nil` except in the self-test.
