@@ -113,7 +113,7 @@ import Testing
     try await eventually { !first.fleet.client.isReady }
     let files = FleetFiles(folder: folders[0].path)
     for number in 0..<20 { try await first.fleet.purge(.tag("\(number % 15)")) }
-    #expect(files.readPurges() == (0..<15).map { .tag("\($0)") })
+    #expect(files.readPurges() == (5..<20).map { .tag("\($0 % 15)") })
     // One of everything stands for all.
     try await first.fleet.purge(.everything)
     #expect(files.readPurges() == [.everything])
