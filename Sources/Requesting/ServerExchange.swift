@@ -117,7 +117,7 @@ package final class ServerExchange {
 
   private func setSending(_ body: [UInt8]) throws(ImageError) {
     try easy.set(CURLOPT_POSTFIELDSIZE, to: body.count)
-    // curl may send it twice: a kept connection may have ended. So it needs bytes that stay where they are.
+    // curl keeps a copy: it sends the body again if a kept connection has ended.
     guard !body.isEmpty else { return try easy.set(CURLOPT_COPYPOSTFIELDS, to: "") }
     let code = body.withUnsafeBytes { bytes in
       // curl reads the bytes only.

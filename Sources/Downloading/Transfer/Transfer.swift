@@ -135,11 +135,6 @@ final class Transfer {
     easy.leaveShare()
   }
 
-  /// The transfer of a callback, which the loop retains as long as curl has its handle.
-  static func of(_ context: UnsafeMutableRawPointer) -> Transfer {
-    Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-  }
-
   /// curl's handle of this transfer.
   var handle: UnsafeMutableRawPointer { easy.pointer }
   /// Host and port of the current hop.

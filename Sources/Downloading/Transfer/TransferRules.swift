@@ -164,6 +164,13 @@ final class TransferAlarm {
   }
 }
 
+extension Transfer {
+  /// The transfer of a callback, which the loop retains as long as curl has its handle.
+  fileprivate static func of(_ context: UnsafeMutableRawPointer) -> Transfer {
+    Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+  }
+}
+
 extension EasyHandle {
   /// Sets the options that all hops of a transfer share.
   ///
