@@ -274,14 +274,6 @@ extension Duration {
 enum TransferFailure {
   /// Returns the error for a failed transfer.
   ///
-  /// | curl's code | before the response head is complete | after |
-  /// | --- | --- | --- |
-  /// | timed out | `sourceTimeout` | `sourceTimeout` |
-  /// | TLS: handshake, certificate, cipher, authorities | `sourceTLS` | `sourceTLS` |
-  /// | URL malformed | `invalidURL` | – |
-  /// | bad option, not built in, aborted by our own callback | `internal` | `internal` |
-  /// | any other: name, connection, reset, no or invalid data | `sourceUnreachable` | `sourceIncomplete` |
-  ///
   /// - Parameters:
   ///   - code: curl's code.
   ///   - detail: the detail for the operator.

@@ -79,7 +79,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("file:///etc/passwd", "file"), ("dict://127.0.0.1/d:x", "dict"), ("FTP://127.0.0.1/a", "ftp"), ("gopher://h:70/_x", "gopher"),
+    ("file:///etc/passwd", "file"), ("dict://127.0.0.1/d:x", "dict"), ("FTP://127.0.0.1/a", "ftp"),
+    ("gopher://h:70/_x", "gopher"),
     ("data:image/png;base64,AAAA", "data"), ("javascript:1", "javascript"),
     ("local:///a.jpg", "local"), ("ftp://user:password@127.0.0.1/a", "ftp"),
   ])

@@ -47,22 +47,6 @@ import Testing
     }
   }
 
-  @Test func `header names are case-insensitive, and surrounding space is removed from values`() {
-    let (head, _) = receive(["HTTP/1.1 200 OK", "eTaG:\t \"x y\" \t", "CONTENT-TYPE:image/png", ""])
-    #expect(head.origin.etag == "\"x y\"")
-    #expect(head.origin.contentType == "image/png")
-  }
-
-  @Test func `repeated lines of a list header are joined`() {
-    let (head, _) = receive([
-      "HTTP/1.1 200 OK", "Vary: Accept", "Cache-Control: max-age=5", "vary: Cookie, Origin",
-      "Cache-Control: immutable", "",
-    ])
-    #expect(head.origin.vary == "Accept, Cookie, Origin")
-    #expect(head.origin.cacheControl == "max-age=5, immutable")
-    #expect(receive(["HTTP/1.1 200 OK", ""]).head.origin.vary == nil)
-  }
-
   @Test func `malformed header lines are skipped`() {
     let (head, events) = receive([
       "HTTP/1.1 200 OK", "no colon", " ETag: folded", "ETag:", "ETag: a\u{7}b", "ETag: \"good\"",
