@@ -126,8 +126,9 @@ struct OwnPurges {
   /// Lets a purge wait for Redis.
   mutating func wait(_ scope: PurgeScope, number: Int) {
     let isNew = scopes[scope]?.waiting == nil
-    guard scope == .everything || scopes[.everything]?.waiting != nil
-      || isNew && waitingCount >= Self.limit
+    guard
+      scope == .everything || scopes[.everything]?.waiting != nil
+        || isNew && waitingCount >= Self.limit
     else {
       scopes[scope, default: Purge()].waiting = max(scopes[scope]?.waiting ?? 0, number)
       if isNew { waitingCount += 1 }

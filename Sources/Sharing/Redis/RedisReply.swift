@@ -123,7 +123,7 @@ struct ReplyParser: ~Copyable {
   /// Adds the first bytes of a buffer, which were received.
   mutating func feed(_ bytes: [UInt8], count: Int) throws(RedisError) {
     received += count
-    guard pictor_redis_feed(reader, bytes, count) == REDIS_OK else { throw violation }
+    guard redisReaderFeed(reader.pointee.reader, bytes, count) == REDIS_OK else { throw violation }
   }
 
   /// Returns the next complete reply; `nil` if its end has not arrived.
@@ -137,7 +137,9 @@ struct ReplyParser: ~Copyable {
       }
       return nil
     }
-    received = pictor_redis_unread(reader)
+    // What waits for the rest of its reply.
+    let hiredis = reader.pointee.reader.pointee
+    received = hiredis.len - hiredis.pos
     defer { freeReplyObject(reply) }
     return Self.value(of: reply.pointee)
   }

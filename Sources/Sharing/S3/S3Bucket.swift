@@ -167,9 +167,7 @@ final class S3Bucket: Sendable {
     return outcome
   }
 
-  private func exchange(
-    _ request: S3Request, on handle: MultiHandle
-  ) -> (S3Outcome, Breaker.Outcome, detail: String?) {
+  private func exchange(_ request: S3Request, on handle: MultiHandle) -> S3Transfer.End {
     do throws(ImageError) {
       let transfer = try S3Transfer(request, configuration, budget: budget)
       let code = try handle.run(

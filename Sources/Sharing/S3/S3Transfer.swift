@@ -38,11 +38,8 @@ struct S3Request: Sendable {
   /// prefixes, and tools can list, copy or remove a part.
   static func path(of name: String) -> String {
     let parts = name.split(separator: ":", maxSplits: 1)
-    guard parts.count == 2, parts[1].utf8.count > 2 else {
-      return name.replacing(":", with: "/")
-    }
-    let digest = parts[1].replacing(":", with: "/")
-    return "\(parts[0])/\(digest.prefix(2))/\(digest.dropFirst(2))"
+    let digest = parts.last ?? ""
+    return "\(parts.first ?? "")/\(digest.prefix(2))/\(digest.dropFirst(2))"
   }
 
   /// Returns the request, signed now.
@@ -79,20 +76,15 @@ struct S3Request: Sendable {
 
 /// A request with its exchange. Entries are received into memory files. Belongs to one thread.
 final class S3Transfer {
-  /// Why this machine ended the transfer.
-  private enum Stop {
-    case tooLarge
-    /// The memory for bodies has no room.
-    case noRoom
-    /// The response has no length.
-    case noLength
-  }
+  /// The outcome, what it says about the bucket, and the reason of a failure.
+  typealias End = (S3Outcome, Breaker.Outcome, detail: String?)
 
   let exchange: ServerExchange
   private let isRead: Bool
   private let budget: ByteBudget
   private let entryLimit: Int
-  private var stop: Stop?
+  /// What this machine ended the transfer with.
+  private var stop: End?
   /// The declared length.
   private var expected: Int?
   private var received = 0
@@ -117,7 +109,7 @@ final class S3Transfer {
     guard stop == nil, let expected else { return false }
     // Also if curl should pass on more than is declared.
     guard received + piece.count <= expected, (try? file?.append(piece)) != nil else {
-      stop = .noRoom
+      stop = (.failed, .success, nil)
       return false
     }
     received += piece.count
@@ -125,23 +117,18 @@ final class S3Transfer {
   }
 
   /// Prepares the file for an entry. Returns why it cannot be received.
-  private func makeRoom() -> Stop? {
+  private func makeRoom() -> End? {
     let length = exchange.easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
-    guard length > 0 else { return .noLength }
-    guard length <= entryLimit else { return .tooLarge }
+    guard length > 0 else { return (.failed, .failure, "a response without Content-Length") }
     expected = length
-    lease = budget.lease(length)
+    if length <= entryLimit { lease = budget.lease(length) }
     if lease != nil { file = try? MemoryFile(name: "pictor-s3") }
-    return file == nil ? .noRoom : nil
+    return file == nil ? (.failed, .success, nil) : nil
   }
 
-  /// Returns the outcome after curl has ended the transfer, what it says about the bucket, and the reason of a failure.
-  func end(_ code: CURLcode) -> (S3Outcome, Breaker.Outcome, detail: String?) {
-    switch stop {
-    case .tooLarge?, .noRoom?: return (.failed, .success, nil)
-    case .noLength?: return (.failed, .failure, "a response without Content-Length")
-    case nil: break
-    }
+  /// Returns how the transfer ended, after curl has ended it.
+  func end(_ code: CURLcode) -> End {
+    if let stop { return stop }
     guard !exchange.isHeadTooLong else { return (.failed, .failure, "too many header fields") }
     // Of an error that is cut, the status counts.
     guard code == CURLE_OK || exchange.isCut else { return (.failed, .failure, Curl.text(code)) }

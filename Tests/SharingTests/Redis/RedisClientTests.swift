@@ -217,16 +217,6 @@ import Testing
     #expect(client.isReady && client.counters.failures.value == 0)
   }
 
-  @Test func `a greeting that is refused keeps the breaker open`() async throws {
-    let server = try HostileRedis(greeting: "-LOADING wait\r\n", .silence)
-    let client = try client(server.address)
-    defer { client.stop() }
-    try await eventually { client.counters.failures.value > 1 }
-    #expect(!client.isReady)
-    server.set(.bytes("+OK\r\n"))
-    try await whenReady(client)
-  }
-
   @Test func `a name that cannot be resolved, and a closed port, are failures`() async throws {
     let closed = try ClosedPort()
     for address in [
