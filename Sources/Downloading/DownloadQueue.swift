@@ -76,11 +76,7 @@ struct DownloadQueue {
   /// every start.
   static let maximumClients = 16
 
-  private var limit = 1
-  private var limitPerHost = 1
-  private var silentLimit = 0
-  private var queueLimit = 0
-  private var queueTimeout = Duration.zero
+  private var limits: Limits
   private var hosts: [String: Host] = [:]
   private var order: DownloadOrder
   /// In order of arrival, which is also the order of their deadlines.
@@ -97,18 +93,14 @@ struct DownloadQueue {
 
   init(_ limits: Limits, order: DownloadOrder = .fifo) {
     self.order = order
+    self.limits = limits
     clients = ClientPlaces(share: limits.share)
-    _ = set(limits, order: order)
   }
 
   /// Changes the limits, and the order of waiting loads. Running and waiting loads beyond the limits stay.
   mutating func set(_ limits: Limits, order: DownloadOrder) -> [Action] {
     self.order = order
-    limit = max(limits.total, 1)
-    limitPerHost = max(limits.perHost, 1)
-    silentLimit = max(limits.silent, 0)
-    queueLimit = max(limits.waiting, 0)
-    queueTimeout = limits.timeout
+    self.limits = limits
     clients.setShare(limits.share)
     return startWaiting()
   }
@@ -127,7 +119,7 @@ struct DownloadQueue {
   /// Writes the state of `host` into an outlook.
   func describe(_ host: String, in outlook: inout LoadOutlook) {
     outlook.isPaused = isPaused
-    outlook.limitPerHost = limitPerHost
+    outlook.limitPerHost = limits.perHost
     outlook.running = hosts[host]?.running ?? 0
     outlook.waiting = waiting.count { $0.host == host }
   }
@@ -140,10 +132,10 @@ struct DownloadQueue {
     let clients = clients.isEmpty ? [.background] : Array(clients.prefix(Self.maximumClients))
     waiting.append(
       Waiting(
-        id: id, host: host, clients: clients, priority: priority, deadline: now + queueTimeout))
+        id: id, host: host, clients: clients, priority: priority, deadline: now + limits.timeout))
     // No other waiting load can start, because free slots are granted at once.
     let actions = startWaiting()
-    guard waiting.count > queueLimit, let index = index(of: id) else { return actions }
+    guard waiting.count > limits.waiting, let index = index(of: id) else { return actions }
     waiting.remove(at: index)
     return actions + [.refuse(id)]
   }
@@ -238,7 +230,7 @@ struct DownloadQueue {
   /// slowest. Of equally slow loads, the one that began first ends, so that each has had as much time as
   /// possible.
   private mutating func makePlace() -> [Action] {
-    guard running.count >= limit + silentLimit else { return [] }
+    guard running.count >= limits.total + limits.silent else { return [] }
     let paces = silent.map { (id: $0, rate: 0) } + slow.map { (id: $0.key, rate: $0.value) }
     let first = paces.min { order(of: $0.id, rate: $0.rate) < order(of: $1.id, rate: $1.rate) }
     guard let first else { return [] }
@@ -265,8 +257,10 @@ struct DownloadQueue {
   /// Returns the waiting load that starts next, if necessary in the place of a stalled one
   /// (`makePlace`), and the client whose place it takes; `nil` if none may start.
   private func next() -> (index: Int, client: LoadClient)? {
-    let hasRoom = running.count < limit + silentLimit || running.count > active
-    guard !isPaused, !waiting.isEmpty, hasRoom, active - clients.surplus < limit else { return nil }
+    let hasRoom = running.count < limits.total + limits.silent || running.count > active
+    guard !isPaused, !waiting.isEmpty, hasRoom, active - clients.surplus < limits.total else {
+      return nil
+    }
     var best: (merit: (Int, Int, Int, Int, Int), index: Int, client: LoadClient)?
     for (index, load) in waiting.enumerated() {
       let rank = load.priority.rank
@@ -274,9 +268,9 @@ struct DownloadQueue {
       for (position, client) in load.clients.enumerated() {
         guard hasPlace(host, for: client) else { continue }
         let isAboveShare = !clients.isWithinShare(client)
-        guard active - (isAboveShare ? 0 : clients.surplus) < limit else { continue }
+        guard active - (isAboveShare ? 0 : clients.surplus) < limits.total else { continue }
         // No stalled load ends for one above a share.
-        guard !isAboveShare || running.count < limit + silentLimit else { continue }
+        guard !isAboveShare || running.count < limits.total + limits.silent else { continue }
         let merit = (
           // Loads above a share compare as of the lowest priority.
           isAboveShare ? LoadPriority.low.rank : rank, -clients.turn(of: client), rank,
@@ -290,8 +284,8 @@ struct DownloadQueue {
 
   /// Whether a host may have a further load, which a client has a place for.
   private func hasPlace(_ host: Host?, for client: LoadClient) -> Bool {
-    guard let host, host.running >= limitPerHost else { return true }
-    return host.silent > 0 && host.clients[client] == nil && host.running < 2 * limitPerHost
+    guard let host, host.running >= limits.perHost else { return true }
+    return host.silent > 0 && host.clients[client] == nil && host.running < 2 * limits.perHost
   }
 
   private mutating func start(_ id: ID, of host: String, for client: LoadClient) -> Action {

@@ -38,9 +38,9 @@ public final class Downloader: ImageLoader, DownloadOperations {
     let multi = try MultiHandle(idleConnectionLimit: configuration.idleConnectionLimit)
     let mailbox = Mailbox(waking: multi)
     self.mailbox = mailbox
-    bodies.observeReturns { [weak mailbox] in mailbox?.post(.memoryReturned) }
-    let resolver = NameResolver(configuration.answer) { [mailbox] name, answer in
-      mailbox.post(.resolved(name, answer))
+    bodies.observeReturns { [weak mailbox] in mailbox?.post { $0.room.grant() } }
+    let resolver = NameResolver(configuration.lookUp) { [mailbox] name, answer in
+      mailbox.post { $0.resolved(name, answer) }
     }
     self.resolver = resolver
     do throws(SystemError) {
@@ -97,12 +97,12 @@ public final class Downloader: ImageLoader, DownloadOperations {
     let priority = SharedPriority()
     let present = request.priority?.observe { [mailbox] raised in
       priority.raise(to: raised)
-      mailbox.post(.raise(id))
+      mailbox.post { $0.raise(id) }
     }
     priority.raise(to: present ?? .normal)
     let clients = request.priority?.observeClients { [mailbox] client in
       priority.add([client])
-      mailbox.post(.join(id, client))
+      mailbox.post { $0.apply($0.queue.join(id, client: client)) }
     }
     priority.add(clients ?? [.unlimited])
     let result = await withTaskCancellationHandler {
@@ -111,12 +111,12 @@ public final class Downloader: ImageLoader, DownloadOperations {
           id: id, target: target, request: request, arrived: ContinuousClock.now,
           priority: priority, reply: reply)
         // The mailbox is closed, so the load is answered here.
-        guard mailbox.post(.load(load)) else { return load.answer(.failure(.draining)) }
+        guard mailbox.post({ $0.add(load) }) else { return load.answer(.failure(.draining)) }
         // For a task that was cancelled before, the handler ran before the load was posted.
-        if Task.isCancelled { mailbox.post(.cancel(id)) }
+        if Task.isCancelled { mailbox.post { $0.finish(id, with: .failure(.cancelled)) } }
       }
     } onCancel: {
-      mailbox.post(.cancel(id))
+      mailbox.post { $0.finish(id, with: .failure(.cancelled)) }
     }
     return try (result ?? .failure(.internal(detail: "a load without a result"))).get()
   }
@@ -130,7 +130,8 @@ public final class Downloader: ImageLoader, DownloadOperations {
       let target = try DownloadTarget.of(
         url, hosts: configuration.hosts, rules: configuration.hostRules)
       let outlook = await Reply.of { reply in
-        guard mailbox.post(.inspect(mailbox.makeID(), target, reply)) else {
+        let id = mailbox.makeID()
+        guard mailbox.post({ $0.inspect(target, id: id, reply: reply) }) else {
           return reply.give(nil)
         }
       }
@@ -153,15 +154,15 @@ public final class Downloader: ImageLoader, DownloadOperations {
       running.traced = wanted.traced
       return running
     }
-    mailbox.post(.apply(next))
+    mailbox.post { $0.apply(next) }
   }
 
   /// Starts no waiting download until `resume` (SDWebImageDownloader's `suspended`). Running
   /// transfers continue, and waiting downloads still expire.
-  public func pause() { mailbox.post(.pause) }
+  public func pause() { mailbox.post { $0.queue.pause() } }
 
   /// Ends a pause.
-  public func resume() { mailbox.post(.resume) }
+  public func resume() { mailbox.post { $0.apply($0.queue.resume()) } }
 
   /// Returns all downloads, in order of arrival. The transfer thread updates the list, so a
   /// download that was just added may be missing.
@@ -230,8 +231,6 @@ public struct DownloaderConfiguration: Sendable {
   public var idleConnectionLifetime: Duration = .seconds(60)
   /// The limits of look-ups. `connectTimeout` is their deadline.
   var names = NameTable.Limits()
-  /// Addresses of names, `name:port:address`, in place of a resolver's; set by tests.
-  var knownAddresses: [String] = []
   /// Asks the resolver for a name, on a thread of its own; replaced by tests.
   var lookUp: NameResolver.Look = SystemNames.addresses
   /// Makes loads report their connections instead of making them. `nil` except in the self-test.
@@ -254,8 +253,9 @@ public struct DownloaderConfiguration: Sendable {
   /// How many downloads run and wait.
   var queueLimits: DownloadQueue.Limits {
     DownloadQueue.Limits(
-      total: settings.limit, perHost: settings.limitPerHost, share: share, silent: silentLimit,
-      waiting: settings.queueLimit, timeout: settings.queueTimeout ?? settings.timeout)
+      total: max(settings.limit, 1), perHost: max(settings.limitPerHost, 1), share: share,
+      silent: silentLimit, waiting: settings.queueLimit,
+      timeout: settings.queueTimeout ?? settings.timeout)
   }
 
   /// Logs a warning for hosts whose certificates are not verified.

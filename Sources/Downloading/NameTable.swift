@@ -438,15 +438,3 @@ enum SystemNames {
     }
   }
 }
-
-extension DownloaderConfiguration {
-  /// Returns the answer for a name: a known one's, or the resolver's. May block.
-  var answer: NameResolver.Look {
-    let known = Dictionary(
-      knownAddresses.compactMap { line -> (String, [IPAddress])? in
-        let parts = line.split(separator: ":", maxSplits: 2).map(String.init)
-        return parts.count == 3 ? IPAddress(parts[2]).map { (parts[0], [$0]) } : nil
-      }, uniquingKeysWith: +)
-    return { [lookUp] name in known[name].map { .success($0) } ?? lookUp(name) }
-  }
-}

@@ -71,14 +71,6 @@ package struct EasyHandle: ~Copyable {
     try check(pictor_curl_set_write_function(pointer, option, function), setting: option)
   }
 
-  package func setReading(function: curl_read_callback) throws(ImageError) {
-    try check(pictor_curl_set_read_function(pointer, function), setting: CURLOPT_READFUNCTION)
-  }
-
-  package func setSeeking(function: curl_seek_callback) throws(ImageError) {
-    try check(pictor_curl_set_seek_function(pointer, function), setting: CURLOPT_SEEKFUNCTION)
-  }
-
   package func setOpenSocket(function: curl_opensocket_callback) throws(ImageError) {
     try check(
       pictor_curl_set_open_socket_function(pointer, function), setting: CURLOPT_OPENSOCKETFUNCTION)

@@ -47,8 +47,6 @@ package final class ServerExchange {
   private let fields: HeaderList
   /// Receives the pieces of the response's body in place of `keep`. Returns whether curl continues.
   package var sink: ((UnsafeRawBufferPointer) -> Bool)?
-  /// Bytes of the body that curl has taken.
-  private var taken = 0
   private var headLength = 0
   /// The body of the response, as far as it is read.
   package private(set) var bytes: [UInt8] = []
@@ -60,12 +58,13 @@ package final class ServerExchange {
   /// - Throws: `ImageError.internal` if curl has no memory or does not know an option.
   package init(_ request: ServerRequest) throws(ImageError) {
     self.request = request
-    // No `Expect`, for which curl would wait a second.
-    fields = try HeaderList(request.fields + ["Expect:"])
+    // No `Expect`, for which curl would wait a second, and no type of a form.
+    let hasType = request.fields.contains { $0.lowercased().hasPrefix("content-type:") }
+    fields = try HeaderList(request.fields + ["Expect:"] + (hasType ? [] : ["Content-Type:"]))
     easy = try EasyHandle()
     try setOptions()
     try setReceiving()
-    if request.body != nil { try setSending() }
+    if let body = request.body { try setSending(body) }
   }
 
   private func setOptions() throws(ImageError) {
@@ -116,32 +115,16 @@ package final class ServerExchange {
     }
   }
 
-  private func setSending() throws(ImageError) {
-    try easy.set(CURLOPT_UPLOAD, to: true)
-    try easy.set(CURLOPT_INFILESIZE, to: request.body?.count ?? 0)
-    try easy.set(CURLOPT_READDATA, pointer: context)
-    try easy.setReading { buffer, size, count, context in
-      guard let buffer, let context else { return Int(CURL_READFUNC_ABORT) }
-      return ServerExchange.of(context).give(to: .init(start: buffer, count: size * count))
+  private func setSending(_ body: [UInt8]) throws(ImageError) {
+    try easy.set(CURLOPT_POSTFIELDSIZE, to: body.count)
+    // curl keeps a copy: it sends the body again if a kept connection has ended.
+    guard !body.isEmpty else { return try easy.set(CURLOPT_COPYPOSTFIELDS, to: "") }
+    let code = body.withUnsafeBytes { bytes in
+      // curl reads the bytes only.
+      pictor_curl_set_pointer(
+        easy.pointer, CURLOPT_COPYPOSTFIELDS, UnsafeMutableRawPointer(mutating: bytes.baseAddress))
     }
-    // A kept connection may have ended: curl begins again on another one.
-    try easy.set(CURLOPT_SEEKDATA, pointer: context)
-    try easy.setSeeking { context, offset, origin in
-      guard let context, origin == SEEK_SET else { return CInt(CURL_SEEKFUNC_CANTSEEK) }
-      ServerExchange.of(context).taken = Int(offset)
-      return CInt(CURL_SEEKFUNC_OK)
-    }
-  }
-
-  /// Copies the next bytes of the request's body. Returns their number, 0 at the end.
-  private func give(to space: UnsafeMutableRawBufferPointer) -> Int {
-    guard let body = request.body, taken < body.count else { return 0 }
-    return body.withUnsafeBytes { bytes in
-      let piece = UnsafeRawBufferPointer(rebasing: bytes[taken...].prefix(space.count))
-      space.copyMemory(from: piece)
-      taken += piece.count
-      return piece.count
-    }
+    guard code == CURLE_OK else { throw .internal(detail: "curl: \(Curl.text(code))") }
   }
 
   /// Adds a piece of the response's body to `bytes`. Returns whether curl continues.

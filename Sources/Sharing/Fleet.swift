@@ -25,7 +25,10 @@ public struct FleetConfiguration: Sendable {
 
 /// One machine of a fleet. It publishes its purges, and applies those of the other machines.
 public final class Fleet: SharedCache {
+  /// The connection for commands that are answered at once.
   let client: RedisClient
+  /// The connection for `XREAD BLOCK`, which delays the commands behind it.
+  private let reader: RedisClient
   let stream: PurgeStream
   /// The bucket; `nil` without one.
   let bucket: S3Bucket?
@@ -48,11 +51,14 @@ public final class Fleet: SharedCache {
     redis.timeout = settings.timeout
     redis.retryInterval = settings.retryInterval
     client = try RedisClient(redis, log: log)
+    redis.name = "stream"
+    redis.isCounted = false
+    reader = try RedisClient(redis, counters: client.counters, log: log)
     bucket = try configuration.bucket.map { bucket throws(SystemError) in
       try S3Bucket(bucket, budget: bodies, log: log)
     }
     stream = PurgeStream(
-      client: client, prefix: settings.keyPrefix, folder: configuration.folder,
+      client: client, reader: reader, prefix: settings.keyPrefix, folder: configuration.folder,
       retryInterval: settings.retryInterval, filter: configuration.filter, log: log)
     tier = VariantTier(
       client: client, stream: stream, coding: coding, prefix: settings.keyPrefix,
@@ -110,11 +116,9 @@ public final class Fleet: SharedCache {
   public func stop() async {
     let tasks = work.withLock { $0 }
     for task in tasks { task.cancel() }
-    // It waits for the client's thread.
-    _ = try? await BlockingThreads(name: "pictor-end", threads: 1).value { [client, bucket] in
-      client.stop()
-      bucket?.stop()
-    }
+    client.stop()
+    reader.stop()
+    bucket?.stop()
     for task in tasks { await task.value }
   }
 
@@ -124,7 +128,7 @@ public final class Fleet: SharedCache {
     figures.merge(Figures(of: tier.counters))
     figures.merge(Figures(of: stream.counters))
     figures.add(
-      "connected", client.isReady() && client.isReady(.stream), "pictor_fleet_connected",
+      "connected", client.isReady && reader.isReady, "pictor_fleet_connected",
       "1 if Redis is used, 0 if it is away.")
     figures.add(
       "stores_waiting", tier.waiting, "pictor_fleet_stores_waiting",

@@ -157,7 +157,7 @@ final class VariantTier: Sendable {
     let fitsRedis = limit > 0 && length <= limit
     let bucket = bucket.flatMap { length <= $0.entryLimit - Self.frameLimit ? $0 : nil }
     guard fitsRedis || bucket != nil else { return }
-    guard client.isReady() else { return counters.dropped.add() }
+    guard client.isReady else { return counters.dropped.add() }
     let isForRedis = fitsRedis && queue(variant, mark)
     let isForBucket = bucket?.isReady == true && writes.withLock { $0.bucket.admit(length) }
     if fitsRedis ? !isForRedis : !isForBucket { counters.dropped.add() }

@@ -41,12 +41,11 @@ public final class SpanExporter: SpanSink {
 
   private let text: SpanText
   private let policy: ExportPolicy
-  /// Its one connection is kept.
+  /// Its one connection is kept. Without a request, the thread waits in it as well.
   private let multi: MultiHandle
   private let request: ServerRequest
   private let timeout: Duration
   private let state: Lock<State>
-  private let wake: WakeSignal
   private let log: Log
 
   /// Starts the thread, which ends with `stop`.
@@ -69,14 +68,13 @@ public final class SpanExporter: SpanSink {
       throw SystemError(ENOMEM)
     }
     state = Lock(State(queue: SpanQueue(configuration)))
-    wake = try WakeSignal()
     self.log = log
     try OwnThread.start(name: "pictor-trace", rank: .background) { self.run() }
   }
 
   /// Takes an ended span. Never blocks.
   public func add(_ span: Span) {
-    if state.withLock({ $0.queue.add(span, now: .now) }) { wake.set() }
+    if state.withLock({ $0.queue.add(span, now: .now) }) { multi.wakeUp() }
   }
 
   /// The figures now.
@@ -87,22 +85,17 @@ public final class SpanExporter: SpanSink {
   public func stop(within limit: Duration) {
     let end = ContinuousClock.now + limit
     state.withLock { $0.queue.close(until: end) }
-    wake.set()
     multi.wakeUp()
     // The thread needs a moment to notice the end of its time.
     while !state.withLock({ $0.isEnded }), .now < end + .milliseconds(200) { usleep(1_000) }
   }
 
   private func run() {
-    var waiting = Poll([wake.descriptor])
     var problem: String?
     while true {
       switch state.withLock({ $0.queue.next(now: .now) }) {
-      case .wait(let deadline):
-        waiting.wait(until: deadline)
-        wake.reset()
-      case .send(let batch):
-        send(text.body(of: batch), &waiting, &problem)
+      case .wait(let deadline): wait(until: deadline)
+      case .send(let batch): send(text.body(of: batch), &problem)
       case .end:
         return state.withLock { $0.isEnded = true }
       }
@@ -110,7 +103,7 @@ public final class SpanExporter: SpanSink {
   }
 
   /// Sends a batch until it is taken or given up.
-  private func send(_ body: [UInt8], _ waiting: inout Poll, _ problem: inout String?) {
+  private func send(_ body: [UInt8], _ problem: inout String?) {
     var attempt = 1
     while true {
       let wasOpen = end == nil
@@ -129,11 +122,18 @@ public final class SpanExporter: SpanSink {
         return state.withLock { $0.queue.sent(step) }
       }
       let time = ContinuousClock.now + delay
-      while end == nil, .now < time {
-        waiting.wait(until: time)
-        wake.reset()
-      }
+      while end == nil, .now < time { wait(until: time) }
       attempt += 1
+    }
+  }
+
+  /// Waits until then, or until it is woken; `nil`: until it is woken.
+  private func wait(until time: ContinuousClock.Instant?) {
+    do throws(ImageError) {
+      try multi.wait(atMost: time.map { $0 - .now } ?? .seconds(60))
+    } catch {
+      // curl lacks memory: the thread must not spin.
+      usleep(100_000)
     }
   }
 

@@ -142,14 +142,17 @@ import Testing
     #expect(origin.received(at: "/2").map(\.target) == ["/2?x=y"])
   }
 
-  @Test func `after shutdown, running loads fail at once and new loads fail`() async throws {
+  @Test func `after shutdown, running, waiting and new loads fail at once`() async throws {
     let origin = try Origin()
     origin.route("/a", to: .silence)
-    let downloader = try makeDownloader()
+    let downloader = try makeDownloader { $0.limit = 1 }
     async let running = downloader.failure(of: origin.url("/a"))
     try await eventually("the origin was asked") { origin.activeRequests == 1 }
+    async let waiting = downloader.failure(of: origin.url("/a"))
+    try await eventually("another one waits") { downloader.figures.waiting == 1 }
     downloader.shutDown()
     #expect(await running == .draining)
+    #expect(await waiting == .draining)
     #expect(await downloader.failure(of: origin.url("/a")) == .draining)
     downloader.shutDown()
     try await eventually("the connection is closed") { origin.clientsGone == 1 }

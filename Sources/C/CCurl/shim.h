@@ -21,14 +21,6 @@ static inline CURLcode pictor_curl_set_write_function(
   return curl_easy_setopt(handle, option, function);
 }
 
-static inline CURLcode pictor_curl_set_read_function(CURL *handle, curl_read_callback function) {
-  return curl_easy_setopt(handle, CURLOPT_READFUNCTION, function);
-}
-
-static inline CURLcode pictor_curl_set_seek_function(CURL *handle, curl_seek_callback function) {
-  return curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, function);
-}
-
 static inline CURLcode pictor_curl_set_open_socket_function(
     CURL *handle, curl_opensocket_callback function) {
   return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, function);

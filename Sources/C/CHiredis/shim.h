@@ -56,21 +56,12 @@ static inline void pictor_redis_reader_free(pictor_redis_reader *own) {
   free(own);
 }
 
-static inline int pictor_redis_feed(pictor_redis_reader *own, const void *bytes, size_t count) {
-  return redisReaderFeed(own->reader, bytes, count);
-}
-
 // Sets `reply` to the next complete reply, or to NULL.
 static inline int pictor_redis_next(pictor_redis_reader *own, redisReply **reply) {
   void *object = NULL;
   int status = redisReaderGetReply(own->reader, &object);
   *reply = object;
   return status;
-}
-
-// The bytes that wait for the rest of their reply.
-static inline size_t pictor_redis_unread(const pictor_redis_reader *own) {
-  return own->reader->len - own->reader->pos;
 }
 
 static inline const char *pictor_redis_error(const pictor_redis_reader *own) {

@@ -148,13 +148,13 @@ struct BodyDigests: Hashable, Sendable {
   }
 }
 
-/// An incremental digest: GLib's checksums, libdeflate's CRC-32, or a CRC-32C or CRC-64 of our own.
+/// An incremental digest: GLib's checksums, libdeflate's CRC-32, or a CRC of our own.
 struct BodyDigest: ~Copyable {
   private enum State {
     case checksum(OpaquePointer)
     case crc32(UInt32)
-    case crc32c(UInt32)
-    case crc64(UInt64)
+    /// A CRC of so many bytes, with the table of its polynomial.
+    case crc(UInt64, [UInt64], count: Int)
   }
 
   private var state: State
@@ -173,8 +173,8 @@ struct BodyDigest: ~Copyable {
     case .sha256: state = checksum(G_CHECKSUM_SHA256)
     case .sha512: state = checksum(G_CHECKSUM_SHA512)
     case .crc32: state = .crc32(0)
-    case .crc32c: state = .crc32c(.max)
-    case .crc64nvme: state = .crc64(.max)
+    case .crc32c: state = .crc(0xffff_ffff, Self.castagnoli, count: 4)
+    case .crc64nvme: state = .crc(.max, Self.nvme, count: 8)
     }
   }
 
@@ -188,16 +188,11 @@ struct BodyDigest: ~Copyable {
         checksum, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), gssize(bytes.count))
     case .crc32(let value):
       state = .crc32(libdeflate_crc32(value, bytes.baseAddress, bytes.count))
-    case .crc32c(var value):
-      Self.table.withUnsafeBufferPointer { table in
-        for byte in bytes { value = table[Int((value ^ UInt32(byte)) & 0xff)] ^ (value >> 8) }
-      }
-      state = .crc32c(value)
-    case .crc64(var value):
-      Self.wideTable.withUnsafeBufferPointer { table in
+    case .crc(var value, let table, let count):
+      table.withUnsafeBufferPointer { table in
         for byte in bytes { value = table[Int((value ^ UInt64(byte)) & 0xff)] ^ (value >> 8) }
       }
-      state = .crc64(value)
+      state = .crc(value, table, count: count)
     }
   }
 
@@ -210,27 +205,23 @@ struct BodyDigest: ~Copyable {
         g_checksum_get_digest(checksum, digest.baseAddress, &length)
         count = Int(length)
       }
-    case .crc32(let value): return Self.bytes(value)
-    case .crc32c(let value): return Self.bytes(~value)
-    case .crc64(let value): return Self.bytes(~value)
+    case .crc32(let value): return withUnsafeBytes(of: value.bigEndian) { Array($0) }
+    case .crc(let value, _, let count):
+      return withUnsafeBytes(of: (~value).bigEndian) { Array($0.suffix(count)) }
     }
   }
 
-  private static func bytes(_ value: some FixedWidthInteger) -> [UInt8] {
-    withUnsafeBytes(of: value.bigEndian) { Array($0) }
-  }
+  /// RFC 3720, appendix B.4.
+  private static let castagnoli = table(of: 0x82f6_3b78)
+  /// CRC-64/NVME; the check value of "123456789" is AE8B14860A799888.
+  private static let nvme = table(of: 0x9a6c_9329_ac4b_c9b5)
 
-  /// Castagnoli's polynomial, reflected (RFC 3720, appendix B.4).
-  private static let table: [UInt32] = (0..<256).map { number in
-    (0..<8).reduce(UInt32(number)) { value, _ in
-      value & 1 == 0 ? value >> 1 : value >> 1 ^ 0x82f6_3b78
-    }
-  }
-
-  /// The polynomial of CRC-64/NVME, reflected; the check value of "123456789" is AE8B14860A799888.
-  private static let wideTable: [UInt64] = (0..<256).map { number in
-    (0..<8).reduce(UInt64(number)) { value, _ in
-      value & 1 == 0 ? value >> 1 : value >> 1 ^ 0x9a6c_9329_ac4b_c9b5
+  /// Returns the table of a reflected polynomial.
+  private static func table(of polynomial: UInt64) -> [UInt64] {
+    (0..<256).map { number in
+      (0..<8).reduce(number) { value, _ in
+        value & 1 == 0 ? value >> 1 : value >> 1 ^ polynomial
+      }
     }
   }
 }

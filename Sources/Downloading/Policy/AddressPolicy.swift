@@ -191,41 +191,30 @@ final class OwnEndpoint: Sendable {
 
   /// Whether this machine has the address now: the kernel then sends to it from the same address. Sends nothing.
   private static func isOfThisMachine(_ address: IPAddress) -> Bool {
-    switch address {
-    case .v4(let value) where value >> 24 == 127: return true
-    case .v4(let value):
-      var there = sockaddr_in()
-      there.sin_family = sa_family_t(AF_INET)
-      there.sin_port = in_port_t(9).bigEndian
-      there.sin_addr.s_addr = value.bigEndian
-      return source(towards: there, AF_INET) == address
-    case .v6(let high, let low):
-      var there = sockaddr_in6()
-      there.sin6_family = sa_family_t(AF_INET6)
-      there.sin6_port = in_port_t(9).bigEndian
-      withUnsafeMutableBytes(of: &there.sin6_addr) { bytes in
-        bytes.storeBytes(of: high.bigEndian, toByteOffset: 0, as: UInt64.self)
-        bytes.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
-      }
-      return source(towards: there, AF_INET6) == address
+    if case .v4(let value) = address, value >> 24 == 127 { return true }
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
+    hints.ai_socktype = CInt(SOCK_DGRAM.rawValue)
+    var list: UnsafeMutablePointer<addrinfo>?
+    guard getaddrinfo("\(address)", "9", &hints, &list) == 0, let there = list?.pointee else {
+      return false
     }
-  }
-
-  /// Returns the address that the kernel would send from. Connecting a datagram socket only looks it up.
-  private static func source<Address>(towards address: Address, _ family: CInt) -> IPAddress? {
-    let kind = CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue)
-    let probe = socket(family, kind, 0)
-    guard probe >= 0 else { return nil }
-    defer { close(probe) }
-    var address = address
-    var length = socklen_t(MemoryLayout<Address>.size)
-    return withUnsafeMutablePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        guard connect(probe, address, length) == 0, getsockname(probe, address, &length) == 0
-        else { return nil }
-        return IPAddress(UnsafeRawPointer(address), length: Int(length))
+    defer { freeaddrinfo(list) }
+    let kind = there.ai_socktype | CInt(SOCK_CLOEXEC.rawValue)
+    let probe = OwnedDescriptor(owning: socket(there.ai_family, kind, 0))
+    // Connecting a datagram socket only looks the way up.
+    guard connect(probe.value, there.ai_addr, there.ai_addrlen) == 0 else { return false }
+    var source = sockaddr_storage()
+    var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    let status = withUnsafeMutablePointer(to: &source) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        getsockname(probe.value, $0, &length)
       }
     }
+    return status == 0
+      && withUnsafeBytes(of: source) { bytes in
+        bytes.baseAddress.flatMap { IPAddress($0, length: Int(length)) } == address
+      }
   }
 }
 

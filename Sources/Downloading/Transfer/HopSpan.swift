@@ -2,58 +2,13 @@
 
 import Core
 
-/// The span of a hop that has begun.
-struct HopSpan {
-  /// The ids. The origin's `traceparent` names this span.
-  let context: TraceContext
-  /// The hop's target.
-  let target: DownloadTarget
-  /// The start: the look-up of the target's name.
-  let since: ContinuousClock.Instant
-  /// How many requests of the load came before.
-  let resends: Int
-
-  /// Returns the span.
-  ///
-  /// - Parameters:
-  ///   - status: the status of the response; `nil` without one.
-  ///   - error: why the hop failed.
-  ///   - bytes: received bytes of the body.
-  func ended(
-    at now: ContinuousClock.Instant, status: Int?, error: ImageError?, bytes: Int
-  ) -> Span {
-    let url = target.url
-    let authority = target.hostAndPort
-    var attributes = [
-      SpanAttribute("http.request.method", "GET"),
-      // Neither query nor user information, which may be secrets.
-      SpanAttribute(
-        "url.full", SecretMask.masked("\(url.scheme.rawValue)://\(authority)\(url.path)")),
-      SpanAttribute("server.address", target.host), SpanAttribute("server.port", url.port),
-      SpanAttribute("http.response.body.size", bytes),
-    ]
-    if let status { attributes.append(SpanAttribute("http.response.status_code", status)) }
-    if resends > 0 { attributes.append(SpanAttribute("http.request.resend_count", resends)) }
-    let isError = error != nil || (status ?? 0) >= 400
-    if isError {
-      attributes.append(SpanAttribute("error.type", error?.code ?? "\(status ?? 0)"))
-    }
-    let end = WallClock.nanoseconds
-    let time = ContinuousClock.now - since
-    // The part of the time after `now` is not the hop's.
-    let rest = ContinuousClock.now - now
-    return Span(
-      context, .client, name: "GET", start: end - time.wholeNanoseconds,
-      end: end - rest.wholeNanoseconds, isError: isError, attributes: attributes)
-  }
-}
-
 /// The spans of a transfer's hops.
 struct HopSpans {
   /// The ids of a recorded hop whose span has not begun.
   var next: TraceContext?
-  /// The span of the current hop; `nil` if it is not recorded, has not begun, or has ended.
-  var current: HopSpan?
+  /// The ids of the current hop's span, which the origin's `traceparent` names, and its start: the look-up of the
+  /// target's name. `nil` if the hop is not recorded, has not begun, or has ended.
+  var current: (context: TraceContext, since: ContinuousClock.Instant)?
   /// Recorded hops that have begun.
   var begun = 0
 }
@@ -72,8 +27,7 @@ extension Transfer {
   /// that is refused before has no span.
   func beginSpan(now: ContinuousClock.Instant) {
     guard let context = spans.next.take() else { return }
-    spans.current = HopSpan(
-      context: context, target: hop.target, since: now, resends: spans.begun)
+    spans.current = (context, now)
     spans.begun += 1
   }
 
@@ -87,10 +41,32 @@ extension Transfer {
   /// - Parameter error: why the hop failed.
   func endSpan(after error: ImageError?, now: ContinuousClock.Instant) {
     if hop.isRefused { return discardSpan() }
-    guard let span = spans.current.take() else { return }
+    guard let (context, since) = spans.current.take() else { return }
+    let url = hop.target.url
+    var attributes = [
+      SpanAttribute("http.request.method", "GET"),
+      // Neither query nor user information, which may be secrets.
+      SpanAttribute("url.full", SecretMask.masked("\(url.scheme.rawValue)://\(host)\(url.path)")),
+      SpanAttribute("server.address", hop.target.host), SpanAttribute("server.port", url.port),
+      SpanAttribute("http.response.body.size", hopBytes),
+    ]
     let status = hop.head.isComplete ? hop.response.status : nil
+    if let status { attributes.append(SpanAttribute("http.response.status_code", status)) }
+    if spans.begun > 1 {
+      attributes.append(SpanAttribute("http.request.resend_count", spans.begun - 1))
+    }
+    let isError = error != nil || (status ?? 0) >= 400
+    if isError {
+      attributes.append(SpanAttribute("error.type", error?.code ?? "\(status ?? 0)"))
+    }
+    let end = WallClock.nanoseconds
+    let time = ContinuousClock.now - since
+    // The part of the time after `now` is not the hop's.
+    let rest = ContinuousClock.now - now
     rules.configuration.spans?.add(
-      span.ended(at: now, status: status, error: error, bytes: hopBytes))
+      Span(
+        context, .client, name: "GET", start: end - time.wholeNanoseconds,
+        end: end - rest.wholeNanoseconds, isError: isError, attributes: attributes))
   }
 }
 

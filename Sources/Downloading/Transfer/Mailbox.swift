@@ -1,31 +1,12 @@
-// Mailbox: passes loads and commands from other threads to the transfer thread, and replies back.
+// Mailbox: passes loads and other work to the transfer thread, and replies back.
 
 import Core
 import Requesting
 
-/// A queue of commands to the transfer thread. Posting never blocks.
+/// A queue of work for the transfer thread. Posting never blocks.
 final class Mailbox: Sendable {
-  enum Command: Sendable {
-    case load(PendingDownload)
-    /// Cancels a load; no effect if it has ended.
-    case cancel(DownloadQueue.ID)
-    /// Reports a raised priority; no effect if the load has ended.
-    case raise(DownloadQueue.ID)
-    /// Reports another client of a load; no effect if the load no longer waits.
-    case join(DownloadQueue.ID, LoadClient)
-    /// Reports the result of a digest verification; no effect if the load has ended.
-    case verified(DownloadQueue.ID, mismatch: String?)
-    /// Reports that memory for bodies was returned.
-    case memoryReturned
-    /// Reports the answer of a look-up.
-    case resolved(String, NameAnswer)
-    /// Asks for the state of a target's host; `nil` while stopping.
-    case inspect(DownloadQueue.ID, DownloadTarget, Reply<LoadOutlook?>)
-    /// Replaces the settings of loads that start from now on.
-    case apply(DownloaderConfiguration)
-    case pause
-    case resume
-  }
+  /// Runs on the transfer thread. The load that it is about may have ended.
+  typealias Command = @Sendable (TransferLoop) -> Void
 
   private struct State {
     var commands: [Command] = []
@@ -50,7 +31,7 @@ final class Mailbox: Sendable {
   }
 
   /// Posts a command. Returns `false` if the mailbox is closed and the command will not be read.
-  @discardableResult func post(_ command: Command) -> Bool {
+  @discardableResult func post(_ command: @escaping Command) -> Bool {
     let isPosted = state.withLock { state in
       if !state.isClosed { state.commands.append(command) }
       return !state.isClosed

@@ -76,15 +76,10 @@ struct OriginResponseParser {
       return .more
     }
     if part == .statusLine {
-      origin = OriginResponse(status: 0)
-      contentEncoding = nil
-      location = nil
-      wholeRange = nil
-      retryAfter = nil
-      length = nil
-      isLengthInvalid = false
-      hasTransferEncoding = false
-      digests = BodyDigests()
+      // Nothing of an interim response counts, except its bytes.
+      let received = bytes
+      self = OriginResponseParser(limit: limit)
+      bytes = received
       origin.status = Self.status(ofLine: text)
       part = .fields
       return .more

@@ -7,29 +7,9 @@ import Core
 /// many of them delay no other load.
 struct NameAhead {
   let name: String
-  private let began: ContinuousClock.Instant
+  let began: ContinuousClock.Instant
   /// The answer, and how long it took; `nil` while the name is looked up.
-  private(set) var answer: NameAnswer?
-  private(set) var time = Duration.zero
-
-  fileprivate init(_ name: String, at now: ContinuousClock.Instant) {
-    self.name = name
-    began = now
-  }
-
-  /// Whether the name is being looked up.
-  var isOpen: Bool { answer == nil }
-
-  fileprivate mutating func close(_ answer: NameAnswer, at now: ContinuousClock.Instant) {
-    self.answer = answer
-    time = now - began
-  }
-}
-
-/// A question for the outlook of a load whose name is looked up.
-struct Inspection {
-  let target: DownloadTarget
-  let reply: Reply<LoadOutlook?>
+  var found: (answer: NameAnswer, time: Duration)?
 }
 
 extension TransferLoop {
@@ -40,7 +20,7 @@ extension TransferLoop {
       name.isValid
     else { return false }
     let now = clock.now
-    ahead[load.id] = NameAhead(name.name, at: now)
+    ahead[load.id] = NameAhead(name: name.name, began: now)
     let deadline = now + rules.configuration.connectTimeout
     apply(names.lookUp(name.name, for: load.id, until: deadline, now: now))
     alarm.set(deadline)
@@ -50,11 +30,13 @@ extension TransferLoop {
   /// Passes a load to the queue when its name has an answer; it hears of a failure in its turn. If the
   /// name did not answer in time, the load ends.
   func pass(_ answer: NameAnswer, ahead load: PendingDownload) {
-    guard case .failure(.late) = answer, let name = ahead[load.id]?.name else {
-      ahead[load.id]?.close(answer, at: clock.now)
+    guard var name = ahead[load.id] else { return enqueue(load) }
+    guard answer == .failure(.late) else {
+      name.found = (answer, clock.now - name.began)
+      ahead[load.id] = name
       return enqueue(load)
     }
-    finish(load.id, with: .failure(NameFailure.late.error(of: name)))
+    finish(load.id, with: .failure(NameFailure.late.error(of: name.name)))
     // As a connection that failed.
     let circuit = load.target.circuit
     guard breaker.admit(load.id, to: circuit, now: clock.now) else { return }
@@ -73,11 +55,11 @@ extension TransferLoop {
       return
     }
     transfer.beginSpan(now: now)
-    if let found = ahead.removeValue(forKey: id), found.name == name.name,
-      let answer = found.answer, answer != .failure(.full)
+    if let known = ahead.removeValue(forKey: id), known.name == name.name,
+      let (answer, time) = known.found, answer != .failure(.full)
     {
       if case .success(let addresses) = answer {
-        return try send(transfer, to: addresses, now, lookedUpIn: found.time)
+        return try send(transfer, to: addresses, now, lookedUpIn: time)
       }
       nameAnswers.append((id, answer))
       return
@@ -104,6 +86,11 @@ extension TransferLoop {
     }
   }
 
+  /// Records the answer of a look-up.
+  func resolved(_ name: String, _ answer: NameAnswer) {
+    apply(names.resolved(name, answer, now: clock.now))
+  }
+
   /// Passes the answers of names to the loads that wait for them. Not at once: a failure starts a
   /// waiting load, whose name may be known, too.
   func passNameAnswers() {
@@ -116,7 +103,9 @@ extension TransferLoop {
     if let inspection = inspections.removeValue(forKey: id) {
       return inspection.reply.give(outlook(for: inspection.target, resolved: answer))
     }
-    if let load = loads[id], ahead[id]?.isOpen == true { return pass(answer, ahead: load) }
+    if let load = loads[id], let name = ahead[id], name.found == nil {
+      return pass(answer, ahead: load)
+    }
     guard let transfer = running[id]?.transfer, let name = transfer.hop.name?.name else { return }
     switch answer {
     case .success(let addresses):
@@ -153,7 +142,7 @@ extension TransferLoop {
     guard rules.proxy(rules.hosts[target]?.rule) == nil, let name = HopName(target),
       !breaker.refuses(0, to: target.circuit, now: now)
     else { return reply.give(outlook(for: target)) }
-    inspections[id] = Inspection(target: target, reply: reply)
+    inspections[id] = (target, reply)
     guard name.isValid else {
       nameAnswers.append((id, .failure(.unknown("not a name"))))
       return

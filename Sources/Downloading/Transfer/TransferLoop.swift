@@ -35,7 +35,7 @@ final class TransferLoop {
   /// Names that are looked up ahead of the queue, by their loads.
   var ahead: [DownloadQueue.ID: NameAhead] = [:]
   /// Questions for outlooks that wait for a name.
-  var inspections: [DownloadQueue.ID: Inspection] = [:]
+  var inspections: [DownloadQueue.ID: (target: DownloadTarget, reply: Reply<LoadOutlook?>)] = [:]
   let alarm = TransferAlarm()
   /// Loads without a result, waiting or running.
   private(set) var loads: [DownloadQueue.ID: PendingDownload] = [:]
@@ -78,7 +78,7 @@ final class TransferLoop {
   func run() {
     while true {
       let (commands, isClosed) = mailbox.take()
-      for command in commands { obey(command) }
+      for command in commands { command(self) }
       if isClosed {
         for id in loads.keys.sorted() { end(id, with: .failure(.draining)) }
         giveAnswers()
@@ -111,24 +111,13 @@ final class TransferLoop {
     }
   }
 
-  private func obey(_ command: Mailbox.Command) {
-    switch command {
-    case .load(let load): add(load)
-    case .cancel(let id): finish(id, with: .failure(.cancelled))
-    case .raise(let id):
-      if let load = loads[id] { queue.raise(id, to: load.priority.value) }
-    case .join(let id, let client): apply(queue.join(id, client: client))
-    case .verified(let id, let mismatch): verified(id, mismatch: mismatch)
-    case .memoryReturned: room.grant()
-    case .resolved(let name, let answer): apply(names.resolved(name, answer, now: clock.now))
-    case .inspect(let id, let target, let reply): inspect(target, id: id, reply: reply)
-    case .apply(let configuration): apply(configuration)
-    case .pause: queue.pause()
-    case .resume: apply(queue.resume())
-    }
+  /// Moves a waiting load up: its priority was raised.
+  func raise(_ id: DownloadQueue.ID) {
+    if let load = loads[id] { queue.raise(id, to: load.priority.value) }
   }
 
-  private func add(_ load: PendingDownload) {
+  /// Adds a load. Its circuit may be open, and its name is looked up ahead of the queue.
+  func add(_ load: PendingDownload) {
     loads[load.id] = load
     board.add(load)
     guard !breaker.refuses(load.id, to: load.target.circuit, now: clock.now) else {
@@ -212,7 +201,8 @@ final class TransferLoop {
       queue.recover(id)
       // As many as concurrent transfers at most.
       _ = digesting.add(isBounded: false) { [mailbox] in
-        mailbox.post(.verified(id, mismatch: digests.mismatch(with: sent)))
+        let mismatch = digests.mismatch(with: sent)
+        mailbox.post { $0.verified(id, mismatch: mismatch) }
       }
     case .nextHop:
       breaker.end(id, at: circuit, outcome: .success, now: now)
@@ -223,7 +213,7 @@ final class TransferLoop {
     }
   }
 
-  private func verified(_ id: DownloadQueue.ID, mismatch: String?) {
+  func verified(_ id: DownloadQueue.ID, mismatch: String?) {
     guard let download = unverified[id] else { return }
     running[id]?.transfer.verified(isRight: mismatch == nil)
     finish(

@@ -164,6 +164,13 @@ final class TransferAlarm {
   }
 }
 
+extension Transfer {
+  /// The transfer of a callback, which the loop retains as long as curl has its handle.
+  fileprivate static func of(_ context: UnsafeMutableRawPointer) -> Transfer {
+    Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
+  }
+}
+
 extension EasyHandle {
   /// Sets the options that all hops of a transfer share.
   ///
@@ -176,14 +183,31 @@ extension EasyHandle {
     _ configuration: DownloaderConfiguration, for transfer: Transfer
   ) throws(ImageError) {
     let this = Unmanaged.passUnretained(transfer).toOpaque()
-    try set(CURLOPT_WRITEFUNCTION, function: TransferCallbacks.body)
     try set(CURLOPT_WRITEDATA, pointer: this)
-    try set(CURLOPT_HEADERFUNCTION, function: TransferCallbacks.header)
+    try set(CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
+      guard let context else { return 0 }
+      let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
+      return Transfer.of(context).receiveBody(piece)
+    }
     try set(CURLOPT_HEADERDATA, pointer: this)
-    try setOpenSocket(function: TransferCallbacks.openSocket)
+    try set(CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
+      guard let context else { return 0 }
+      let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+      return Transfer.of(context).receiveHeader(line) ? line.count : Int(CURL_WRITEFUNC_ERROR)
+    }
     try set(CURLOPT_OPENSOCKETDATA, pointer: this)
-    try setRequest(function: TransferCallbacks.request)
+    try setOpenSocket { context, _, address in
+      guard let context, let address else { return CURL_SOCKET_BAD }
+      return Transfer.of(context).openSocket(address)
+    }
     try set(CURLOPT_PREREQDATA, pointer: this)
+    // Called when curl has a new or reused connection and is about to send the request.
+    try setRequest { context, address, _, _, _ in
+      guard let context else { return CURL_PREREQFUNC_ABORT }
+      let address = address.flatMap { IPAddress(String(cString: $0)) }
+      return Transfer.of(context).sendsRequest(to: address)
+        ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    }
 
     try set(CURLOPT_NOSIGNAL, to: true)
     // Our proxy applies to every host; the environment is ignored.
@@ -238,38 +262,6 @@ extension EasyHandle {
   }
 }
 
-/// curl's callbacks. The context is the transfer, which the loop retains as long as curl has its
-/// handle.
-enum TransferCallbacks {
-  static let body: curl_write_callback = { bytes, size, count, context in
-    guard let context else { return 0 }
-    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-    let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    return transfer.receiveBody(piece)
-  }
-
-  static let header: curl_write_callback = { bytes, size, count, context in
-    guard let context else { return 0 }
-    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-    let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    return transfer.receiveHeader(line) ? line.count : Int(CURL_WRITEFUNC_ERROR)
-  }
-
-  static let openSocket: curl_opensocket_callback = { context, _, address in
-    guard let context, let address else { return CURL_SOCKET_BAD }
-    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-    return transfer.openSocket(address)
-  }
-
-  /// Called when curl has a new or reused connection and is about to send the request.
-  static let request: curl_prereq_callback = { context, address, _, _, _ in
-    guard let context else { return CURL_PREREQFUNC_ABORT }
-    let transfer = Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-    return transfer.sendsRequest(to: address.flatMap { IPAddress(String(cString: $0)) })
-      ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
-  }
-}
-
 extension Duration {
   /// Whole milliseconds, rounded up so that a short time does not become curl's 0, "no limit".
   /// Never negative.
@@ -281,14 +273,6 @@ extension Duration {
 /// Maps curl's codes and origins' statuses to errors, and classifies connection failures.
 enum TransferFailure {
   /// Returns the error for a failed transfer.
-  ///
-  /// | curl's code | before the response head is complete | after |
-  /// | --- | --- | --- |
-  /// | timed out | `sourceTimeout` | `sourceTimeout` |
-  /// | TLS: handshake, certificate, cipher, authorities | `sourceTLS` | `sourceTLS` |
-  /// | URL malformed | `invalidURL` | – |
-  /// | bad option, not built in, aborted by our own callback | `internal` | `internal` |
-  /// | any other: name, connection, reset, no or invalid data | `sourceUnreachable` | `sourceIncomplete` |
   ///
   /// - Parameters:
   ///   - code: curl's code.

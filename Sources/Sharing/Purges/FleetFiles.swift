@@ -7,7 +7,7 @@ import Glibc
 /// the process: then there is no disk tier, and memory is empty after a start.
 struct FleetFiles: Sendable {
   /// The longest file that is read, in bytes: a full journal of the longest scopes fits.
-  private static let longest = PurgeOutbox.limit * (PurgeScope.longestJSON + 1)
+  private static let longest = OwnPurges.limit * (PurgeScope.longestJSON + 1)
 
   /// The folder; `nil` without a disk tier.
   let folder: String?

@@ -21,7 +21,7 @@ struct PurgeHistory {
   private var urls: [Int: StreamPosition] = [:]
   private var others: [PurgeScope: StreamPosition] = [:]
   /// This machine's purges from their beginning until they are read in the stream.
-  var pending = PendingPurges()
+  var own = OwnPurges()
 
   /// Begins with another epoch, or again with the same one. Own purges stay.
   mutating func begin(epoch: String, floor: StreamPosition) {
@@ -45,7 +45,7 @@ struct PurgeHistory {
       if others.count >= Self.scanLimit { forget(before: place) }
       others[scope] = place
     }
-    if let own { pending.read(scope, number: own) }
+    if let own { self.own.read(scope, number: own) }
   }
 
   /// The entries up to this one are in the history and applied.
@@ -58,7 +58,7 @@ struct PurgeHistory {
     if let last = urls[key.url.hashValue], last > place { return false }
     var match = KeyMatch(key, filter: filter)
     return !others.contains { $0.value > place && match.isIn($0.key) }
-      && !pending.cover(&match)
+      && !own.cover(&match)
   }
 
   private mutating func forget(before place: StreamPosition) {
@@ -86,110 +86,111 @@ struct KeyMatch {
   }
 }
 
-/// The purges that are not in the stream yet, each scope once. Beyond `limit` one purge of everything replaces them.
-struct PurgeOutbox: Equatable {
-  /// The most scopes.
+/// The purges of this machine, each scope once: those that wait for Redis, and all until they are read in the stream.
+struct OwnPurges {
+  /// The most scopes that wait. Beyond it one purge of everything replaces them.
   static let limit = 10_000
 
-  private(set) var scopes: [PurgeScope] = []
-  /// The last number of each scope, so that a delivery removes only what it delivered.
-  private var numbers: [PurgeScope: Int] = [:]
-  /// The number of the last purge.
-  private(set) var lastNumber = 0
-
-  init(_ scopes: [PurgeScope] = []) {
-    for scope in scopes { add(scope) }
-  }
-
-  var isEmpty: Bool { scopes.isEmpty }
-
-  /// Whether one purge of everything stands for all.
-  var isCollapsed: Bool { numbers[.everything] != nil }
-
-  /// Adds a purge. A repeated scope is delivered after its last addition.
-  ///
-  /// - Parameter number: the purge's number; greater for a later one. `nil` for the next one.
-  mutating func add(_ scope: PurgeScope, number: Int? = nil) {
-    let number = number ?? lastNumber + 1
-    lastNumber = max(lastNumber, number)
-    if isCollapsed || scope == .everything
-      || (numbers[scope] == nil && scopes.count >= Self.limit)
-    {
-      scopes = [.everything]
-      numbers = [.everything: lastNumber]
-      return
-    }
-    if numbers[scope] == nil { scopes.append(scope) }
-    numbers[scope] = max(numbers[scope] ?? 0, number)
-  }
-
-  /// Returns the oldest purges with their numbers.
-  func oldest(_ count: Int) -> [(scope: PurgeScope, number: Int)] {
-    scopes.prefix(count).map { ($0, numbers[$0] ?? 0) }
-  }
-
-  /// Removes purges that are in the stream, unless they were added again meanwhile.
-  mutating func remove(_ delivered: [(scope: PurgeScope, number: Int)]) {
-    var gone: Set<PurgeScope> = []
-    for (scope, number) in delivered where numbers[scope] == number {
-      gone.insert(scope)
-      numbers[scope] = nil
-    }
-    scopes.removeAll { gone.contains($0) }
-  }
-}
-
-/// The purges of this machine from their beginning until they are read in the stream, each scope once.
-struct PendingPurges {
   private struct Purge {
-    /// The last number of the scope.
-    var number: Int
-    /// Whether Redis said that it is in the stream.
+    /// The number of the last purge; `nil` once that is read in the stream.
+    var pending: Int?
+    /// Whether Redis said that it is in the stream. It may lose it again.
     var isAcknowledged = false
+    /// The number of the last purge that waits for Redis.
+    var waiting: Int?
   }
 
   private var scopes: [PurgeScope: Purge] = [:]
+  private var lastNumber = 0
+  /// The number of scopes that wait.
+  private(set) var waitingCount = 0
 
-  var isEmpty: Bool { scopes.isEmpty }
-
-  /// Adds a purge that begins.
-  mutating func add(_ scope: PurgeScope, number: Int) {
-    scopes[scope] = Purge(number: number)
+  /// Begins with purges of an earlier run, which wait.
+  init(_ scopes: [PurgeScope] = []) {
+    for scope in scopes { wait(scope, number: begin(scope)) }
   }
 
-  /// Redis said that a purge is in the stream. It may lose it again.
-  mutating func acknowledge(_ scope: PurgeScope, number: Int) {
-    if scopes[scope]?.number == number { scopes[scope]?.isAcknowledged = true }
+  /// The purges that wait, in the order of their numbers.
+  var waiting: [(scope: PurgeScope, number: Int)] {
+    scopes.compactMap { scope, purge in purge.waiting.map { (scope, $0) } }
+      .sorted { $0.number < $1.number }
+  }
+
+  /// Notes a purge before it is applied. Returns its number, which is greater than that of earlier ones.
+  mutating func begin(_ scope: PurgeScope) -> Int {
+    lastNumber += 1
+    scopes[scope] = Purge(pending: lastNumber, waiting: scopes[scope]?.waiting)
+    return lastNumber
+  }
+
+  /// Lets a purge wait for Redis.
+  mutating func wait(_ scope: PurgeScope, number: Int) {
+    let isNew = scopes[scope]?.waiting == nil
+    guard
+      scope == .everything || scopes[.everything]?.waiting != nil
+        || isNew && waitingCount >= Self.limit
+    else {
+      scopes[scope, default: Purge()].waiting = max(scopes[scope]?.waiting ?? 0, number)
+      if isNew { waitingCount += 1 }
+      return
+    }
+    // One of everything stands for all that wait, and for those before them.
+    let last = max(waiting.last?.number ?? 0, number)
+    update {
+      $0.waiting = nil
+      if let pending = $0.pending, pending <= last { $0.pending = nil }
+    }
+    scopes[.everything] = Purge(
+      pending: max(scopes[.everything]?.pending ?? 0, last), waiting: last)
+    waitingCount = 1
+  }
+
+  /// Redis said that purges are in the stream. Those that came meanwhile still wait.
+  mutating func acknowledge(_ purges: [(scope: PurgeScope, number: Int)]) {
+    for (scope, number) in purges {
+      update(scope) {
+        if $0.waiting == number { $0.waiting = nil }
+        if $0.pending == number { $0.isAcknowledged = true }
+      }
+    }
   }
 
   /// A purge was read in the stream. One of everything contains the earlier ones.
   mutating func read(_ scope: PurgeScope, number: Int) {
-    guard scope != .everything else { return remove(upTo: number) }
-    if let last = scopes[scope], last.number <= number { scopes[scope] = nil }
+    func isRead(_ purge: inout Purge) {
+      if let pending = purge.pending, pending <= number { purge.pending = nil }
+    }
+    if scope == .everything { update(isRead) } else { update(scope, isRead) }
   }
 
-  /// One purge of everything replaces all up to its number.
-  mutating func collapse(upTo number: Int) {
-    remove(upTo: number)
-    add(.everything, number: number)
-  }
-
-  /// The purges that Redis acknowledged.
+  /// The purges that Redis acknowledged and that are not read.
   var acknowledged: [(scope: PurgeScope, number: Int)] {
-    scopes.filter(\.value.isAcknowledged).map { ($0.key, $0.value.number) }
+    scopes.compactMap { scope, purge in
+      purge.isAcknowledged ? purge.pending.map { (scope, $0) } : nil
+    }
   }
 
   /// Returns those of `purges` that are still not read: Redis has lost them.
   func missing(
     of purges: [(scope: PurgeScope, number: Int)]
   ) -> [(scope: PurgeScope, number: Int)] {
-    purges.filter { scopes[$0.scope]?.number == $0.number }
+    purges.filter { scopes[$0.scope]?.pending == $0.number }
   }
 
-  /// Whether a purge contains a key.
-  func cover(_ match: inout KeyMatch) -> Bool { scopes.keys.contains { match.isIn($0) } }
+  /// Whether a purge that is not read contains a key.
+  func cover(_ match: inout KeyMatch) -> Bool {
+    scopes.contains { $0.value.pending != nil && match.isIn($0.key) }
+  }
 
-  private mutating func remove(upTo number: Int) {
-    scopes = scopes.filter { $0.value.number > number }
+  private mutating func update(_ change: (inout Purge) -> Void) {
+    for scope in Array(scopes.keys) { update(scope, change) }
+  }
+
+  private mutating func update(_ scope: PurgeScope, _ change: (inout Purge) -> Void) {
+    guard var purge = scopes[scope] else { return }
+    let isWaiting = purge.waiting != nil
+    change(&purge)
+    if isWaiting, purge.waiting == nil { waitingCount -= 1 }
+    scopes[scope] = purge.pending == nil && purge.waiting == nil ? nil : purge
   }
 }

@@ -1,186 +1,171 @@
-// RedisClient: sends commands to Redis from one thread, without blocking others.
+// RedisClient: sends commands to Redis from a thread of its own, without blocking others.
 
 import Core
 import Glibc
-import Synchronization
 
-/// A client of one Redis server: two connections on one thread, for short commands and for the read that waits.
+/// A connection to a Redis server with its thread, which connects again when it fails.
 ///
 /// Each command has a deadline, which counts from when it is sent; a reply that is there when it passes is taken. After a
 /// failure, or several time-outs in a row, the breaker is open: commands fail at once, until the client has connected
 /// and greeted the server again. So Redis away costs a few time-outs an interval, and a busy machine is not Redis away.
 final class RedisClient: Sendable {
-  /// The connection that a command uses.
-  enum Line: Int {
-    /// Commands that are answered at once.
-    case commands
-    /// `XREAD BLOCK`, which delays the commands behind it.
-    case stream
+  private struct State {
+    /// Whether the breaker is closed.
+    var isReady = false
+    var isStopped = false
+    /// Requests that the thread has not taken yet.
+    var requests: [RedisRequest] = []
+    /// Bytes of commands that wait for their replies.
+    var bytes = 0
+    var onReady: (@Sendable () -> Void)?
   }
 
-  let counters = RedisCounters()
+  let counters: RedisCounters
   private let configuration: RedisConfiguration
-  private let lines: [RedisLine]
   private let state = Lock(State())
   private let wake: WakeSignal
-  private let thread = Lock<OwnThread?>(nil)
-
-  private enum Message: Sendable {
-    case send(RedisRequest, line: Int)
-    case resolved(Result<[RedisSocket], RedisError>, line: Int)
-  }
-
-  private struct State {
-    var messages: [Message] = []
-    var isStopped = false
-  }
+  private let log: Log
 
   /// Starts the thread, which connects at once.
-  init(_ configuration: RedisConfiguration, log: Log) throws(SystemError) {
+  init(
+    _ configuration: RedisConfiguration, counters: RedisCounters = RedisCounters(), log: Log
+  ) throws(SystemError) {
     self.configuration = configuration
-    lines = [Line.commands, .stream].map {
-      RedisLine(name: "\($0)", isCounted: $0 == .commands, limit: configuration.queueLimit)
-    }
+    self.counters = counters
+    self.log = log
     wake = try WakeSignal()
-    let started = try OwnThread(name: "pictor-redis", rank: .work) { [self] in
-      run(
-        lines.enumerated().map { index, line in
-          RedisConnection(configuration, line: line, counters: counters, log: log) {
-            [self] place throws(SystemError) in
-            try OwnThread.start(name: "pictor-names", rank: .work) { [self] in
-              let result = Result { () throws(RedisError) in
-                try RedisSocket.all(of: place, numeric: false)
-              }
-              _ = post(.resolved(result, line: index))
-            }
-          }
-        })
-    }
-    thread.withLock { $0 = started }
+    try OwnThread.start(name: "pictor-redis", rank: .work) { [self] in run() }
   }
 
   /// Whether the breaker is closed.
-  func isReady(_ line: Line = .commands) -> Bool {
-    lines[line.rawValue].isReady.load(ordering: .acquiring)
-  }
-
-  /// Bytes of commands that wait for their replies.
-  var waitingBytes: Int { lines[Line.commands.rawValue].waiting }
+  var isReady: Bool { state.withLock { $0.isReady } }
 
   /// Sets what is called on the client's thread after each greeting. It must not block.
-  func onReady(_ line: Line, _ observer: (@Sendable () -> Void)?) {
-    lines[line.rawValue].onReady.withLock { $0 = observer }
-  }
+  func onReady(_ observer: (@Sendable () -> Void)?) { state.withLock { $0.onReady = observer } }
 
   /// Sends commands in one pipeline and returns their replies, one each.
   ///
   /// - Parameter time: the longest wait; `nil` for the configured one.
   func send(
-    _ commands: [RedisCommand], on line: Line = .commands, within time: Duration? = nil
+    _ commands: [RedisCommand], within time: Duration? = nil
   ) async throws(RedisFailure) -> [RedisReply] {
     guard !commands.isEmpty else { return [] }
-    let place = lines[line.rawValue]
     var bytes: [UInt8] = []
-    if place.isReady.load(ordering: .acquiring) {
-      for command in commands { command.append(to: &bytes) }
-    }
-    guard !bytes.isEmpty, place.admit(bytes.count) else {
-      if place.isCounted { counters.unavailable.add(commands.count) }
-      throw .unavailable
-    }
+    if isReady { for command in commands { command.append(to: &bytes) } }
     let outcome = await withCheckedContinuation { [bytes] continuation in
-      let request = RedisRequest(
-        bytes: bytes, count: commands.count, time: time ?? configuration.timeout,
-        finish: { continuation.resume(returning: $0) })
-      if !post(.send(request, line: line.rawValue)) {
-        place.finish(request, .failure(.unavailable))
-      }
+      let isAdded = add(
+        RedisRequest(bytes: bytes, count: commands.count, time: time ?? configuration.timeout) {
+          [self] outcome in
+          state.withLock { $0.bytes -= bytes.count }
+          continuation.resume(returning: outcome)
+        })
+      if !isAdded { continuation.resume(returning: .failure(.unavailable)) }
+    }
+    if case .failure(.unavailable) = outcome, configuration.isCounted {
+      counters.unavailable.add(commands.count)
     }
     return try outcome.get()
   }
 
-  /// Ends the client. Commands in progress fail. Blocks until its thread has ended.
+  /// Passes a request to the thread. Returns `false` without room or a connection.
+  private func add(_ request: RedisRequest) -> Bool {
+    let isAdded = state.withLock { state in
+      let bytes = state.bytes + request.bytes.count
+      guard state.isReady, !request.bytes.isEmpty, bytes <= configuration.queueLimit else {
+        return false
+      }
+      state.bytes = bytes
+      state.requests.append(request)
+      return true
+    }
+    if isAdded { wake.set() }
+    return isAdded
+  }
+
+  /// Ends the client. Commands in progress fail. Does not wait for the thread, which may look up a name.
   func stop() {
-    state.withLock { $0.isStopped = true }
+    state.withLock { state in
+      state.isStopped = true
+      state.isReady = false
+    }
     wake.set()
-    thread.withLock { $0.take() }?.join()
   }
 
   // MARK: The thread
 
-  /// Passes a message to the thread. Returns `false` if it has ended.
-  private func post(_ message: Message) -> Bool {
-    let isPosted = state.withLock { state in
-      if !state.isStopped { state.messages.append(message) }
-      return !state.isStopped
-    }
-    if isPosted { wake.set() }
-    return isPosted
-  }
-
-  private func run(_ connections: [RedisConnection]) {
-    while true {
-      let (messages, isStopped) = state.withLock { state in
-        defer { state.messages = [] }
-        return (state.messages, state.isStopped)
-      }
-      for message in messages {
-        switch message {
-        case .send(let request, let line): connections[line].send(request)
-        case .resolved(let result, let line): connections[line].resolved(result)
+  /// Connects, serves callers and pauses after failures, until `stop`.
+  private func run() {
+    var failures = 0
+    while !state.withLock({ $0.isStopped }) {
+      do throws(RedisError) {
+        let connection = try RedisConnection(configuration, counters)
+        try serve(connection) {
+          if failures > 0 {
+            log.info("Redis is back", fields: ["connection": .string(configuration.name)])
+          }
+          failures = 0
         }
-      }
-      if isStopped { break }
-      let now = ContinuousClock.now
-      for connection in connections { connection.advance(now: now) }
-      var poll = Poll([(wake.descriptor, .readable)] + connections.map(\.interest))
-      poll.wait(until: connections.compactMap(\.deadline).min())
-      if !poll.events(of: 0).isEmpty { wake.reset() }
-      for (index, connection) in connections.enumerated() {
-        let events = poll.events(of: index + 1)
-        if !events.isEmpty { connection.handle(events) }
+      } catch {
+        counters.failures.add()
+        if failures == 0 {
+          log.warning(
+            "Redis is away",
+            fields: [
+              "connection": .string(configuration.name), "reason": .string(error.description),
+            ])
+        }
+        pause(until: .now + configuration.pauses.pause(after: failures))
+        failures += 1
       }
     }
-    for connection in connections { connection.stop() }
-  }
-}
-
-/// The callers' side of a connection.
-final class RedisLine: Sendable {
-  /// The name, for the log.
-  let name: String
-  /// Whether the breaker is closed. Callers of an open one fail without a command.
-  let isReady = Atomic<Bool>(false)
-  /// Called on the client's thread after each greeting. Must not block.
-  let onReady = Lock<(@Sendable () -> Void)?>(nil)
-  /// Whether requests wait for its commands.
-  let isCounted: Bool
-  private let waitingBytes = Atomic<Int>(0)
-  private let limit: Int
-
-  init(name: String, isCounted: Bool, limit: Int) {
-    self.name = name
-    self.isCounted = isCounted
-    self.limit = limit
   }
 
-  /// Bytes of commands that wait for their replies.
-  var waiting: Int { waitingBytes.load(ordering: .relaxed) }
-
-  /// Takes room for a request. Returns `false` without room.
-  func admit(_ count: Int) -> Bool {
-    let used = waitingBytes.wrappingAdd(count, ordering: .relaxed).newValue
-    guard used <= limit else {
-      waitingBytes.wrappingSubtract(count, ordering: .relaxed)
-      return false
+  /// Serves callers. Returns when the client stops.
+  ///
+  /// - Parameter greeted: called once the server has answered the greeting.
+  /// - Throws: the failure of the connection.
+  private func serve(
+    _ connection: RedisConnection, greeted: () -> Void
+  ) throws(RedisError) {
+    do throws(RedisError) {
+      while true {
+        let (requests, isStopped) = state.withLock { state in
+          defer { state.requests = [] }
+          return (state.requests, state.isStopped)
+        }
+        for request in requests { connection.send(request) }
+        guard !isStopped else { return connection.end(.unavailable) }
+        var poll = Poll([(wake.descriptor, .readable), connection.interest])
+        poll.wait(until: connection.deadline)
+        if !poll.events(of: 0).isEmpty { wake.reset() }
+        let wasReady = connection.isReady
+        try connection.advance(poll.events(of: 1), now: .now)
+        guard connection.isReady, !wasReady else { continue }
+        greeted()
+        let observer = state.withLock { state in
+          state.isReady = !state.isStopped
+          return state.onReady
+        }
+        observer?()
+      }
+    } catch {
+      let unsent = state.withLock { state in
+        state.isReady = false
+        defer { state.requests = [] }
+        return state.requests
+      }
+      connection.end(.lost)
+      for request in unsent { request.finish(.failure(.unavailable)) }
+      throw error
     }
-    return true
   }
 
-  /// Ends an admitted request.
-  func finish(_ request: RedisRequest, _ outcome: RedisRequest.Outcome) {
-    waitingBytes.wrappingSubtract(request.bytes.count, ordering: .relaxed)
-    request.finish(outcome)
+  private func pause(until time: ContinuousClock.Instant) {
+    var poll = Poll([wake.descriptor])
+    while ContinuousClock.now < time, !state.withLock({ $0.isStopped }) {
+      poll.wait(until: time)
+      wake.reset()
+    }
   }
 }
 
@@ -201,93 +186,24 @@ struct RedisRequest: Sendable {
 /// The configuration of a `RedisClient`.
 struct RedisConfiguration: Sendable {
   let address: RedisAddress
+  /// The name of the connection, for the log.
+  var name = "commands"
+  /// Whether requests wait for its commands, which are counted then; `false`: each is an `XREAD` that waits for entries.
+  var isCounted = true
   /// The longest wait for a reply.
   var timeout = FleetSettings().timeout
-  /// Time-outs after which the server is away, each of a command that was sent after the one before.
-  var timeOuts = 3
   /// The pause after a first failure.
   var retryInterval = FleetSettings().retryInterval
   /// The pauses between attempts to connect: up to eight times as long, and never shorter than the interval, which bounds
   /// the time-outs of callers.
   var pauses: Backoff { Backoff(retryInterval, longest: retryInterval * 8, jitter: 1...1.25) }
-  /// The time for connecting, and again for the greeting. No caller waits for either.
+  /// The time for connecting to an address, and again for the greeting. No caller waits for either.
   var patience = Duration.seconds(2)
-  /// The most bytes of commands that wait for their replies, on one connection.
+  /// Time-outs after which the server is away, each of a command that was sent after the one before. The times of reads
+  /// that wait are long.
+  var timeOuts: Int { isCounted ? 3 : 1 }
+  /// The most bytes of commands that wait for their replies.
   var queueLimit = 16 << 20
   /// The most bytes of one reply: what one command may store, and its frame.
   var replyLimit = 17 << 20
-}
-
-/// The address of a socket as bytes, for connect(2).
-struct RedisSocket: Sendable {
-  private let family: CInt
-  private let address: [UInt8]
-
-  /// Returns the addresses of a place. Blocks while a name is resolved, unless `numeric`.
-  ///
-  /// - Parameter numeric: whether only IP addresses and paths have a result.
-  /// - Throws: the reason in words.
-  static func all(of place: RedisAddress.Place, numeric: Bool) throws(RedisError) -> [RedisSocket] {
-    switch place {
-    case .unix(let path):
-      guard let address = UnixAddress(path) else { throw RedisError("the path is too long".utf8) }
-      return [
-        address.withSocketAddress { pointer, length in
-          RedisSocket(
-            family: AF_UNIX,
-            address: Array(UnsafeRawBufferPointer(start: pointer, count: Int(length))))
-        }
-      ]
-    case .host(let host, let port):
-      var hints = addrinfo()
-      hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-      hints.ai_flags = AI_NUMERICSERV | (numeric ? AI_NUMERICHOST : AI_ADDRCONFIG)
-      var list: UnsafeMutablePointer<addrinfo>?
-      let status = getaddrinfo(host, "\(port)", &hints, &list)
-      guard status == 0 else { throw RedisError(String(cString: gai_strerror(status)).utf8) }
-      defer { freeaddrinfo(list) }
-      var found: [RedisSocket] = []
-      var next = list
-      while let entry = next, found.count < 8 {
-        found.append(
-          RedisSocket(
-            family: entry.pointee.ai_family,
-            address: Array(
-              UnsafeRawBufferPointer(
-                start: entry.pointee.ai_addr, count: Int(entry.pointee.ai_addrlen)))))
-        next = entry.pointee.ai_next
-      }
-      return found
-    }
-  }
-
-  /// Begins to connect. The descriptor is writable once the connection is there or has failed.
-  func connect() throws(SystemError) -> OwnedDescriptor {
-    let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-    let socket = OwnedDescriptor(owning: Glibc.socket(family, kind, 0))
-    guard socket.value >= 0 else { throw SystemError() }
-    if family != AF_UNIX {
-      var one: CInt = 1
-      setsockopt(
-        socket.value, CInt(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<CInt>.size))
-    }
-    let descriptor = socket.value
-    let status = address.withUnsafeBytes { bytes -> CInt in
-      guard let start = bytes.baseAddress else { return -1 }
-      return Glibc.connect(
-        descriptor, start.assumingMemoryBound(to: sockaddr.self), socklen_t(bytes.count))
-    }
-    guard status == 0 || errno == EINPROGRESS else { throw SystemError() }
-    return socket
-  }
-
-  /// Throws the reason for which a connection could not be made.
-  static func check(_ descriptor: CInt) throws(SystemError) {
-    var code: CInt = 0
-    var length = socklen_t(MemoryLayout<CInt>.size)
-    guard getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length) == 0 else {
-      throw SystemError()
-    }
-    guard code == 0 else { throw SystemError(code) }
-  }
 }

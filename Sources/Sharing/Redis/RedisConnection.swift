@@ -1,11 +1,9 @@
-// RedisConnection: one connection to Redis with its life cycle, driven by the client's thread.
+// RedisConnection: one connection to Redis, from its address to its replies.
 
 import Core
 import Glibc
-import Synchronization
 
-/// A connection with its life cycle, the commands in progress and the bytes in both directions. Only the client's
-/// thread uses it.
+/// A connection with the commands in progress and the bytes in both directions. Only the client's thread uses it.
 final class RedisConnection {
   /// What waits for replies.
   private struct Pending {
@@ -13,23 +11,23 @@ final class RedisConnection {
     let request: RedisRequest?
     let count: Int
     let sentAt = ContinuousClock.now
+    let deadline: ContinuousClock.Instant
     var replies: [RedisReply] = []
 
-    /// When the request times out.
-    var deadline: ContinuousClock.Instant? { request.map { sentAt + $0.time } }
+    init(_ request: RedisRequest?, count: Int, time: Duration) {
+      self.request = request
+      self.count = count
+      deadline = sentAt + time
+    }
   }
 
-  /// Resolves a name on another thread, which wakes the client's thread.
-  typealias Resolver = @Sendable (RedisAddress.Place) throws(SystemError) -> Void
-
-  private(set) var life: ConnectionLife
+  /// Whether the server has answered the greeting.
+  private(set) var isReady = false
   private let configuration: RedisConfiguration
-  private let line: RedisLine
   private let counters: RedisCounters
-  private let resolve: Resolver
-  private let log: Log
-  private var descriptor: CInt = -1
-  private var parser: ReplyParser?
+  private let socket: OwnedDescriptor
+  private var parser: ReplyParser
+  private var buffer = [UInt8](repeating: 0, count: 64 << 10)
   private var output: [UInt8] = []
   private var sent = 0
   private var pending = Deque<Pending>()
@@ -37,145 +35,13 @@ final class RedisConnection {
   private var late = 0
   /// Time-outs since the last reply in time, and when the last was.
   private var timedOut: (count: Int, at: ContinuousClock.Instant)?
-  private var addresses: [RedisSocket] = []
-  /// Whether a name is being resolved. A late answer is for the next attempt, so a slow resolver has one thread.
-  private var isResolving = false
-  /// The answer that came too late.
-  private var lateAddresses: [RedisSocket] = []
-  /// Counts attempts: each begins with another address, since one that is silent takes up a whole attempt.
-  private var attempt = 0
-  private var isReported = false
 
-  init(
-    _ configuration: RedisConfiguration, line: RedisLine, counters: RedisCounters, log: Log,
-    resolve: @escaping Resolver
-  ) {
+  /// Connects, and greets the server. Blocks while its name is looked up, and up to `patience` for each address.
+  init(_ configuration: RedisConfiguration, _ counters: RedisCounters) throws(RedisError) {
     self.configuration = configuration
-    self.line = line
     self.counters = counters
-    self.log = log
-    self.resolve = resolve
-    life = ConnectionLife(
-      configuration.pauses, patience: configuration.patience, now: .now)
-  }
-
-  deinit { if descriptor >= 0 { close(descriptor) } }
-
-  // MARK: Waiting
-
-  /// What to wait for; a negative descriptor without a connection.
-  var interest: (descriptor: CInt, events: Poll.Events) {
-    if case .connecting = life.state { return (descriptor, .writable) }
-    return (descriptor, sent < output.count ? [.readable, .writable] : .readable)
-  }
-
-  /// When `advance` has to be called.
-  var deadline: ContinuousClock.Instant? {
-    [awaitedDeadline, life.deadline].compactMap(\.self).min()
-  }
-
-  // MARK: Events
-
-  /// Does what is due.
-  func advance(now: ContinuousClock.Instant) {
-    if let deadline = awaitedDeadline, now >= deadline {
-      // This machine may be the late one: then the reply is there.
-      receive()
-      giveUpLateOnes(now: now)
-    }
-    switch life.advance(now: now) {
-    case .connect: connect(now: now)
-    case .close: end("no connection in time", now: now)
-    case .greet, .nothing: break
-    }
-  }
-
-  /// Receives the addresses of the server's name.
-  func resolved(_ result: Result<[RedisSocket], RedisError>) {
-    isResolving = false
-    let isAwaited = if case .connecting = life.state { descriptor < 0 } else { false }
-    switch result {
-    case .success(let found):
-      guard isAwaited else { return lateAddresses = found }
-      connect(to: found)
-    case .failure(let error): if isAwaited { fail("its name: \(error)", now: .now) }
-    }
-  }
-
-  /// Sends a request. Its outcome may be there before this returns.
-  func send(_ request: RedisRequest) {
-    guard life.isReady else {
-      if line.isCounted { counters.unavailable.add(request.count) }
-      line.finish(request, .failure(.unavailable))
-      return
-    }
-    if line.isCounted { counters.sent.add(request.count) }
-    enqueue(Pending(request: request, count: request.count), request.bytes)
-  }
-
-  /// The descriptor is ready.
-  func handle(_ events: Poll.Events) {
-    if case .connecting = life.state {
-      do throws(SystemError) {
-        try RedisSocket.check(descriptor)
-        if life.connected(now: .now) == .greet { greet() }
-      } catch {
-        connectNext(because: error.description)
-      }
-      return
-    }
-    if !events.subtracting(.writable).isEmpty { receive() }
-    if descriptor >= 0, events.contains(.writable) { write() }
-  }
-
-  /// Ends the connection for good.
-  func stop() {
-    _ = life.stop()
-    drop(.unavailable, now: .now)
-  }
-
-  // MARK: Connecting
-
-  private func connect(now: ContinuousClock.Instant) {
-    if let found = try? RedisSocket.all(of: configuration.address.place, numeric: true) {
-      return connect(to: found)
-    }
-    // A name. Resolving it blocks, so another thread does it.
-    let late = lateAddresses
-    lateAddresses = []
-    guard late.isEmpty else { return connect(to: late) }
-    guard !isResolving else { return }
-    do throws(SystemError) {
-      try resolve(configuration.address.place)
-      isResolving = true
-    } catch {
-      fail("no thread to resolve its name: \(error)", now: now)
-    }
-  }
-
-  private func connect(to found: [RedisSocket]) {
-    let first = found.isEmpty ? 0 : attempt % found.count
-    attempt += 1
-    addresses = Array(found[first...] + found[..<first])
-    connectNext(because: "no address")
-  }
-
-  /// Tries the next address.
-  private func connectNext(because reason: String) {
-    closeSocket()
-    var reason = reason
-    while !addresses.isEmpty {
-      do throws(SystemError) {
-        descriptor = try addresses.removeFirst().connect().release()
-        return
-      } catch {
-        reason = error.description
-      }
-    }
-    fail(reason, now: .now)
-  }
-
-  private func greet() {
+    socket = try Self.connect(to: configuration.address.place, configuration.patience)
+    parser = try ReplyParser(limit: configuration.replyLimit)
     let address = configuration.address
     var commands: [RedisCommand] = []
     if let password = address.password {
@@ -184,260 +50,172 @@ final class RedisConnection {
     }
     if address.database != 0 { commands.append(RedisCommand("SELECT", "\(address.database)")) }
     commands.append(RedisCommand("PING"))
-    parser = ReplyParser(limit: configuration.replyLimit)
-    var bytes: [UInt8] = []
-    for command in commands { command.append(to: &bytes) }
-    enqueue(Pending(request: nil, count: commands.count), bytes)
+    for command in commands { command.append(to: &output) }
+    pending.append(Pending(nil, count: commands.count, time: configuration.patience))
   }
 
-  private func greeted(_ replies: [RedisReply]) {
+  /// What to wait for.
+  var interest: (descriptor: CInt, events: Poll.Events) {
+    (socket.value, sent < output.count ? [.readable, .writable] : .readable)
+  }
+
+  /// When the first request that has not timed out does.
+  var deadline: ContinuousClock.Instant? { late < pending.count ? pending[late].deadline : nil }
+
+  /// Sends a request when the socket takes it.
+  func send(_ request: RedisRequest) {
+    if configuration.isCounted { counters.sent.add(request.count) }
+    pending.append(Pending(request, count: request.count, time: request.time))
+    if sent == output.count || sent > 1 << 20 {
+      output.removeFirst(sent)
+      sent = 0
+    }
+    output += request.bytes
+    // A failure is one of the next `advance`, too.
+    try? write()
+  }
+
+  /// Writes, reads, and fails the requests whose time is over.
+  ///
+  /// - Throws: why the connection is useless. `end` has to follow.
+  func advance(_ events: Poll.Events, now: ContinuousClock.Instant) throws(RedisError) {
+    if events.contains(.writable) { try write() }
+    // Before deadlines are looked at: this machine may be the late one.
+    if !events.subtracting(.writable).isEmpty { try receive() }
+    while let deadline, deadline <= now { try giveUp(now: now) }
+  }
+
+  /// Fails the requests in progress.
+  func end(_ failure: RedisFailure) {
+    for index in late..<pending.count { pending[index].request?.finish(.failure(failure)) }
+    pending = Deque()
+    late = 0
+  }
+
+  // MARK: Connecting
+
+  private static func connect(
+    to place: RedisAddress.Place, _ patience: Duration
+  ) throws(RedisError) -> OwnedDescriptor {
+    switch place {
+    case .unix(let path):
+      guard let address = UnixAddress(path) else { throw RedisError("the path is too long".utf8) }
+      return try open(AF_UNIX, patience) { descriptor in
+        address.withSocketAddress { Glibc.connect(descriptor, $0, $1) }
+      }
+    case .host(let host, let port):
+      var hints = addrinfo()
+      hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
+      hints.ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG
+      var list: UnsafeMutablePointer<addrinfo>?
+      let status = getaddrinfo(host, "\(port)", &hints, &list)
+      guard status == 0 else {
+        throw RedisError("its name: \(String(cString: gai_strerror(status)))".utf8)
+      }
+      defer { freeaddrinfo(list) }
+      var failure = RedisError("no address".utf8)
+      for entry in sequence(first: list, next: { $0?.pointee.ai_next }).prefix(8) {
+        guard let entry = entry?.pointee else { break }
+        do throws(RedisError) {
+          return try open(entry.ai_family, patience) {
+            Glibc.connect($0, entry.ai_addr, entry.ai_addrlen)
+          }
+        } catch {
+          failure = error
+        }
+      }
+      throw failure
+    }
+  }
+
+  private static func open(
+    _ family: CInt, _ patience: Duration, connecting connect: (CInt) -> CInt
+  ) throws(RedisError) -> OwnedDescriptor {
+    let kind = CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+    let socket = OwnedDescriptor(owning: Glibc.socket(family, kind, 0))
+    guard socket.value >= 0 else { throw RedisError(errnoText().utf8) }
+    var one: CInt = 1
+    // Of TCP only, and without it commands are later but not wrong.
+    setsockopt(
+      socket.value, CInt(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<CInt>.size))
+    // connect(2) waits as long as this (socket(7)).
+    var time = timeval(tv_sec: max(Int(patience / .seconds(1)), 1), tv_usec: 0)
+    setsockopt(
+      socket.value, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size))
+    guard connect(socket.value) == 0, fcntl(socket.value, F_SETFL, O_NONBLOCK) == 0 else {
+      let isLate = errno == EINPROGRESS || errno == EAGAIN
+      throw RedisError((isLate ? "no connection in time" : errnoText()).utf8)
+    }
+    return socket
+  }
+
+  private func greeted(_ replies: [RedisReply]) throws(RedisError) {
     if let error = replies.lazy.compactMap(\.error).first {
       // A server without AUTH repeats its arguments, the password among them.
       let isSecret = configuration.address.password != nil && replies.first?.error != nil
-      return fail(isSecret ? "AUTH: \(error.kind)" : error.description, now: .now)
+      throw isSecret ? RedisError("AUTH: \(error.kind)".utf8) : error
     }
-    guard replies.last == .status("PONG") else { return fail("no PONG", now: .now) }
-    life.greeted()
-    line.isReady.store(true, ordering: .releasing)
-    if isReported {
-      isReported = false
-      log.info("Redis is back", fields: ["connection": .string(line.name)])
-    }
-    line.onReady.withLock { $0 }?()
+    guard replies.last == .status("PONG") else { throw RedisError("no PONG".utf8) }
+    isReady = true
   }
 
   // MARK: Bytes
 
-  private func enqueue(_ item: Pending, _ bytes: [UInt8]) {
-    pending.append(item)
-    if sent == output.count {
-      output = bytes
-      sent = 0
-    } else {
-      compact()
-      output += bytes
-    }
-    write()
-  }
-
-  private func write() {
+  private func write() throws(RedisError) {
     while sent < output.count {
-      let count = output.withUnsafeBytes { bytes in
-        let rest = UnsafeRawBufferPointer(rebasing: bytes[sent...])
-        return Glibc.send(descriptor, rest.baseAddress, rest.count, CInt(MSG_NOSIGNAL))
+      let count = output[sent...].withUnsafeBytes {
+        Glibc.send(socket.value, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL))
       }
-      if count < 0, errno == EINTR { continue }
       if count < 0, errno == EAGAIN { return }
-      guard count > 0 else { return fail(errnoText(), now: .now) }
+      guard count > 0 else { throw RedisError(errnoText().utf8) }
       sent += count
     }
     output = []
     sent = 0
   }
 
-  /// Drops what was sent of a long backlog.
-  private func compact() {
-    guard sent > 1 << 20 else { return }
-    output.removeFirst(sent)
-    sent = 0
-  }
-
-  private func receive() {
-    var ending: String?
-    var violation: String?
-    withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 16) { buffer in
-      // 1 MiB at once: the other connections share the thread.
-      for _ in 0..<16 {
-        let count = recv(descriptor, buffer.baseAddress, buffer.count, 0)
-        if count < 0, errno == EINTR { continue }
-        if count < 0, errno == EAGAIN { return }
-        guard count > 0 else {
-          ending = count == 0 ? "the connection was closed" : errnoText()
-          return
-        }
-        do throws(ReplyParser.Violation) {
-          guard parser != nil else { return }
-          try parser?.feed(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-          while descriptor >= 0, let reply = try parser?.next() { try take(reply) }
-        } catch {
-          violation = error.description
-        }
-        if violation != nil || descriptor < 0 { return }
+  private func receive() throws(RedisError) {
+    while true {
+      let count = recv(socket.value, &buffer, buffer.count, 0)
+      if count < 0, errno == EAGAIN { return }
+      guard count > 0 else {
+        throw RedisError((count == 0 ? "the connection was closed" : errnoText()).utf8)
       }
+      try parser.feed(buffer, count: count)
+      while let reply = try parser.next() { try take(reply) }
     }
-    if let reason = violation ?? ending, descriptor >= 0 { fail(reason, now: .now) }
   }
 
-  private func take(_ reply: RedisReply) throws(ReplyParser.Violation) {
-    guard !pending.isEmpty else {
-      throw ReplyParser.Violation(description: "a reply without a command")
-    }
+  private func take(_ reply: RedisReply) throws(RedisError) {
+    guard !pending.isEmpty else { throw RedisError("a reply without a command".utf8) }
     pending[0].replies.append(reply)
     guard pending[0].replies.count == pending[0].count, let item = pending.popFirst() else {
       return
     }
-    guard let request = item.request else { return greeted(item.replies) }
+    guard let request = item.request else { return try greeted(item.replies) }
     guard late == 0 else { return late -= 1 }
     timedOut = nil
     let errors = item.replies.compactMap(\.error)
     counters.errors.add(errors.count)
-    line.finish(request, .success(item.replies))
-    if let error = errors.first(where: \.isLasting) { fail(error.description, now: .now) }
+    request.finish(.success(item.replies))
+    if let error = errors.first(where: \.isLasting) { throw error }
   }
 
-  // MARK: Failures
-
-  /// When the first request that has not timed out does.
-  private var awaitedDeadline: ContinuousClock.Instant? {
-    late < pending.count ? pending[late].deadline : nil
-  }
-
-  /// Fails the requests whose time is over. Several time-outs in a row close the connection; on one of reads that wait,
-  /// whose times are long, the first does.
-  private func giveUpLateOnes(now: ContinuousClock.Instant) {
-    while let deadline = awaitedDeadline, now >= deadline, let request = pending[late].request {
-      if pending[late].sentAt > timedOut?.at ?? pending[late].sentAt - .seconds(1) {
-        timedOut = ((timedOut?.count ?? 0) + 1, now)
-      }
-      late += 1
-      if line.isCounted { counters.timedOut.add(request.count) }
-      line.finish(request, .failure(.timedOut))
+  /// Fails the first request that has not timed out. Several time-outs in a row end the connection.
+  private func giveUp(now: ContinuousClock.Instant) throws(RedisError) {
+    let item = pending[late]
+    guard let request = item.request else { throw RedisError("no connection in time".utf8) }
+    // Those that were sent before the last time-out are a part of it.
+    if timedOut.map({ $0.at < item.sentAt }) ?? true {
+      timedOut = ((timedOut?.count ?? 0) + 1, now)
     }
-    if timedOut?.count ?? 0 >= (line.isCounted ? configuration.timeOuts : 1) {
-      fail("no reply in time", now: now)
+    late += 1
+    if configuration.isCounted { counters.timedOut.add(request.count) }
+    request.finish(.failure(.timedOut))
+    // Once those that are late together are finished.
+    if let deadline, deadline <= now { return }
+    if let timedOut, timedOut.count >= configuration.timeOuts {
+      throw RedisError("no reply in time".utf8)
     }
-  }
-
-  private func fail(_ reason: String, now: ContinuousClock.Instant) {
-    if life.fail(now: now) == .close { end(reason, now: now) }
-  }
-
-  /// Ends a connection whose life has noted the failure.
-  private func end(_ reason: String, now: ContinuousClock.Instant) {
-    counters.failures.add()
-    if !isReported {
-      isReported = true
-      log.warning(
-        "Redis is away", fields: ["connection": .string(line.name), "reason": .string(reason)])
-    }
-    drop(.lost, now: now)
-  }
-
-  private func drop(_ failure: RedisFailure, now: ContinuousClock.Instant) {
-    line.isReady.store(false, ordering: .releasing)
-    closeSocket()
-    parser = nil
-    output = []
-    sent = 0
-    addresses = []
-    let failed = pending
-    let finished = late
-    pending = Deque()
-    late = 0
-    timedOut = nil
-    for index in finished..<failed.count {
-      if let request = failed[index].request { line.finish(request, .failure(failure)) }
-    }
-  }
-
-  private func closeSocket() {
-    guard descriptor >= 0 else { return }
-    close(descriptor)
-    descriptor = -1
-  }
-}
-
-/// What a connection does and until when.
-///
-/// The breaker is closed in `ready` only. In every other state callers get `unavailable` at once. So a caller never
-/// waits for a connection, and the probe of the half-open breaker is the greeting, which no caller waits for.
-struct ConnectionLife {
-  enum State: Equatable {
-    /// Open: the next attempt begins at this time.
-    case waiting(ContinuousClock.Instant)
-    /// Half-open: the address is resolved and the socket connects, until this time.
-    case connecting(ContinuousClock.Instant)
-    /// Half-open: the greeting waits for its replies, until this time.
-    case greeting(ContinuousClock.Instant)
-    /// Closed: commands are sent.
-    case ready
-    /// The client has ended.
-    case stopped
-  }
-
-  /// What the owner has to do.
-  enum Action: Equatable {
-    case connect
-    case greet
-    /// Close the socket and fail the commands in progress.
-    case close
-    case nothing
-  }
-
-  private(set) var state: State
-  /// Failures since a greeting succeeded.
-  private(set) var failures = 0
-  private let pauses: Backoff
-  private let patience: Duration
-
-  /// Begins with an attempt at once.
-  ///
-  /// - Parameters:
-  ///   - pauses: those between attempts.
-  ///   - patience: the time for connecting, and again for the greeting.
-  init(_ pauses: Backoff, patience: Duration, now: ContinuousClock.Instant) {
-    state = .waiting(now)
-    self.pauses = pauses
-    self.patience = patience
-  }
-
-  var isReady: Bool { state == .ready }
-
-  /// When `advance` has to be called; `nil` if only events change the state.
-  var deadline: ContinuousClock.Instant? {
-    switch state {
-    case .waiting(let time), .connecting(let time), .greeting(let time): time
-    case .ready, .stopped: nil
-    }
-  }
-
-  /// The time has come.
-  mutating func advance(now: ContinuousClock.Instant) -> Action {
-    guard let deadline, now >= deadline else { return .nothing }
-    if case .waiting = state {
-      state = .connecting(now + patience)
-      return .connect
-    }
-    return fail(now: now)
-  }
-
-  /// The socket is connected.
-  mutating func connected(now: ContinuousClock.Instant) -> Action {
-    guard case .connecting = state else { return .nothing }
-    state = .greeting(now + patience)
-    return .greet
-  }
-
-  /// The greeting has succeeded.
-  mutating func greeted() {
-    guard case .greeting = state else { return }
-    state = .ready
-    failures = 0
-  }
-
-  /// The connection failed, or a command had no reply in time.
-  mutating func fail(now: ContinuousClock.Instant) -> Action {
-    switch state {
-    case .waiting, .stopped: return .nothing
-    case .connecting, .greeting, .ready: break
-    }
-    state = .waiting(now + pauses.pause(after: failures))
-    failures += 1
-    return .close
-  }
-
-  mutating func stop() -> Action {
-    state = .stopped
-    return .close
   }
 }

@@ -36,7 +36,7 @@ enum RedisReply: Hashable, Sendable {
   }
 }
 
-/// An error reply.
+/// An error reply, or why a connection has failed.
 struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The longest message that is kept, in bytes.
   static let longest = 200
@@ -101,11 +101,6 @@ enum RedisFailure: Error, Hashable, Sendable {
 
 /// The parser of one connection. Bounds the bytes and the elements of a reply.
 struct ReplyParser: ~Copyable {
-  /// Bytes that the server may not send.
-  struct Violation: Error, Hashable {
-    let description: String
-  }
-
   /// The most elements of one reply, nested ones included.
   static let elements = 65_536
 
@@ -115,43 +110,42 @@ struct ReplyParser: ~Copyable {
   private var received = 0
 
   /// - Parameter limit: the most bytes of one reply.
-  init?(limit: Int) {
-    guard let reader = pictor_redis_reader_new(CInt(Self.elements)) else { return nil }
+  init(limit: Int) throws(RedisError) {
+    guard let reader = pictor_redis_reader_new(CInt(Self.elements)) else {
+      throw RedisError("no memory for its replies".utf8)
+    }
     self.reader = reader
     self.limit = limit
   }
 
   deinit { pictor_redis_reader_free(reader) }
 
-  /// Adds bytes that were received.
-  mutating func feed(_ bytes: UnsafeRawBufferPointer) throws(Violation) {
-    received += bytes.count
-    guard pictor_redis_feed(reader, bytes.baseAddress, bytes.count) == REDIS_OK else {
-      throw violation
-    }
+  /// Adds the first bytes of a buffer, which were received.
+  mutating func feed(_ bytes: [UInt8], count: Int) throws(RedisError) {
+    received += count
+    guard redisReaderFeed(reader.pointee.reader, bytes, count) == REDIS_OK else { throw violation }
   }
 
   /// Returns the next complete reply; `nil` if its end has not arrived.
-  mutating func next() throws(Violation) -> RedisReply? {
+  mutating func next() throws(RedisError) -> RedisReply? {
     var reply: UnsafeMutablePointer<redisReply>?
     guard pictor_redis_next(reader, &reply) == REDIS_OK else { throw violation }
     guard let reply else {
       // All of the reply, also what the parser has taken in already.
       guard received <= limit else {
-        throw Violation(description: "a reply of more than \(limit) bytes")
+        throw RedisError("a reply of more than \(limit) bytes".utf8)
       }
       return nil
     }
-    received = pictor_redis_unread(reader)
+    // What waits for the rest of its reply.
+    let hiredis = reader.pointee.reader.pointee
+    received = hiredis.len - hiredis.pos
     defer { freeReplyObject(reply) }
     return Self.value(of: reply.pointee)
   }
 
-  private var violation: Violation {
-    let text = RedisError(
-      UnsafeBufferPointer(start: pictor_redis_error(reader), count: 127)
-        .prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
-    return Violation(description: text.description)
+  private var violation: RedisError {
+    RedisError(String(cString: pictor_redis_error(reader)).utf8)
   }
 
   /// Copies a reply. The parser nests at most seven lists. The pointers are those of a complete reply, which is freed

@@ -1,52 +1,75 @@
 // S3Bucket: entries of the shared tier as objects of a bucket.
 
-import CCurl
 import Core
 import Glibc
 import Requesting
 
-/// A bucket in S3's protocol. One thread (`pictor-s3`) has all connections; callers suspend.
+/// A bucket in S3's protocol. Requests are sent on threads of their own (`pictor-s3`), each with a connection that is
+/// kept; callers suspend.
 ///
 /// - A read ends within five times `fleet.timeout`, a write within ten times of that.
 /// - After a failure the breaker is open and requests fail at once (`Breaker`). So a bucket that is
 ///   away costs callers at most one time-out an interval.
 /// - Bodies are received into memory files, which count against a budget.
 final class S3Bucket: Sendable {
+  private struct State {
+    var breaker = Breaker()
+    /// The number of the last request that was sent, for the breaker.
+    var lastNumber = 0
+    /// Requests that no thread has taken yet.
+    var waiting = 0
+    var isStopped = false
+    /// Handles without a request: each thread takes one.
+    var idle: [MultiHandle]
+  }
+
   /// The last second of the year 9999, which RFC 3339 can write.
   private static let lastSecond = 253_402_300_799
 
-  let loop: S3Loop
-  private let thread: Lock<OwnThread?>
+  let counters = S3Counters()
+  private let configuration: S3Configuration
+  private let budget: ByteBudget
+  private let log: Log
+  private let handles: [MultiHandle]
+  private let state: Lock<State>
+  private let problem = Lock(ProblemLog())
+  /// Reads come first, since requests wait for them, and writes leave them half of the threads. Requests of a kind have
+  /// the same time, so none waits for a thread beyond its own.
+  private let threads: BlockingThreads
 
-  /// Starts the thread, which ends with `stop` or with this object. Nothing is sent yet.
+  /// Prepares connections. Nothing is sent yet.
   ///
   /// - Parameter budget: what received entries count against, until their last use.
   init(_ configuration: S3Configuration, budget: ByteBudget, log: Log) throws(SystemError) {
-    let loop = try S3Loop(configuration, budget: budget, log: log)
-    self.loop = loop
-    thread = Lock(try OwnThread(name: "pictor-s3", rank: .work) { loop.run() })
+    self.configuration = configuration
+    self.budget = budget
+    self.log = log
+    do throws(ImageError) {
+      handles = try (0..<configuration.concurrency).map { _ throws(ImageError) in
+        try MultiHandle(idleConnectionLimit: 1)
+      }
+    } catch {
+      throw SystemError(ENOMEM)
+    }
+    state = Lock(State(idle: handles))
+    threads = BlockingThreads(
+      name: "pictor-s3", threads: configuration.concurrency,
+      background: configuration.concurrency / 2, queueLimit: configuration.readLimit)
   }
-
-  deinit {
-    loop.stop()
-    thread.withLock { $0.take() }?.detach()
-  }
-
-  var counters: S3Counters { loop.counters }
 
   /// Whether requests are sent: the breaker is not open. Never blocks.
-  var isReady: Bool { loop.queue.withLock { $0.isReady(now: .now) } }
+  var isReady: Bool { state.withLock { !$0.isStopped && !$0.breaker.refuses(now: .now) } }
 
   /// Requests that wait to be sent.
-  var waiting: Int { loop.queue.withLock { $0.count } }
+  var waiting: Int { state.withLock { $0.waiting } }
 
   /// The largest entry in bytes.
-  var entryLimit: Int { loop.configuration.settings.entryLimit }
+  var entryLimit: Int { configuration.settings.entryLimit }
 
   /// Reads an entry. Its bytes are whole but not checked: the bucket and all who write to it are
   /// untrusted.
   func read(_ name: String) async -> S3Outcome {
-    let outcome = await send(.read, name, within: loop.configuration.timeout)
+    let outcome = await send(.read, name, within: configuration.timeout)
     switch outcome {
     case .found(let region):
       counters.hits.add()
@@ -68,7 +91,7 @@ final class S3Bucket: Sendable {
     if !bytes.isEmpty, bytes.count <= entryLimit {
       let expires = UnixTime(seconds: min(UnixTime.now.seconds + lifetime, Self.lastSecond))
       outcome = await send(
-        .write(bytes, expires: expires), name, within: loop.configuration.writeTimeout)
+        .write(bytes, expires: expires), name, within: configuration.writeTimeout)
     }
     guard case .written = outcome else {
       counters.dropped.add()
@@ -79,157 +102,83 @@ final class S3Bucket: Sendable {
     return true
   }
 
-  private func send(_ work: S3Request.Work, _ name: String, within time: Duration) async
-    -> S3Outcome
-  {
-    let outcome = await withCheckedContinuation { continuation in
-      loop.add(
-        S3Request(
-          work: work, path: S3Request.path(of: name), deadline: .now + time,
-          finish: { continuation.resume(returning: $0) }))
-    }
-    if case .timedOut = outcome { counters.timedOut.add() }
-    return outcome
-  }
-
   /// The figures, as `/stats` shows them.
   var figures: Figures {
     var figures = Figures(of: counters)
     figures.add(
-      "ready", loop.queue.withLock { $0.isClosed }, "pictor_fleet_bucket_ready",
-      "1 if the bucket is asked, 0 if it is away.")
+      "ready", state.withLock { !$0.isStopped && $0.breaker.openUntil == nil },
+      "pictor_fleet_bucket_ready", "1 if the bucket is asked, 0 if it is away.")
     figures.add(
       "waiting", waiting, "pictor_fleet_bucket_waiting",
       "Requests to the bucket that wait to be sent.")
     return figures
   }
 
-  /// Ends the thread. Requests in progress fail. Blocks until it has ended.
+  /// Sends no more requests. Those in progress fail; does not wait for them.
   func stop() {
-    loop.stop()
-    thread.withLock { $0.take() }?.join()
-  }
-}
-
-/// What the thread of a bucket does. It has no reference to the bucket, whose end is its own.
-final class S3Loop: @unchecked Sendable {
-  // Sound as Sendable: `queue` is a lock, and `transfers` and `problem` belong to the thread.
-
-  let counters = S3Counters()
-  let configuration: S3Configuration
-  let queue: Lock<S3Queue>
-  private let budget: ByteBudget
-  private let log: Log
-  private let multi: MultiHandle
-  private var transfers: [UnsafeMutableRawPointer: S3Transfer] = [:]
-  private var problem = ProblemLog()
-
-  init(_ configuration: S3Configuration, budget: ByteBudget, log: Log) throws(SystemError) {
-    self.configuration = configuration
-    self.budget = budget
-    self.log = log
-    queue = Lock(S3Queue(configuration))
-    do throws(ImageError) {
-      multi = try MultiHandle(idleConnectionLimit: configuration.concurrency)
-    } catch {
-      throw SystemError(ENOMEM)
-    }
+    state.withLock { $0.isStopped = true }
+    for handle in handles { handle.wakeUp() }
   }
 
-  /// Passes a request to the thread, or fails it at once. From any thread.
-  func add(_ request: S3Request) {
-    guard queue.withLock({ $0.add(request, now: .now) }) else { return request.finish(.failed) }
-    multi.wakeUp()
-  }
+  // MARK: Requests
 
-  /// Tells the thread to end. From any thread.
-  func stop() {
-    queue.withLock { $0.stop() }
-    multi.wakeUp()
-  }
-
-  func run() {
-    while !queue.withLock({ $0.isStopped }) {
-      do throws(ImageError) {
-        endExpired()
-        // What begins in the place of one that has ended has to be passed to curl, too.
-        repeat { try perform() } while try begin()
-        let earliest = [
-          transfers.values.map(\.request.deadline).min(), queue.withLock { $0.deadline },
-        ].compactMap { $0 }.min()
-        try multi.wait(atMost: earliest.map { $0 - .now } ?? .seconds(60))
-      } catch {
-        // curl lacks memory. The breaker opens, so that few requests follow.
-        for transfer in Array(transfers.values) { end(transfer, .failed, .failure, "curl failed") }
-        // Also if the failure came without a transfer: the thread must not spin.
-        usleep(100_000)
+  private func send(
+    _ work: S3Request.Work, _ name: String, within time: Duration
+  ) async -> S3Outcome {
+    guard isReady else { return .failed }
+    let request = S3Request(work: work, path: S3Request.path(of: name), deadline: .now + time)
+    let outcome = await withCheckedContinuation { continuation in
+      state.withLock { $0.waiting += 1 }
+      // `VariantTier` bounds writes.
+      let isAdded = threads.add(request.isRead ? .urgent : .background, isBounded: request.isRead) {
+        [self] in
+        continuation.resume(returning: perform(request))
+      }
+      if !isAdded {
+        state.withLock { $0.waiting -= 1 }
+        continuation.resume(returning: .failed)
       }
     }
-    for transfer in Array(transfers.values) { end(transfer, .failed, .nothing, nil) }
-    endExpired()
+    if case .timedOut = outcome { counters.timedOut.add() }
+    return outcome
   }
 
-  /// Begins requests while there is room. Writes leave half of it for reads. Returns whether there were any.
-  private func begin() throws(ImageError) -> Bool {
-    let before = transfers.count
-    while transfers.count < configuration.concurrency {
-      let writes = transfers.values.count { !$0.request.isRead }
-      let mayWrite = writes < max(configuration.concurrency / 2, 1)
-      guard let next = queue.withLock({ $0.next(mayWrite: mayWrite) }) else { break }
-      do throws(ImageError) {
-        let transfer = try S3Transfer(next, configuration, budget: budget)
-        try multi.add(transfer.easy)
-        transfers[transfer.easy] = transfer
-      } catch {
-        end(next, .failed, .nothing, nil)
-      }
+  /// Sends a request, unless the breaker has opened meanwhile, and waits for the response. Blocks.
+  private func perform(_ request: S3Request) -> S3Outcome {
+    let admitted = state.withLock { state -> (number: Int, handle: MultiHandle)? in
+      state.waiting -= 1
+      state.lastNumber += 1
+      guard !state.isStopped, request.deadline > .now,
+        state.breaker.admit(state.lastNumber, now: .now), let handle = state.idle.popLast()
+      else { return nil }
+      return (state.lastNumber, handle)
     }
-    return transfers.count > before
-  }
-
-  /// Makes progress, and ends what is complete.
-  private func perform() throws(ImageError) {
-    for (easy, code) in try multi.perform() {
-      guard let transfer = transfers[easy] else { continue }
-      let (outcome, verdict, detail) = transfer.end(code)
-      end(transfer, outcome, verdict, detail)
-    }
-  }
-
-  /// Ends what is late or has no chance.
-  private func endExpired() {
-    let now = ContinuousClock.now
-    for transfer in Array(transfers.values) where transfer.request.deadline <= now {
-      end(transfer, .timedOut, .failure, "no answer in time")
-    }
-    for request in queue.withLock({ $0.takeExpired(now: now) }) {
-      // It was not sent, so it says nothing about the bucket.
-      end(request, .failed, .nothing, nil)
-    }
-  }
-
-  private func end(
-    _ transfer: S3Transfer, _ outcome: S3Outcome, _ verdict: Breaker.Outcome,
-    _ detail: String?
-  ) {
-    transfers[transfer.easy] = nil
-    multi.remove(transfer.easy)
-    end(transfer.request, outcome, verdict, detail)
-  }
-
-  private func end(
-    _ request: S3Request, _ outcome: S3Outcome, _ verdict: Breaker.Outcome,
-    _ detail: String?
-  ) {
+    guard let (number, handle) = admitted else { return .failed }
+    let (outcome, verdict, detail) = exchange(request, on: handle)
     if verdict == .failure { counters.failures.add() }
-    let (was, now) = queue.withLock { queue in
-      let before = queue.breaker.openUntil != nil
-      queue.end(request, verdict, now: .now)
-      return (before, queue.breaker.openUntil != nil)
+    let (was, now) = state.withLock { state in
+      let before = state.breaker.openUntil
+      _ = state.breaker.end(number, verdict, pauses: configuration.pauses, now: .now)
+      state.idle.append(handle)
+      return (before != nil, state.breaker.openUntil != nil)
     }
-    if !was, now { problem.failed(detail ?? "it does not answer", log) }
-    if was, !now { problem.ended(log) }
-    request.finish(outcome)
+    if !was, now { problem.withLock { $0.failed(detail ?? "it does not answer", log) } }
+    if was, !now { problem.withLock { $0.ended(log) } }
+    return outcome
+  }
+
+  private func exchange(_ request: S3Request, on handle: MultiHandle) -> S3Transfer.End {
+    do throws(ImageError) {
+      let transfer = try S3Transfer(request, configuration, budget: budget)
+      let code = try handle.run(
+        transfer.exchange,
+        until: { state.withLock { $0.isStopped } ? .now : request.deadline })
+      if let code { return transfer.end(code) }
+      return state.withLock { $0.isStopped }
+        ? (.failed, .nothing, nil) : (.timedOut, .failure, "no answer in time")
+    } catch {
+      return (.failed, .failure, "curl failed")
+    }
   }
 }
 
@@ -252,77 +201,6 @@ private struct ProblemLog {
     isLogged = false
     log.info("S3 is back", fields: [:])
   }
-}
-
-/// The requests that wait. Reads are bounded here, writes by `VariantTier`.
-struct S3Queue {
-  private(set) var breaker = Breaker()
-  private var reads = Deque<S3Request>()
-  private var writes = Deque<S3Request>()
-  private var lastNumber = 0
-  private(set) var isStopped = false
-  private let pauses: Backoff
-  private let readLimit: Int
-
-  init(_ configuration: S3Configuration) {
-    pauses = configuration.pauses
-    readLimit = configuration.readLimit
-  }
-
-  /// Whether a request would be sent.
-  func isReady(now: ContinuousClock.Instant) -> Bool { !isStopped && !breaker.refuses(now: now) }
-
-  /// Whether the breaker is closed.
-  var isClosed: Bool { !isStopped && breaker.openUntil == nil }
-
-  /// Requests that wait.
-  var count: Int { reads.count + writes.count }
-
-  /// Adds a request, or returns `false`: the breaker is open, the queue is full, or the bucket has ended.
-  mutating func add(_ request: S3Request, now: ContinuousClock.Instant) -> Bool {
-    let isFull = request.isRead && reads.count >= readLimit
-    lastNumber += 1
-    guard !isStopped, !isFull, breaker.admit(lastNumber, now: now) else { return false }
-    var request = request
-    request.number = lastNumber
-    if request.isRead { reads.append(request) } else { writes.append(request) }
-    return true
-  }
-
-  /// Takes the next request. Reads come first, since requests wait for them.
-  ///
-  /// - Parameter mayWrite: whether a write may begin.
-  mutating func next(mayWrite: Bool) -> S3Request? {
-    reads.popFirst() ?? (mayWrite ? writes.popFirst() : nil)
-  }
-
-  /// A request has ended.
-  mutating func end(_ request: S3Request, _ outcome: Breaker.Outcome, now: ContinuousClock.Instant)
-  {
-    _ = breaker.end(request.number, outcome, pauses: pauses, now: now)
-  }
-
-  /// Takes the requests that need not wait any longer: those whose time is over, and all while the breaker is open, except
-  /// its probe. `end` has to follow for each.
-  mutating func takeExpired(now: ContinuousClock.Instant) -> [S3Request] {
-    let (isClosed, probe) = (isClosed, breaker.probe)
-    func isExpired(_ request: S3Request) -> Bool {
-      isStopped || request.deadline <= now || !isClosed && request.number != probe
-    }
-    let taken = reads.filter(isExpired) + writes.filter(isExpired)
-    guard !taken.isEmpty else { return [] }
-    reads.removeAll(where: isExpired)
-    writes.removeAll(where: isExpired)
-    return taken
-  }
-
-  /// The earliest deadline of those that wait.
-  var deadline: ContinuousClock.Instant? {
-    (reads.lazy.map(\.deadline) + writes.lazy.map(\.deadline)).min()
-  }
-
-  /// Admits no more requests. Those that wait expire.
-  mutating func stop() { isStopped = true }
 }
 
 /// The configuration of an `S3Bucket`.

@@ -15,7 +15,7 @@ enum S3Outcome: Sendable {
   case timedOut
 }
 
-/// A request to the bucket, which ends once.
+/// A request to the bucket.
 struct S3Request: Sendable {
   enum Work: Sendable {
     case read
@@ -23,14 +23,10 @@ struct S3Request: Sendable {
     case write([UInt8], expires: UnixTime)
   }
 
-  /// The number, for the breaker.
-  var number = 0
   let work: Work
   /// The name of the object after the prefix.
   let path: String
   let deadline: ContinuousClock.Instant
-  /// Called once, on any thread; must not block.
-  let finish: @Sendable (S3Outcome) -> Void
 
   var isRead: Bool {
     if case .read = work { true } else { false }
@@ -42,11 +38,8 @@ struct S3Request: Sendable {
   /// prefixes, and tools can list, copy or remove a part.
   static func path(of name: String) -> String {
     let parts = name.split(separator: ":", maxSplits: 1)
-    guard parts.count == 2, parts[1].utf8.count > 2 else {
-      return name.replacing(":", with: "/")
-    }
-    let digest = parts[1].replacing(":", with: "/")
-    return "\(parts[0])/\(digest.prefix(2))/\(digest.dropFirst(2))"
+    let digest = parts.last ?? ""
+    return "\(parts.first ?? "")/\(digest.prefix(2))/\(digest.dropFirst(2))"
   }
 
   /// Returns the request, signed now.
@@ -81,22 +74,17 @@ struct S3Request: Sendable {
   static func text(of time: UnixTime) -> String { AWSDate(time, isExtended: true).text }
 }
 
-/// A request with its exchange. Entries are received into memory files. Belongs to the bucket's thread.
+/// A request with its exchange. Entries are received into memory files. Belongs to one thread.
 final class S3Transfer {
-  /// Why this machine ended the transfer.
-  private enum Stop {
-    case tooLarge
-    /// The memory for bodies has no room.
-    case noRoom
-    /// The response has no length.
-    case noLength
-  }
+  /// The outcome, what it says about the bucket, and the reason of a failure.
+  typealias End = (S3Outcome, Breaker.Outcome, detail: String?)
 
-  let request: S3Request
-  private let exchange: ServerExchange
+  let exchange: ServerExchange
+  private let isRead: Bool
   private let budget: ByteBudget
   private let entryLimit: Int
-  private var stop: Stop?
+  /// What this machine ended the transfer with.
+  private var stop: End?
   /// The declared length.
   private var expected: Int?
   private var received = 0
@@ -107,24 +95,21 @@ final class S3Transfer {
   init(
     _ request: S3Request, _ configuration: S3Configuration, budget: ByteBudget
   ) throws(ImageError) {
-    self.request = request
+    isRead = request.isRead
     self.budget = budget
     entryLimit = configuration.settings.entryLimit
     exchange = try ServerExchange(request.request(configuration, at: .now))
     exchange.sink = { [unowned self] in receive($0) }
   }
 
-  /// curl's handle, valid as long as this object.
-  var easy: UnsafeMutableRawPointer { exchange.easy.pointer }
-
   /// Receives a piece of an entry, or of an error. Returns whether curl continues.
   private func receive(_ piece: UnsafeRawBufferPointer) -> Bool {
-    guard request.isRead, exchange.status == 200 else { return exchange.keep(piece) }
+    guard isRead, exchange.status == 200 else { return exchange.keep(piece) }
     if expected == nil { stop = makeRoom() }
     guard stop == nil, let expected else { return false }
     // Also if curl should pass on more than is declared.
     guard received + piece.count <= expected, (try? file?.append(piece)) != nil else {
-      stop = .noRoom
+      stop = (.failed, .success, nil)
       return false
     }
     received += piece.count
@@ -132,30 +117,25 @@ final class S3Transfer {
   }
 
   /// Prepares the file for an entry. Returns why it cannot be received.
-  private func makeRoom() -> Stop? {
+  private func makeRoom() -> End? {
     let length = exchange.easy.offset(CURLINFO_CONTENT_LENGTH_DOWNLOAD_T)
-    guard length > 0 else { return .noLength }
-    guard length <= entryLimit else { return .tooLarge }
+    guard length > 0 else { return (.failed, .failure, "a response without Content-Length") }
     expected = length
-    lease = budget.lease(length)
+    if length <= entryLimit { lease = budget.lease(length) }
     if lease != nil { file = try? MemoryFile(name: "pictor-s3") }
-    return file == nil ? .noRoom : nil
+    return file == nil ? (.failed, .success, nil) : nil
   }
 
-  /// Returns the outcome after curl has ended the transfer, what it says about the bucket, and the reason of a failure.
-  func end(_ code: CURLcode) -> (S3Outcome, Breaker.Outcome, detail: String?) {
-    switch stop {
-    case .tooLarge?, .noRoom?: return (.failed, .success, nil)
-    case .noLength?: return (.failed, .failure, "a response without Content-Length")
-    case nil: break
-    }
+  /// Returns how the transfer ended, after curl has ended it.
+  func end(_ code: CURLcode) -> End {
+    if let stop { return stop }
     guard !exchange.isHeadTooLong else { return (.failed, .failure, "too many header fields") }
     // Of an error that is cut, the status counts.
     guard code == CURLE_OK || exchange.isCut else { return (.failed, .failure, Curl.text(code)) }
     let status = exchange.status
     let name = AWSErrorCode.find(in: exchange.bytes)
     let detail = "status \(status)" + (name.map { ", \($0)" } ?? "")
-    switch (request.isRead, status) {
+    switch (isRead, status) {
     case (true, 200):
       guard received > 0, received == expected else {
         return (.failed, .failure, "\(received) bytes of \(expected ?? 0)")

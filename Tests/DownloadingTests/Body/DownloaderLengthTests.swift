@@ -62,20 +62,6 @@ import Testing
     #expect(try await downloader.load(origin.url("/a")).file.bytes == body)
   }
 
-  @Test func `a length stated more than once counts as one length`() async throws {
-    let origin = try Origin()
-    for (path, headers) in [
-      ("/two", ["Content-Length: 60000", "Content-Length: 60000"]),
-      ("/list", ["Content-Length: 60000, 60000"]),
-    ] {
-      origin.route(
-        path, to: OriginReply([.send(OriginReply.head(200, headers: headers)), .send(body)]))
-      let (whole, coming) = try await load(origin.url(path))
-      #expect(whole.file.bytes == body)
-      #expect(coming.expected == body.count)
-    }
-  }
-
   @Test func `a body longer than its Content-Length is incomplete`() async throws {
     // Given: an invalid coding that curl accepts, so that the length applies
     let origin = try Origin()

@@ -30,20 +30,6 @@ import Testing
     table.lookUp(name, for: id, until: at(seconds + 5), now: at(seconds))
   }
 
-  @Test func `loads that need the same name share one look-up, and it is remembered`() {
-    var table = makeTable()
-    #expect(ask(&table, "a.example", 1) == [.resolve("a.example")])
-    #expect(ask(&table, "a.example", 2) == [])
-    #expect(ask(&table, "b.example", 3) == [.resolve("b.example")])
-    #expect(
-      table.resolved("a.example", addresses, now: at(1)) == [
-        .answer(1, addresses), .answer(2, addresses),
-      ])
-    #expect(ask(&table, "a.example", 4, at: 60.9) == [.answer(4, addresses)])
-    #expect(ask(&table, "a.example", 5, at: 61) == [.resolve("a.example")])
-    #expect(table.resolved("c.example", addresses, now: at(61)) == [], "it was not asked for")
-  }
-
   @Test func `further names wait for a thread, in order of arrival`() {
     var table = makeTable(threads: 1)
     #expect(ask(&table, "a.a", 1) == [.resolve("a.a")])
@@ -69,14 +55,6 @@ import Testing
         .answer(0, unknown), .resolve("2.slow.example"),
       ])
     #expect(ask(&table, "7.slow.example", 7) == [])
-  }
-
-  @Test func `beyond the limit of waiting names, a name is refused and a waiting one is shared`() {
-    var table = makeTable(threads: 1, waiting: 4)
-    for id in 0..<5 { _ = ask(&table, "a.d\(id)", id) }
-    #expect(ask(&table, "a.d9", 9) == [.answer(9, .failure(.full))])
-    #expect(ask(&table, "a.d4", 10) == [])
-    #expect(table.waitingCount == 4)
   }
 
   @Test func `a name that does not exist is remembered briefly, and a passing failure not at all`()
@@ -176,19 +154,6 @@ import Testing
     #expect(ask(&table, "b.b", 9, at: 60 + 3_600) == [])
   }
 
-  @Test func `a refused name is remembered as briefly as one that does not exist`() {
-    var table = makeTable()
-    for (id, name) in ["a.a", "b.b"].enumerated() {
-      _ = ask(&table, name, id)
-      _ = table.resolved(name, addresses, now: at(0))
-    }
-    table.shorten("a.a")
-    table.shorten("unheard.of")
-    #expect(ask(&table, "a.a", 3, at: 2.9) == [.answer(3, addresses)])
-    #expect(ask(&table, "a.a", 4, at: 3) == [.resolve("a.a")])
-    #expect(ask(&table, "b.b", 5, at: 3) == [.answer(5, addresses)])
-  }
-
   @Test func `with a lifetime of 0 no answer is remembered`() {
     var table = makeTable(lifetime: .zero)
     for answer in [addresses, unknown] {
@@ -196,16 +161,6 @@ import Testing
       #expect(table.resolved("a.a", answer, now: at(0)) == [.answer(1, answer)])
     }
     #expect(table.rememberedCount == 0)
-  }
-
-  @Test func `the number of remembered names is limited`() {
-    var table = makeTable(remembered: 2)
-    for id in 0..<3 {
-      _ = ask(&table, "a.d\(id)", id)
-      _ = table.resolved("a.d\(id)", addresses, now: at(0))
-    }
-    #expect(table.rememberedCount == 2)
-    #expect(ask(&table, "a.d0", 9) == [.resolve("a.d0")])
   }
 
   @Test func `in a random schedule each load is answered once, and every limit holds`() {

@@ -76,109 +76,24 @@ import Testing
     }
   }
 
-  @Test func `random schedules refuse a host, probe it and wait longer exactly as the model does`()
-  {
-    var random = SeededGenerator(seed: 4)
-    var breaker = makeBreaker()
-    var models = (0..<5).map { _ in HostModel(threshold: 3, openTime: .seconds(30)) }
+  @Test func `failures in a row open a circuit for longer each time, and a success closes it`() {
+    // Given
+    var breaker = makeBreaker(3)
     var now = start
-    var faults: [String] = []
-
-    for step in 1...100_000 where faults.isEmpty {
-      now += .milliseconds(Int.random(in: 0...4_000, using: &random))
-      let number = Int.random(in: 0..<models.count, using: &random)
-      let host = "h\(number)"
-      let someone = models[number].onTheWay.sorted().randomElement(using: &random)
-      if let someone, models[number].onTheWay.count > 6 || Bool.random(using: &random) {
-        // The higher the number, the more often a host fails.
-        let outcome: Breaker.Outcome =
-          switch Int.random(in: 0..<10, using: &random) {
-          case 0: .nothing
-          case ...(number * 2): .failure
-          default: .success
-          }
-        let opens = breaker.end(someone, at: host, outcome: outcome, now: now)
-        let expected = models[number].end(someone, outcome: outcome, now: now)
-        if opens != expected { faults.append("\(step): opens \(opens), not \(expected)") }
-      } else {
-        let refuses = breaker.refuses(step, to: host, now: now)
-        let admits = breaker.admit(step, to: host, now: now)
-        let expected = models[number].admit(step, now: now)
-        if admits != expected { faults.append("\(step): admits \(admits), not \(expected)") }
-        if refuses == admits { faults.append("\(step): refuses and admits") }
-      }
-      if breaker.openCount != models.count(where: \.isOpen) { faults.append("\(step): count") }
-      if models[number].isStuck { faults.append("\(step): stuck") }
+    #expect(fail(&breaker, host: "a", times: 3, at: now) == [false, false, true])
+    // Then each probe that fails doubles the time, up to the longest
+    for seconds in [30, 60, 120, 240, 300, 300] {
+      #expect(breaker.refuses(4, to: "a", now: now + .seconds(seconds) - .milliseconds(1)))
+      now += .seconds(seconds)
+      #expect(breaker.openCount == 1 && !breaker.refuses(4, to: "b", now: now))
+      #expect(fail(&breaker, host: "a", times: 1, at: now) == [true])
     }
-    #expect(faults == [])
-    // Each state was met often.
-    for model in models.dropFirst() { #expect(model.openings > 10 && model.probes > 10) }
+    // And another load is refused while the probe runs
+    now += .seconds(300)
+    let isProbe = breaker.admit(5, to: "a", now: now)
+    #expect(isProbe && breaker.refuses(6, to: "a", now: now))
+    let opens = breaker.end(5, at: "a", outcome: .success, now: now)
+    #expect(!opens && breaker.openCount == 0 && breaker.hostCount == 0)
+    #expect(fail(&breaker, host: "a", times: 3, at: now) == [false, false, true])
   }
-}
-
-/// The expected state of one host's circuit, derived from its history.
-private struct HostModel {
-  let threshold: Int
-  let openTime: Duration
-  /// Failed connections since the last success, of those that count.
-  private var failures = 0
-  private var openedAt: ContinuousClock.Instant?
-  private var wait = Duration.zero
-  private var probe: Int?
-  private(set) var onTheWay: Set<Int> = []
-  private(set) var openings = 0
-  private(set) var probes = 0
-
-  init(threshold: Int, openTime: Duration) {
-    self.threshold = threshold
-    self.openTime = openTime
-  }
-
-  var isOpen: Bool { openedAt != nil }
-
-  mutating func admit(_ id: Int, now: ContinuousClock.Instant) -> Bool {
-    if let openedAt {
-      guard now - openedAt >= wait, probe == nil else { return false }
-      probe = id
-      probes += 1
-    }
-    onTheWay.insert(id)
-    return true
-  }
-
-  mutating func end(
-    _ id: Int, outcome: Breaker.Outcome, now: ContinuousClock.Instant
-  ) -> Bool {
-    onTheWay.remove(id)
-    let wasProbe = probe == id
-    if wasProbe { probe = nil }
-    switch outcome {
-    case .nothing: return false
-    case .success:
-      reset()
-      return false
-    case .failure:
-      guard openedAt == nil || wasProbe else { return false }
-      failures += 1
-      return opens(now)
-    }
-  }
-
-  private mutating func reset() {
-    failures = 0
-    openedAt = nil
-    probe = nil
-  }
-
-  private mutating func opens(_ now: ContinuousClock.Instant) -> Bool {
-    guard openedAt != nil || failures >= threshold else { return false }
-    // 30, 60, 120, 240, 300 …
-    wait = openedAt == nil ? openTime : min(wait * 2, .seconds(300))
-    openedAt = now
-    openings += 1
-    return true
-  }
-
-  /// Whether no load is running and yet all loads would be refused permanently.
-  var isStuck: Bool { onTheWay.isEmpty && probe != nil }
 }

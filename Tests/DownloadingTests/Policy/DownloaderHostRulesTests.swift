@@ -99,15 +99,6 @@ import Testing
     #expect(second["user-agent"] == "Pictor")
   }
 
-  @Test func `a rule's headers are also sent with conditional requests`() async throws {
-    let rules = [try rule("*") { $0.headers = [try field("X-A", value: "1")] }]
-    let downloader = try makeDownloader { $0.hostRules = rules }
-    origin.route("/old", to: .status(304))
-    _ = try await downloader.revalidate(origin.url("/old"), with: try validators(etag: "\"v1\""))
-    let headers = try headers(of: origin, at: "/old")
-    #expect(headers["x-a"] == "1" && headers["if-none-match"] == "\"v1\"")
-  }
-
   @Test func `only the headers that a rule names are forwarded, replacing defaults`() async throws {
     let rules = [try rule("*") { $0.forwardedHeaders = ["accept-language", "User-Agent"] }]
     let downloader = try makeDownloader { $0.hostRules = rules }

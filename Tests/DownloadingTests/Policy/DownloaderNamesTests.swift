@@ -18,13 +18,17 @@ import Testing
     hidden.serve("/a", bytes: [1, 2, 3])
   }
 
+  private static let lookUp: NameResolver.Look = {
+    $0 == "payroll.internal.example" ? .success([.v4(0x7f00_0001)]) : SystemNames.addresses(of: $0)
+  }
+
   /// A downloader that resolves the known name, and may connect to IPv6 loopback alone.
   private func downloader(
     _ change: (inout DownloaderConfiguration) -> Void = { _ in }
   ) throws -> Downloader {
     try makeDownloader {
       $0.allowedNetworks.removeFirst()
-      $0.knownAddresses = ["payroll.internal.example:\(hidden.port):127.0.0.1"]
+      $0.lookUp = Self.lookUp
       $0.retryDelay = .milliseconds(1)
       change(&$0)
     }
@@ -111,9 +115,7 @@ import Testing
   }
 
   @Test func `a name with an allowed address is loaded, also after it was refused`() async throws {
-    let allowed = try makeDownloader {
-      $0.knownAddresses = ["payroll.internal.example:\(hidden.port):127.0.0.1"]
-    }
+    let allowed = try makeDownloader { $0.lookUp = Self.lookUp }
     #expect(try await allowed.load(known).file.bytes == [1, 2, 3])
   }
 }

@@ -98,10 +98,9 @@ import Testing
   {
     origin.serve("/photos/a.jpg", bytes: bytes)
     let rules = [try rule()]
-    let known = ["photos:\(origin.port):127.0.0.1"]
     let downloader = try makeDownloader {
       $0.hostRules = rules
-      $0.knownAddresses = known
+      $0.lookUp = { _ in .success([.v4(0x7f00_0001)]) }
     }
     _ = try await downloader.load(origin.url("/photos/a.jpg"))
     _ = try await downloader.load(origin.url("/photos/a.jpg", host: "photos"))

@@ -69,14 +69,8 @@ import Testing
     #expect(hidden.connections == 0)
   }
 
-  @Test(arguments: [
-    "file:///etc/passwd", "ftp://127.0.0.1/a", "gopher://127.0.0.1:70/_x", "dict://127.0.0.1/d:x",
-    "local:///a.jpg", "data:image/png;base64,AAAA", "http://user:password@127.0.0.1/a",
-    "javascript:1", "http://[::1/a",
-  ])
-  func `a redirect to a scheme other than http and https is refused`(_ location: String)
-    async throws
-  {
+  @Test(arguments: ["http://user:password@127.0.0.1/a", "http://[::1/a"])
+  func `a redirect to a URL that cannot be used is refused`(_ location: String) async throws {
     let origin = try Origin()
     origin.route("/a", to: .redirect(to: location))
     let failure = try await makeDownloader().failure(of: origin.url("/a"))
@@ -85,7 +79,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("file:///etc/passwd", "file"), ("FTP://127.0.0.1/a", "ftp"), ("gopher://h:70/_x", "gopher"),
+    ("file:///etc/passwd", "file"), ("dict://127.0.0.1/d:x", "dict"), ("FTP://127.0.0.1/a", "ftp"),
+    ("gopher://h:70/_x", "gopher"),
     ("data:image/png;base64,AAAA", "data"), ("javascript:1", "javascript"),
     ("local:///a.jpg", "local"), ("ftp://user:password@127.0.0.1/a", "ftp"),
   ])
@@ -104,7 +99,7 @@ import Testing
         the source may not be fetched: it redirects to a URL with the scheme '\(scheme)', and only \
         http and https are allowed
         """)
-    #expect(failure.logDetail?.contains("password") != true)
+    #expect(failure.logDetail?.contains("password") != true && origin.totalRequests == 1)
   }
 
   @Test func `only hosts on the allow list are requested, also after redirects`() async throws {

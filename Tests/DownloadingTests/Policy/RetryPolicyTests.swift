@@ -57,9 +57,4 @@ import Testing
       #expect(delay == expected.map { .milliseconds($0) }, "\(date)")
     }
   }
-
-  @Test(arguments: [400, 403, 404, 429, 500, 501, 505])
-  func `other statuses are final, even with Retry-After`(_ status: Int) {
-    #expect(delay(after: .status(status, retryAfter: "0")) == nil)
-  }
 }

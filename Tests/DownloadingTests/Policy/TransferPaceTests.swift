@@ -12,24 +12,12 @@ import Testing
 
   private func at(_ seconds: Double) -> ContinuousClock.Instant { start + .seconds(seconds) }
 
-  @Test func `a host without a response is silent after a second`() {
-    var pace = TransferPace(limits, asked: start)
-    #expect(pace.check(answered: nil, bytes: 0, now: at(0.9)) == nil)
-    #expect(pace.next(answered: nil) == at(1))
-    #expect(pace.check(answered: nil, bytes: 0, now: at(1)) == .silent)
-  }
-
   @Test(arguments: [(0, 0), (1_000, 0), (32_767, 15), (16_384, 8)])
   func `a host that sends less than the minimum for two seconds is slow`(bytes: Int, rate: Int) {
     var pace = TransferPace(limits, asked: start)
     #expect(pace.check(answered: at(0.5), bytes: 0, now: at(2.4)) == nil)
     #expect(pace.next(answered: at(0.5)) == at(2.5))
     #expect(pace.check(answered: at(0.5), bytes: bytes, now: at(2.5)) == .slow(rate: rate))
-  }
-
-  @Test func `a host that sends the minimum is fast`() {
-    var pace = TransferPace(limits, asked: start)
-    #expect(pace.check(answered: start, bytes: 32_768, now: at(2)) == .fast)
   }
 
   @Test func `each window counts by itself`() {

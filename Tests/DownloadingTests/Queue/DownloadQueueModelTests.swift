@@ -6,6 +6,17 @@ import Testing
 
 @testable import Downloading
 
+/// Makes a small queue for tests.
+private func makeQueue(
+  limit: Int = 3, perHost: Int = 2, share: Int = 1, silent: Int = 4, waiting: Int = 10,
+  order: DownloadOrder = .fifo
+) -> DownloadQueue {
+  DownloadQueue(
+    DownloadQueue.Limits(
+      total: limit, perHost: perHost, share: share, silent: silent, waiting: waiting,
+      timeout: .seconds(15)), order: order)
+}
+
 @Suite(.onOwnThreads) struct DownloadQueueModelTests {
   @Test(arguments: DownloadOrder.allCases)
   func `a random schedule behaves like the model`(_ order: DownloadOrder) {
@@ -91,5 +102,21 @@ import Testing
       #expect(queue.remove(ended) == model.remove(ended))
     }
     #expect(model.waiting.isEmpty && queue.waitingCount == 0 && queue.runningCount == 0)
+  }
+
+  @Test func `a load has a place in the turns of a few clients only`() {
+    // Given a load that waits, and many clients
+    var queue = makeQueue(limit: 1, share: 1, silent: 0)
+    let start = ContinuousClock.now
+    _ = queue.add(1, host: "a", priority: .normal, now: start)
+    _ = queue.add(2, host: "b", clients: [.network(.v4(1))], priority: .normal, now: start)
+    // When
+    for number in 2...20_000 {
+      let actions = queue.join(2, client: .network(.v4(UInt32(number))))
+      if !actions.isEmpty { Issue.record("it starts without room") }
+    }
+    // Then
+    #expect(queue.waiting.first?.clients.count == DownloadQueue.maximumClients)
+    #expect(queue.remove(1) == [.start(2)])
   }
 }

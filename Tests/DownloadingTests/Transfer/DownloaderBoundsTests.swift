@@ -64,22 +64,6 @@ import Testing
     for task in held { #expect(await task.result.failure as? ImageError == .cancelled) }
   }
 
-  @Test func `a load that exceeds the queue time-out is refused`() async throws {
-    let origin = try Origin()
-    origin.route("/held", to: .silence)
-    let downloader = try makeDownloader {
-      $0.limit = 1
-      $0.queueTimeout = .milliseconds(200)
-    }
-    let held = Task { try await downloader.load(origin.url("/held")) }
-    try await eventually("the place is taken") { origin.activeRequests == 1 }
-    let turnedAway = await downloader.failure(of: origin.url("/a"))
-    #expect(turnedAway?.decidingKey == "download.timeout")
-    #expect(origin.requests(to: "/a") == 0)
-    held.cancel()
-    #expect(await held.result.failure as? ImageError == .cancelled)
-  }
-
   @Test func `the transfer time-out starts with the transfer, not with the wait`() async throws {
     // Given: a slot that is in use for longer than a transfer may take
     let origin = try Origin()
@@ -135,17 +119,6 @@ import Testing
     #expect(origin.requests(to: "/never") == 0)
   }
 
-  @Test func `a load in a cancelled task fails as cancelled`() async throws {
-    let origin = try Origin()
-    origin.route("/a", to: .silence)
-    let downloader = try makeDownloader()
-    let task = Task {
-      withUnsafeCurrentTask { $0?.cancel() }
-      _ = try await downloader.load(origin.url("/a"))
-    }
-    #expect(await task.result.failure as? ImageError == .cancelled)
-  }
-
   @Test func `loads cancelled at random moments end exactly once and leave no state`()
     async throws
   {
@@ -173,20 +146,5 @@ import Testing
     #expect(figures.running == 0 && figures.waiting == 0)
     #expect(figures.succeeded + figures.cancelled == 400)
     #expect(try await downloader.load(origin.url("/a")).file.count == body.count)
-  }
-
-  @Test func `a shutdown ends all running and waiting loads`() async throws {
-    let origin = try Origin()
-    origin.route("/a", to: .silence)
-    let loads = try await {
-      let downloader = try makeDownloader { $0.limitPerHost = 2 }
-      let loads = (0..<4).map { _ in Task { try await downloader.load(origin.url("/a")) } }
-      try await eventually("two run, two wait") {
-        origin.activeRequests == 2 && downloader.figures.waiting == 2
-      }
-      downloader.shutDown()
-      return loads
-    }()
-    for load in loads { #expect(await load.result.failure as? ImageError == .draining) }
   }
 }

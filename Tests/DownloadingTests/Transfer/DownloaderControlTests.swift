@@ -67,22 +67,6 @@ import Testing
     #expect(raised == ["2", "1", "3"])
   }
 
-  @Test func `raising a load that runs or has ended has no effect`() async throws {
-    let origin = try Origin()
-    let gate = Gate()
-    origin.route("/a", to: .hold(gate, then: .ok(body)))
-    let downloader = try makeDownloader()
-    let priority = TestPriority(.low)
-    let request = LoadRequest(url: try SourceURL(parsing: origin.url("/a")), priority: priority)
-    async let load = downloader.load(request)
-    try await eventually("it runs") { origin.activeRequests == 1 }
-    priority.raise(to: .normal)
-    gate.open()
-    _ = try await load
-    priority.raise(to: .high)
-    #expect(downloader.downloads() == [])
-  }
-
   @Test func `while paused no load starts, and running loads finish`() async throws {
     // Given
     let origin = try Origin()

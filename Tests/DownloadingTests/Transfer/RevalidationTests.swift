@@ -92,14 +92,4 @@ import Testing
     let headers = try #require(origin.received(at: "/a").first).headers
     #expect(headers.keys.sorted() == ["accept", "accept-encoding", "host", "user-agent"])
   }
-
-  @Test func `a revalidation reports errors like a load`() async throws {
-    let origin = try Origin()
-    let request = LoadRequest(
-      url: try SourceURL(parsing: origin.url("/none")), validators: try validators(etag: "\"x\""))
-    let downloader = try makeDownloader()
-    await #expect(throws: ImageError.sourceNotFound(status: 404)) {
-      _ = try await downloader.load(request)
-    }
-  }
 }

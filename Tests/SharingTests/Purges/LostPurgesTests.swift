@@ -133,7 +133,7 @@ import Testing
     // Given a machine whose reader is busy, and whose purge no machine has read
     try await second.fleet.purge(.tag("wait"))
     try await eventually { first.waiting.value == 1 }
-    try await eventually { second.fleet.stream.history.withLock { $0.pending.isEmpty } }
+    try await eventually { second.fleet.stream.history.withLock { $0.own.acknowledged.isEmpty } }
     await second.fleet.stop()
     try await first.fleet.purge(.tag("a"))
     #expect(first.fleet.figures.purgesPublished == 1)
@@ -150,7 +150,7 @@ import Testing
     }
     first.gate.open()
     // Then the others get it nevertheless
-    try await eventually { first.fleet.stream.history.withLock { $0.pending.isEmpty } }
+    try await eventually { first.fleet.stream.history.withLock { $0.own.acknowledged.isEmpty } }
     #expect(first.fleet.figures.purgesPublished == 2)
     #expect(try await machine(1).applied == [.tag("a")])
   }

@@ -90,7 +90,7 @@ import Testing
     var first: PurgingMachine? = try await machine(0)
     let second = try await machine(1)
     server.kill()
-    try await eventually { first?.fleet.client.isReady() == false }
+    try await eventually { first?.fleet.client.isReady == false }
     refuse("fleet-purges", in: folders[0])
     for _ in 0..<2 {
       await #expect(throws: ImageError.self) { try await first?.fleet.purge(.tag("a")) }
@@ -110,10 +110,10 @@ import Testing
   @Test func `purges that wait are in their file in order, each scope once`() async throws {
     let first = try await machine(0)
     server.kill()
-    try await eventually { !first.fleet.client.isReady() }
+    try await eventually { !first.fleet.client.isReady }
     let files = FleetFiles(folder: folders[0].path)
     for number in 0..<20 { try await first.fleet.purge(.tag("\(number % 15)")) }
-    #expect(files.readPurges() == (0..<15).map { .tag("\($0)") })
+    #expect(files.readPurges() == (5..<20).map { .tag("\($0 % 15)") })
     // One of everything stands for all.
     try await first.fleet.purge(.everything)
     #expect(files.readPurges() == [.everything])

@@ -109,42 +109,6 @@ import Testing
     #expect(StreamEntry.all(.integer(1)) == nil)
   }
 
-  @Test func `the outbox keeps each scope once, and what was added again during a delivery`() {
-    var outbox = PurgeOutbox([.tag("a"), .tag("b"), .tag("a")])
-    #expect(outbox.scopes == [.tag("a"), .tag("b")])
-    let delivered = outbox.oldest(10)
-    outbox.add(.tag("b"))
-    outbox.remove(delivered)
-    #expect(outbox.scopes == [.tag("b")])
-    outbox.remove(outbox.oldest(10))
-    #expect(outbox.isEmpty)
-  }
-
-  @Test func `an outbox beyond its bound is one purge of everything`() {
-    var outbox = PurgeOutbox()
-    for number in 0..<PurgeOutbox.limit { outbox.add(.tag("\(number)")) }
-    #expect(outbox.scopes.count == PurgeOutbox.limit)
-    outbox.add(.tag("0"))
-    #expect(outbox.scopes.count == PurgeOutbox.limit)
-    outbox.add(.tag("more"))
-    outbox.add(.tag("and more"))
-    #expect(outbox.scopes == [.everything])
-    outbox.remove(outbox.oldest(1))
-    outbox.add(.tag("x"))
-    #expect(outbox.scopes == [.tag("x")])
-  }
-
-  @Test func `a number is that of its scope's last purge, also when an earlier one comes again`() {
-    var outbox = PurgeOutbox()
-    outbox.add(.tag("a"), number: 3)
-    outbox.add(.tag("b"), number: 9)
-    outbox.add(.tag("c"), number: 4)
-    #expect(outbox.oldest(9).map(\.number) == [3, 9, 4])
-    #expect(outbox.lastNumber == 9 && !outbox.isCollapsed)
-    outbox.add(.everything, number: 5)
-    #expect(outbox.isCollapsed && outbox.oldest(9).map(\.number) == [9])
-  }
-
   @Test func `a file that cannot be read purges everything`() throws {
     let folder = try TemporaryFolder()
     let files = FleetFiles(folder: folder.path)

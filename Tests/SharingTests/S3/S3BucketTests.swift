@@ -215,13 +215,14 @@ extension S3Outcome {
     // Long enough for a busy server to see the requests.
     let store = try store(timeout: .seconds(1))
     server.behave { _ in .silence }
-    let reads = (0..<8).map { number in Task { await store.read("v:a\(number)").text } }
+    // Those that find no thread fail once the breaker opens.
+    let reads = (0..<20).map { number in Task { await store.read("v:a\(number)").text } }
     for read in reads { #expect(await read.value == "unavailable") }
     let sent = server.requests
     #expect((1...8).contains(sent))
     for number in 0..<100 { #expect(await store.read("v:b\(number)").text == "unavailable") }
     #expect(server.requests == sent && store.figures.timedOut >= 1)
-    #expect(store.figures.unavailable == 108)
+    #expect(store.figures.unavailable == 120)
   }
 
   @Test func `a drip ends at the same time as silence`() async throws {
@@ -326,24 +327,23 @@ extension S3Outcome {
 
   // MARK: The end
 
-  @Test func `a store that nobody has any more ends its thread`() async throws {
-    weak var loop: S3Loop?
-    do {
-      let store = try store()
-      loop = store.loop
-      #expect(await store.read("v:0123").text == "absent")
-    }
-    // The thread was the last that had it.
-    try await eventually("the thread has ended") { loop == nil }
-  }
-
   @Test func `stop ends what waits and what is on its way`() async throws {
     let store = try store()
     server.behave { _ in .silence }
     let reads = (0..<20).map { number in Task { await store.read("v:\(number)").text } }
     try await eventually { server.origin.activeRequests == 8 && store.waiting == 12 }
-    try await BlockingThreads(name: "test-stop", threads: 1).value { store.stop() }
+    store.stop()
     for read in reads { #expect(await read.value == "unavailable") }
     #expect(await store.read("v:0123").text == "unavailable" && !store.isReady)
+  }
+
+  // MARK: Requests
+
+  @Test(arguments: [
+    (0, "1970-01-01T00:00:00Z"), (951_782_400, "2000-02-29T00:00:00Z"),
+    (1_795_618_799, "2026-11-25T14:59:59Z"), (253_402_300_799, "9999-12-31T23:59:59Z"),
+  ])
+  func `times are written as RFC 3339 does`(seconds: Int, text: String) {
+    #expect(S3Request.text(of: UnixTime(seconds: seconds)) == text)
   }
 }

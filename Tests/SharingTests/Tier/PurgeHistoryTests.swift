@@ -53,19 +53,18 @@ import Testing
 
   @Test func `an own purge counts until it is read in the stream`() {
     var history = history()
-    history.pending.add(.url(url), number: 7)
+    for number in 1...2 { #expect(history.own.begin(.url(url)) == number) }
     #expect(!allows(history, 100))
     // An earlier purge of the same scope does not end it.
-    history.add(.url(url), at: at(10), own: 6)
+    history.add(.url(url), at: at(10), own: 1)
     #expect(!allows(history, 100))
-    history.add(.url(url), at: at(11), own: 7)
+    history.add(.url(url), at: at(11), own: 2)
     #expect(allows(history, 11))
     #expect(!allows(history, 10))
     // One of everything stands for earlier ones.
-    history.pending.add(.url(url), number: 8)
-    history.add(.everything, at: at(12), own: 9)
+    #expect(history.own.begin(.url(url)) == 3)
+    history.add(.everything, at: at(12), own: 4)
     #expect(allows(history, 12))
-    #expect(history.pending.isEmpty)
   }
 
   @Test func `an own purge of any kind refuses what it contains, and nothing else`() throws {
@@ -76,40 +75,60 @@ import Testing
     }
     for scope in [PurgeScope.url(url), .host(host), .prefix(prefix), .everything] {
       var history = history()
-      for other in others { history.pending.add(.url(other), number: 1) }
-      history.pending.add(.tag("none"), number: 2)
+      for other in others { _ = history.own.begin(.url(other)) }
+      _ = history.own.begin(.tag("none"))
       #expect(allows(history, 1))
-      history.pending.add(scope, number: 3)
+      let number = history.own.begin(scope)
       #expect(!allows(history, 1), "\(scope)")
-      history.pending.read(scope, number: 3)
+      history.own.read(scope, number: number)
       #expect(allows(history, 1), "\(scope)")
     }
   }
 
   @Test func `an acknowledged purge is missing until it is read`() {
-    var pending = PendingPurges()
-    for number in 1...3 { pending.add(.tag("\(number)"), number: number) }
-    pending.acknowledge(.tag("1"), number: 1)
-    pending.acknowledge(.tag("2"), number: 2)
+    var own = OwnPurges()
+    for tag in ["a", "b", "c"] { _ = own.begin(.tag(tag)) }
+    own.acknowledge([(.tag("a"), 1), (.tag("b"), 2)])
     // Made again meanwhile.
-    pending.add(.tag("2"), number: 4)
-    pending.acknowledge(.tag("2"), number: 2)
-    let acknowledged = pending.acknowledged
+    #expect(own.begin(.tag("b")) == 4)
+    own.acknowledge([(.tag("b"), 2)])
+    let acknowledged = own.acknowledged
     #expect(acknowledged.map(\.number) == [1])
-    #expect(pending.missing(of: acknowledged).map(\.number) == [1])
-    pending.read(.tag("1"), number: 1)
-    #expect(pending.missing(of: acknowledged).isEmpty)
+    #expect(own.missing(of: acknowledged).map(\.number) == [1])
+    own.read(.tag("a"), number: 1)
+    #expect(own.missing(of: acknowledged).isEmpty)
   }
 
-  @Test func `one purge of everything replaces the ones before it`() throws {
-    var pending = PendingPurges()
-    pending.add(.url(url), number: 1)
-    pending.add(.tag("later"), number: 9)
-    pending.collapse(upTo: 5)
-    pending.read(.everything, number: 5)
-    #expect(!pending.isEmpty)
-    pending.read(.tag("later"), number: 9)
-    #expect(pending.isEmpty)
+  @Test func `each scope waits once, with the number of its last purge`() {
+    var own = OwnPurges([.tag("a"), .tag("b"), .tag("a")])
+    #expect(own.waiting.map(\.scope) == [.tag("b"), .tag("a")])
+    // One that is made again during a delivery waits for the next one.
+    let delivered = own.waiting
+    own.wait(.tag("b"), number: own.begin(.tag("b")))
+    own.acknowledge(delivered)
+    #expect(own.waiting.map(\.number) == [4])
+    // Also if the first one is read only then.
+    own.read(.tag("b"), number: 2)
+    own.acknowledge(own.waiting)
+    #expect(own.waitingCount == 0 && own.acknowledged.map(\.number).sorted() == [3, 4])
+  }
+
+  @Test func `one purge of everything replaces those that wait, and not those that begin`() {
+    var own = OwnPurges((0..<OwnPurges.limit).map { .tag("\($0)") })
+    own.wait(.tag("0"), number: own.begin(.tag("0")))
+    #expect(own.waitingCount == OwnPurges.limit)
+    let number = own.begin(.tag("x"))
+    let later = own.begin(.tag("later"))
+    own.wait(.tag("x"), number: number)
+    #expect(own.waiting.map(\.scope) == [.everything])
+    own.acknowledge([(.tag("later"), later)])
+    #expect(own.acknowledged.map(\.number) == [later])
+    own.wait(.tag("more"), number: own.begin(.tag("more")))
+    #expect(own.waiting.map(\.scope) == [.everything])
+    own.acknowledge(own.waiting)
+    #expect(own.acknowledged.map(\.scope) == [.everything] && own.waitingCount == 0)
+    own.wait(.tag("x"), number: own.begin(.tag("x")))
+    #expect(own.waiting.map(\.scope) == [.tag("x")])
   }
 
   @Test func `a history beyond its bound refuses older entries, and a full stream is within`() {

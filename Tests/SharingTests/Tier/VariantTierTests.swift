@@ -28,11 +28,12 @@ import Testing
     let client = try RedisClient(configuration, log: .silent)
     defer { client.stop() }
     let stream = PurgeStream(
-      client: client, prefix: "p:", folder: nil, retryInterval: .seconds(1), log: .silent)
+      client: client, reader: client, prefix: "p:", folder: nil, retryInterval: .seconds(1),
+      log: .silent)
     let tier = VariantTier(
       client: client, stream: stream, coding: StoredVariantCoding(memory: .unlimited),
       prefix: "p:", limit: 1 << 20)
-    try await eventually("the client is ready") { client.isReady() }
+    try await eventually("the client is ready") { client.isReady }
     // When
     let mark = SharedMark(epoch: "e", milliseconds: 1, number: 0)
     for number in 0..<5 { tier.store(variant(number), since: mark) }

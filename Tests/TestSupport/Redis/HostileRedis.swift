@@ -4,7 +4,7 @@ import Core
 import Glibc
 import Synchronization
 
-/// A server on a unix socket that answers `PING` if it has to, and all else as told.
+/// A server on a unix socket that answers `PING`, and all else as told.
 public final class HostileRedis: Sendable {
   /// What it does with a command after the greeting.
   public enum Reply: Sendable {
@@ -27,15 +27,12 @@ public final class HostileRedis: Sendable {
   private let folder: TemporaryFolder
   private let listener: Listener
   private let reply: Lock<Reply>
-  private let greeting: Lock<String>
   private let commandCount = Atomic<Int>(0)
-  private let connectionCount = Atomic<Int>(0)
 
   /// Starts the server.
-  public init(greeting: String = "+PONG\r\n", _ reply: Reply) throws {
+  public init(_ reply: Reply) throws {
     folder = try TemporaryFolder()
     self.reply = Lock(reply)
-    self.greeting = Lock(greeting)
     let listener = Listener(
       OwnedDescriptor(
         owning: socket(AF_UNIX, CInt(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)))
@@ -48,7 +45,6 @@ public final class HostileRedis: Sendable {
       while true {
         let connection = accept(listener.descriptor.value, nil, nil)
         guard connection >= 0, let server = self else { return }
-        server.connectionCount.add(1, ordering: .sequentiallyConsistent)
         try? OwnThread.start(name: "hostile", rank: .work) { [weak server] in
           Self.serve(connection) { server?.answer(to: $0) }
           close(connection)
@@ -65,17 +61,11 @@ public final class HostileRedis: Sendable {
   /// The commands it received after greetings.
   public var commands: Int { commandCount.load(ordering: .sequentiallyConsistent) }
 
-  /// The connections it accepted.
-  public var connections: Int { connectionCount.load(ordering: .sequentiallyConsistent) }
-
   /// Changes what it does.
-  public func set(_ reply: Reply, greeting: String = "+PONG\r\n") {
-    self.reply.withLock { $0 = reply }
-    self.greeting.withLock { $0 = greeting }
-  }
+  public func set(_ reply: Reply) { self.reply.withLock { $0 = reply } }
 
   private func answer(to command: String) -> Reply {
-    if command.contains("\r\nPING\r\n") { return .bytes(greeting.withLock { $0 }) }
+    if command.contains("\r\nPING\r\n") { return .bytes("+PONG\r\n") }
     commandCount.add(1, ordering: .sequentiallyConsistent)
     return reply.withLock { $0 }
   }
