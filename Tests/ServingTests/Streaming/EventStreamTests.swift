@@ -6,6 +6,13 @@ import Testing
 
 @testable import Serving
 
+extension EventStream {
+  /// Appends an event, and wakes the reader.
+  fileprivate func send(
+    _ name: String, about key: String, isFinal: Bool, data: @escaping @Sendable () -> [UInt8]?
+  ) { append(name, about: key, isFinal: isFinal, data: data)?() }
+}
+
 @Suite(.onOwnThreads) struct EventStreamTests {
   /// Reads everything from `position` on.
   private func read(_ stream: EventStream, from position: inout Int, room: Int = 64) -> String {
