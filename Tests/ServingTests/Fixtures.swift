@@ -4,6 +4,7 @@ import Core
 import Glibc
 import Synchronization
 import TestSupport
+import Testing
 
 @testable import Serving
 
@@ -17,9 +18,18 @@ final class TestProvider: ImageProvider {
   let atHand = Lock<[CacheKey: ImageDelivery]>([:])
   /// The number of calls of `variant(for:)`.
   let asked = Counter()
+  /// The requests of these calls, in order.
+  let requests = Lock<[ImageRequest]>([])
 
   init(work: @escaping Work = { _ throws(ImageError) in throw .sourceNotFound(status: 404) }) {
     self.work = work
+  }
+
+  /// Creates a provider that makes every image, with this body or that of `makeVariant`.
+  static func making(_ body: [UInt8]? = nil) -> TestProvider {
+    TestProvider { request throws(ImageError) in
+      makeDelivery(body.map { makeVariant(request.key, body: $0) } ?? makeVariant(request.key))
+    }
   }
 
   func keep(_ variant: Variant) { memory.withLock { $0[variant.key] = variant } }
@@ -32,6 +42,7 @@ final class TestProvider: ImageProvider {
 
   func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {
     asked.add()
+    requests.withLock { $0.append(request) }
     return try await work(request)
   }
 }
@@ -267,23 +278,74 @@ extension ServerConfiguration {
   }
 }
 
-/// The token of the operator of `withOperators`.
+/// Runs a server as `withServer` does, for one connection to it.
+func withClient<Result>(
+  _ provider: any ImageProvider = TestProvider(), services: TestServices = TestServices(),
+  log: Log = Log(level: .error), configure: (inout ServerConfiguration) -> Void = { _ in },
+  body: (HTTPClient) async throws -> Result
+) async throws -> Result {
+  try await withServer(provider, services: services, log: log, configure: configure) { server in
+    try await body(try HTTPClient(port: server.port))
+  }
+}
+
+/// The token of the operator of `withOperators`, and the header with it.
 let operatorToken = "correct-horse-battery"
+let operatorHeader: KeyValuePairs = ["Authorization": "Bearer " + operatorToken]
 
 /// Runs a server with one operator, for a client and the header with the operator's token.
 func withOperators(
-  _ services: TestServices, configure: (inout ServerConfiguration) -> Void = { _ in },
+  _ services: TestServices = TestServices(), provider: TestProvider = TestProvider(),
+  configure: (inout ServerConfiguration) -> Void = { _ in },
   body: (HTTPClient, KeyValuePairs<String, String>) async throws -> Void
 ) async throws {
-  try await withServer(
-    TestProvider(), services: services,
+  try await withClient(
+    provider, services: services,
     configure: {
       $0.operatorTokens = [operatorToken]
       configure(&$0)
     }
-  ) { server in
-    try await body(
-      try HTTPClient(port: server.port), ["Authorization": "Bearer " + operatorToken])
+  ) { try await body($0, operatorHeader) }
+}
+
+extension Endpoint {
+  /// A path that leads to the endpoint.
+  var samplePath: String {
+    switch path {
+    case .exact(let path): path
+    case .item(let parent): parent + "x"
+    }
+  }
+}
+
+extension HTTPClient {
+  /// Sends a request whose body does not arrive, and waits until the server has read its head.
+  func occupy(after header: [UInt8] = []) throws {
+    try send(
+      bytes: header
+        + Array("POST /image HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\n".utf8)
+        + Array("Expect: 100-continue\r\n\r\n".utf8))
+    try expectContinue()
+  }
+
+  /// Reads the answer to `Expect: 100-continue`.
+  func expectContinue() throws {
+    let expected = "HTTP/1.1 100 Continue\r\n\r\n"
+    #expect(try read(expected.utf8.count) == Array(expected.utf8))
+  }
+}
+
+/// Returns the bytes in a queue of a port's sockets, from `/proc/net/tcp` (proc(5)): 0, unsent and
+/// unacknowledged ones, or 1, unread ones and connections that are not accepted.
+func queuedBytes(_ queue: Int, atPort port: Int) -> Int {
+  let lines = ControlGroups.text("/proc/net/tcp")?.split(separator: "\n") ?? []
+  return lines.reduce(0) { sum, line in
+    let words = line.split(separator: " ")
+    guard words.count > 4, let local = words[1].split(separator: ":").last,
+      Int(local, radix: 16) == port
+    else { return sum }
+    let queues = words[4].split(separator: ":")
+    return sum + (queues.count == 2 ? Int(queues[queue], radix: 16) ?? 0 : 0)
   }
 }
 

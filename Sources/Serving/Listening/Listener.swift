@@ -33,11 +33,7 @@ final class Listener: Sendable {
   /// Takes over listening sockets. Accepts nothing before `start`.
   init(_ sockets: [ListeningSocket]) throws(ServerError) {
     self.sockets = sockets
-    do throws(SystemError) {
-      wake = try WakeSignal()
-    } catch {
-      throw .cannotStart(reason: "no eventfd: \(error)")
-    }
+    wake = try ServerError.start(needing: "eventfd", try WakeSignal())
   }
 
   /// Takes over an accepted socket.
@@ -52,22 +48,17 @@ final class Listener: Sendable {
   ///   - offer: takes over an accepted socket, unless it is refused or has to wait, with others
   ///     behind it. The last one must not wait: the listener has stopped.
   func start(name: String, offer: @escaping Offer) throws(ServerError) {
-    do throws(SystemError) {
-      let started = try OwnThread(name: name, rank: .foreground) { self.run(offer: offer) }
-      thread.withLock { $0 = started }
-    } catch {
-      throw .cannotStart(reason: "no thread: \(error)")
-    }
+    let started = try ServerError.start(
+      needing: "thread",
+      try OwnThread(name: name, rank: .foreground) { self.run(offer: offer) })
+    thread.withLock { $0 = started }
   }
 
   /// Stops accepting and closes the sockets. Clients are refused then, unless others hold them.
   func stop() {
     guard !isStopped.exchange(true, ordering: .acquiringAndReleasing) else { return }
     wake.set()
-    thread.withLock { thread in
-      defer { thread = nil }
-      return thread
-    }?.join()
+    thread.withLock { $0.take() }?.join()
     for socket in sockets { socket.close() }
   }
 

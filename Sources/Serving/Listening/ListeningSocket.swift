@@ -75,9 +75,7 @@ final class ListeningSocket: Sendable {
         socket = OwnedDescriptor(owning: made.descriptor)
         file = made.file
       } catch {
-        throw error == .inUse
-          ? .addressInUse(endpoint: "\(address)")
-          : .cannotListen(endpoint: "\(address)", reason: error.reason)
+        throw ServerError(error, at: address)
       }
     }
     self.address = Self.name(of: socket.value) ?? address
@@ -200,10 +198,18 @@ public enum ListenCheck {
       do throws(UnixSocketFile.Failure) {
         try UnixSocketFile.check(path)
       } catch {
-        throw error == .inUse
-          ? .addressInUse(endpoint: "\(address)")
-          : .cannotListen(endpoint: "\(address)", reason: error.reason)
+        throw ServerError(error, at: address)
       }
     }
+  }
+}
+
+extension ServerError {
+  /// Says why a unix socket cannot listen.
+  fileprivate init(_ failure: UnixSocketFile.Failure, at address: ListenAddress) {
+    self =
+      failure == .inUse
+      ? .addressInUse(endpoint: "\(address)")
+      : .cannotListen(endpoint: "\(address)", reason: failure.reason)
   }
 }

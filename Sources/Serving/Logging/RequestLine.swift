@@ -21,10 +21,20 @@ struct RequestLine {
   /// The status that decides the level: with a fallback, that of the failure.
   var severity: Int { fallback == nil ? status : error?.status ?? status }
 
-  /// Creates the line of a client that disconnected before its response.
-  static func gone(isHead: Bool) -> RequestLine {
+  /// Creates the line of a hit that an event loop answers by itself.
+  static func hit(
+    _ tier: CacheStatus.Tier, status: Int, bytes: Int, of client: Connection
+  ) -> RequestLine {
     RequestLine(
-      method: isHead ? "HEAD" : "GET", status: ImageError.cancelled.status, bytes: 0,
+      method: client.method.name, status: status,
+      bytes: client.bodyBytes(status: status, of: bytes),
+      cacheStatus: CacheStatus.hit(tier).headerValue, error: nil)
+  }
+
+  /// Creates the line of a client that disconnected before its response.
+  static func gone(_ method: Method) -> RequestLine {
+    RequestLine(
+      method: (method == .head ? method : .get).name, status: ImageError.cancelled.status, bytes: 0,
       cacheStatus: nil, error: .cancelled)
   }
 

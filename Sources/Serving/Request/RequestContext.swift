@@ -84,7 +84,7 @@ struct RequestContext {
   /// The target's endpoint. `nil` for an unknown path, and for admin paths without operators.
   var endpoint: (any Endpoint)? {
     guard let endpoint = client.target?.endpoint else { return nil }
-    return endpoint.access == .open || handler.hasOperators ? endpoint : nil
+    return endpoint.access == .open || handler.gate.hasOperators ? endpoint : nil
   }
 
   private func perform(_ disposition: Disposition) throws(ImageError) -> MHD_Result {

@@ -69,22 +69,16 @@ final class ConnectionMonitor: Sendable {
 
   /// Starts the thread, which retains the monitor until `stop`.
   func start(name: String) throws(ServerError) {
-    do throws(SystemError) {
-      let started = try OwnThread(name: name, rank: .foreground) { self.run() }
-      thread.withLock { $0 = started }
-    } catch {
-      throw .cannotStart(reason: "no thread: \(error)")
-    }
+    let started = try ServerError.start(
+      needing: "thread", try OwnThread(name: name, rank: .foreground) { self.run() })
+    thread.withLock { $0 = started }
   }
 
   /// Stops the thread and waits for its end.
   func stop() {
     isStopped.store(true, ordering: .releasing)
     wake.set()
-    thread.withLock { thread in
-      defer { thread = nil }
-      return thread
-    }?.join()
+    thread.withLock { $0.take() }?.join()
   }
 
   // MARK: Suspended requests

@@ -49,12 +49,7 @@ final class EventLoop: @unchecked Sendable {
   init(
     index: Int, handler: RequestHandler, configuration: ServerConfiguration
   ) throws(ServerError) {
-    let wake: WakeSignal
-    do throws(SystemError) {
-      wake = try WakeSignal()
-    } catch {
-      throw .cannotStart(reason: "no eventfd: \(error)")
-    }
+    let wake = try ServerError.start(needing: "eventfd", try WakeSignal())
     let state = EventLoopState(
       index: index, policy: handler.latestPolicy.copy(), wake: wake)
     context = Context(handler: handler, state: state)
@@ -64,13 +59,10 @@ final class EventLoop: @unchecked Sendable {
 
   /// Starts the thread.
   func start() throws(ServerError) {
-    do throws(SystemError) {
-      let name = context.handler.audience.threadName("http-\(context.state.index)")
-      let started = try OwnThread(name: name, rank: .foreground) { self.run() }
-      thread.withLock { $0 = started }
-    } catch {
-      throw .cannotStart(reason: "no thread: \(error)")
-    }
+    let name = context.handler.audience.threadName("http-\(context.state.index)")
+    let started = try ServerError.start(
+      needing: "thread", try OwnThread(name: name, rank: .foreground) { self.run() })
+    thread.withLock { $0 = started }
   }
 
   /// The number of requests being answered.
@@ -166,7 +158,7 @@ final class EventLoop: @unchecked Sendable {
 
 /// The event loops of a server.
 final class EventLoopGroup: Sendable {
-  private let loops: [EventLoop]
+  let loops: [EventLoop]
   private let added = Atomic<Int>(0)
 
   /// Creates the loops and starts their threads. Connections arrive through `add`.
@@ -197,15 +189,6 @@ final class EventLoopGroup: Sendable {
 
   /// The processor time of all loops together.
   var processorTime: Duration { loops.reduce(.zero) { $0 + $1.processorTime } }
-
-  /// Lets all loops run on these cores only. Tries all, and then throws the last error.
-  func confine(to cores: Cores) throws(SystemError) {
-    var failure: SystemError?
-    for loop in loops {
-      do throws(SystemError) { try loop.confine(to: cores) } catch { failure = error }
-    }
-    if let failure { throw failure }
-  }
 
   /// Returns whether every loop begins a round before `end`. Blocks the calling thread.
   func beginRounds(until end: ContinuousClock.Instant) -> Bool {

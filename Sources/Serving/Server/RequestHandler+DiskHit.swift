@@ -43,10 +43,7 @@ extension RequestHandler {
     remember(client, known, on: connection)
     if policy.logsDiskHits {
       log(
-        RequestLine(
-          method: client.method == .head ? "HEAD" : "GET", status: status,
-          bytes: client.bodyBytes(status: status, of: variant.body.count),
-          cacheStatus: CacheStatus.hit(.disk).headerValue, error: nil),
+        .hit(.disk, status: status, bytes: variant.body.count, of: client),
         of: client, on: connection)
     }
     return queue(response, status: status, bytes: variant.body.count, to: client, on: connection)

@@ -42,7 +42,9 @@ extension RequestHandler {
     client.loop.hitLatency.record(microseconds: microseconds)
     remember(client, known, on: connection)
     if policy.logsHits || client.trace.isRecorded {
-      logHit(status: status, bytes: variant.body.count, of: client, on: connection)
+      let line = RequestLine.hit(
+        .memory, status: status, bytes: variant.body.count, of: client)
+      if policy.logsHits { log(line, of: client, on: connection) } else { client.trace.line = line }
     }
     return queue(response, status: status, bytes: variant.body.count, to: client, on: connection)
   }
@@ -143,16 +145,6 @@ extension RequestHandler {
     return prepared
   }
 
-  private func logHit(
-    status: Int, bytes: Int, of client: Connection, on connection: OpaquePointer
-  ) {
-    let line = RequestLine(
-      method: client.method == .head ? "HEAD" : "GET", status: status,
-      bytes: client.bodyBytes(status: status, of: bytes),
-      cacheStatus: CacheStatus.hit(.memory).headerValue, error: nil)
-    if client.policy.logsHits { return log(line, of: client, on: connection) }
-    client.trace.line = line
-  }
 }
 
 /// Four responses per event loop, all with the same body bytes: for URLs that expire and for

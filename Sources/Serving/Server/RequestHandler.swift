@@ -109,9 +109,6 @@ final class RequestHandler: Sendable {
     connections.add(-1)
   }
 
-  /// Whether there are admin endpoints.
-  var hasOperators: Bool { gate.hasOperators }
-
   /// Creates the state of a new connection, on the thread of its event loop.
   func opened(descriptor: CInt, peer: IPAddress?, on loop: EventLoopState) -> Connection {
     let now = Clock.coarseMilliseconds()
@@ -210,7 +207,8 @@ final class RequestHandler: Sendable {
       // connection.
       supersededRequests.end(request)
       request.abandon()
-      clientGone(client, on: connection)
+      figures.clientsGone.add()
+      log(.gone(client.method), of: client, on: connection)
       client.suspendedRequest = nil
     }
     if let streaming {
@@ -233,11 +231,6 @@ final class RequestHandler: Sendable {
       + (client.framing.isBetweenRequests
         ? client.policy.idleTimeout : client.policy.headerTimeout)
     if client.fault != nil { refuseIfDue(client) }
-  }
-
-  private func clientGone(_ client: Connection, on connection: OpaquePointer?) {
-    figures.clientsGone.add()
-    log(.gone(isHead: client.method == .head), of: client, on: connection)
   }
 
   /// Returns the request id that the client or a proxy sent in the first `X-Request-ID`, or a new

@@ -27,6 +27,7 @@ public final class Server: Sendable {
   private let counted = ServerFigures()
   private let gate: OperatorGate
   private let running = Lock<Running?>(nil)
+  private var fronts: [Front] { running.withLock { $0 }?.all ?? [] }
 
   /// Creates a server that is not running.
   ///
@@ -65,8 +66,14 @@ public final class Server: Sendable {
       throw .cannotStart(reason: "libmicrohttpd's recv is not the program's own")
     }
     // Before threads start: all addresses, or none.
-    let clientListener = try Listener(try clientSockets())
-    let operatorSockets = try operatorSockets()
+    let inherited = configuration.inherited
+    let clientListener = try Listener(
+      try Self.sockets(
+        inherited.clients, on: configuration.settings.clientAddresses,
+        mode: configuration.socketMode))
+    let operatorSockets = try Self.sockets(
+      inherited.operators, on: [configuration.operatorAddress].compactMap { $0 },
+      mode: configuration.socketMode)
     let operatorListener =
       operatorSockets.isEmpty ? nil : try Listener(operatorSockets)
     let lifetime = configuration.statsLifetime
@@ -123,25 +130,18 @@ public final class Server: Sendable {
       ])
   }
 
-  private func clientSockets() throws(ServerError) -> [ListeningSocket] {
-    let configuration = configuration
-    let inherited = configuration.inherited.clients
-    guard inherited.isEmpty else { return try ListeningSocket.inherited(inherited) }
-    return try ListeningSocket.all(
-      on: configuration.settings.clientAddresses, mode: configuration.socketMode)
-  }
-
-  private func operatorSockets() throws(ServerError) -> [ListeningSocket] {
-    let configuration = configuration
-    let inherited = configuration.inherited.operators
-    guard inherited.isEmpty else { return try ListeningSocket.inherited(inherited) }
-    let address = configuration.operatorAddress
-    return try ListeningSocket.all(on: address.map { [$0] } ?? [], mode: configuration.socketMode)
+  /// Returns the inherited sockets, or else listens on all addresses.
+  private static func sockets(
+    _ inherited: [CInt], on addresses: [ListenAddress], mode: Int
+  ) throws(ServerError) -> [ListeningSocket] {
+    inherited.isEmpty
+      ? try ListeningSocket.all(on: addresses, mode: mode)
+      : try ListeningSocket.inherited(inherited)
   }
 
   /// Where the server listens, clients' addresses first; empty while it is not running.
   public var addresses: [ListenAddress] {
-    running.withLock { $0 }?.all.flatMap(\.listener.addresses) ?? []
+    fronts.flatMap(\.listener.addresses)
   }
 
   /// The port the server listens on for clients; 0 while it is not running.
@@ -158,19 +158,19 @@ public final class Server: Sendable {
   /// Makes `/stats` respond with 503 while the server keeps serving, so that load balancers notice
   /// the stop.
   public func announceStop() {
-    for front in running.withLock({ $0 })?.all ?? [] { front.handler.announceStop() }
+    for front in fronts { front.handler.announceStop() }
   }
 
   /// Returns whether every event loop begins a round within `time`, which takes microseconds unless
   /// one is blocked. Blocks the calling thread. A stopped server has no loops to wait for.
   public func responds(within time: Duration) -> Bool {
     let end = ContinuousClock.now + time
-    return (running.withLock { $0 }?.all ?? []).allSatisfy { $0.loops.beginRounds(until: end) }
+    return fronts.allSatisfy { $0.loops.beginRounds(until: end) }
   }
 
   /// The processor time of all event loops together; 0 while the server is not running.
   public var loopTime: Duration {
-    (running.withLock { $0 }?.all ?? []).reduce(.zero) { $0 + $1.loops.processorTime }
+    fronts.reduce(.zero) { $0 + $1.loops.processorTime }
   }
 
   /// Lets all event loops run on these cores only. Tries all, and then throws the last error.
@@ -178,8 +178,8 @@ public final class Server: Sendable {
   /// - Throws: `EINVAL` if the server may use none of these cores (cpuset(7)).
   public func confineLoops(to cores: Cores) throws(SystemError) {
     var failure: SystemError?
-    for front in running.withLock({ $0 })?.all ?? [] {
-      do throws(SystemError) { try front.loops.confine(to: cores) } catch { failure = error }
+    for loop in fronts.flatMap(\.loops.loops) {
+      do throws(SystemError) { try loop.confine(to: cores) } catch { failure = error }
     }
     if let failure { throw failure }
   }
@@ -226,12 +226,7 @@ public final class Server: Sendable {
     parts.operators?.drain()
     await parts.operators?.endRequests()
     // Of two concurrent calls of `stop`, only the first shuts down.
-    guard
-      let mine = running.withLock({ running in
-        defer { running = nil }
-        return running
-      })
-    else { return }
+    guard let mine = running.withLock({ $0.take() }) else { return }
     Self.shutDown(mine)
     log.info("stopped", fields: ["address": .string(mine.clients.listener.endpoints)])
   }

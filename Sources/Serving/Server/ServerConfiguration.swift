@@ -206,4 +206,15 @@ public enum ServerError: Error, Hashable, Sendable, CustomStringConvertible {
     case .cannotStart(let reason): "cannot start serving: \(reason)"
     }
   }
+
+  /// Runs a step of the start. Its failure names what is missing.
+  static func start<Result>(
+    needing what: String, _ step: @autoclosure () throws(SystemError) -> Result
+  ) throws(ServerError) -> Result {
+    do throws(SystemError) {
+      return try step()
+    } catch {
+      throw .cannotStart(reason: "no \(what): \(error)")
+    }
+  }
 }

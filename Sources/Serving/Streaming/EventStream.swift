@@ -52,7 +52,7 @@ final class EventStream: StreamedBody {
   let endsWithServer = true
   let failure = ImageError.overloaded(queue: "events", retryAfter: 1)
 
-  /// Appends an event, and wakes the reader.
+  /// Appends an event. Returns what wakes the reader, which the caller calls outside its own locks.
   ///
   /// - Parameters:
   ///   - name: the event's type.
@@ -61,14 +61,6 @@ final class EventStream: StreamedBody {
   ///   - isFinal: whether the event must not be replaced.
   ///   - data: encodes one line of JSON, on the sending thread and at most once; `nil` for no
   ///     event.
-  func send(
-    _ name: String, about key: String, isFinal: Bool, data: @escaping @Sendable () -> [UInt8]?
-  ) {
-    append(name, about: key, isFinal: isFinal, data: data)?()
-  }
-
-  /// Appends an event without waking the reader. The caller calls the returned function outside its
-  /// own locks.
   func append(
     _ name: String, about key: String, isFinal: Bool, data: @escaping @Sendable () -> [UInt8]?
   ) -> (@Sendable () -> Void)? {
@@ -112,8 +104,7 @@ final class EventStream: StreamedBody {
 
   func read(at position: Int, into buffer: UnsafeMutableRawBufferPointer) -> PartialRead {
     while true {
-      let (result, events) = state.withLock { state in Self.read(&state, at: position, into: buffer)
-      }
+      let (result, events) = state.withLock { Self.read(&$0, at: position, into: buffer) }
       if let result { return result }
       // Encodes outside the lock, so that writers do not wait. There is only one reader.
       let bytes = events.flatMap { $0.bytes() ?? [] }

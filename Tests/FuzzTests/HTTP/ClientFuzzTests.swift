@@ -74,14 +74,21 @@ import Testing
   @Test func `a client's own elements never count behind a proxy's`() throws {
     let peer = try #require(IPAddress("10.0.0.1"))
     let own = try #require(IPAddress("198.51.100.1"))
-    let proxies = try proxies()
+    let byForwarded = try proxies()
+    var byForwardedFor = byForwarded
+    byForwardedFor.field = .xForwardedFor
     try Fuzz.texts(
       "spoofed", usual: 4_000, make: { $0.sentence(of: Self.words, most: 8) },
       check: { text in
-        for element in ["for=198.51.100.1", "proto=http;for=\"198.51.100.1:1\";host=\"a\\\"b,c\""] {
+        for element in [
+          "for=198.51.100.1", "proto=http;for=\"198.51.100.1:1\";host=\"a\\\"b,c\"", "198.51.100.1",
+        ] {
           for lines in [["\(text), \(element)"], [text, element], [text, " , \(element) ,"]] {
             let lines = lines.map { Array($0.utf8) }
-            let named = proxies.client(of: peer, forwardedFor: [], forwarded: lines)
+            let named =
+              element.contains("for=")
+              ? byForwarded.client(of: peer, forwardedFor: [], forwarded: lines)
+              : byForwardedFor.client(of: peer, forwardedFor: lines, forwarded: [])
             let client = named.address ?? peer
             try hold(client == own, "\(text) with \(element) names \(client)")
           }

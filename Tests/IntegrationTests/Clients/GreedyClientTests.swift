@@ -14,33 +14,6 @@ import Testing
     origin.serve("/a.jpg", bytes: try TestImages.jpeg(width: 300, height: 200))
   }
 
-  @Test func `a flood of quiet and half-open requests leaves images and health checks to others`()
-    throws
-  {
-    // Given connections without a request, and with half a head, and time-outs that do not help
-    let pictor = try PictorProcess(
-      in: folder,
-      [
-        "--server.connections", "64", "--server.header_timeout", "1h", "--server.idle_timeout",
-        "1h",
-      ])
-    let crowd = try (0..<openFilesAllow(256)).map { number in
-      let client = try pictor.connect()
-      if number % 2 == 0 { try client.send("GET /image?url=http HTTP/1.1\r\nHost: t\r\nA") }
-      return client
-    }
-    // Then
-    for _ in 0..<5 {
-      #expect(try pictor.get(origin.target("/a.jpg", adding: "&w=100")).status == 200)
-      let check = try PictorProcess(
-        in: folder, ["healthcheck", "--server.port", "\(pictor.port)"], isServer: false)
-      #expect(try check.end(0) == 0, "\(check.log)")
-    }
-    let stats = try pictor.stats().requests
-    #expect(stats.connectionsYielded > 0 && stats.connections <= 64 + 64)
-    withExtendedLifetime(crowd) {}
-  }
-
   @Test func `imaging time is charged to the client whose image is rendered`() throws {
     // Given less time than any image takes
     let pictor = try PictorProcess(

@@ -4,19 +4,17 @@ import Core
 import TestSupport
 import Testing
 
-@Suite(.onOwnThreads) struct RedirectFreshnessTests {
-  struct Case: CustomTestStringConvertible {
+@Suite(.onOwnThreads) final class RedirectFreshnessTests: OriginSuite {
+  private struct Case {
     let hops: [[String]]
     let target: [String]
     let isKept: Bool
     let control: String
-
-    var testDescription: String { "\(hops) → \(target)" }
   }
 
   private static let year = ["Cache-Control: max-age=31536000"]
 
-  @Test(arguments: [
+  private static let cases = [
     // Redirects without freshness headers have no effect.
     Case(hops: [[]], target: year, isKept: true, control: "public, max-age=31536000"),
     Case(
@@ -57,31 +55,32 @@ import Testing
       hops: [["Cache-Control: must-revalidate"]], target: year, isKept: true,
       control: "public, max-age=31536000, must-revalidate"),
     Case(hops: [year], target: ["Cache-Control: no-store"], isKept: false, control: "no-store"),
-  ])
-  func `the freshness of a redirect limits that of its target`(item: Case) throws {
+  ]
+
+  @Test func `the freshness of a redirect limits that of its target`() throws {
     // Given
-    let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(in: folder)
     let image = try TestImages.jpeg(width: 16, height: 16)
-    for (number, fields) in item.hops.enumerated() {
-      let next = number + 1 < item.hops.count ? "/hop\(number + 1)" : "/target.jpg"
-      origin.route(
-        "/hop\(number)", to: .status(302, headers: ["Location: \(origin.url(next))"] + fields))
+    for (number, item) in Self.cases.enumerated() {
+      let hops = (0..<item.hops.count).map { "/\(number)/hop\($0)" }
+      for (hop, next) in zip(hops.indices, hops.dropFirst() + ["/\(number)/target.jpg"]) {
+        let fields = ["Location: \(origin.url(next))"] + item.hops[hop]
+        origin.route(hops[hop], to: .status(302, headers: fields))
+      }
+      origin.route("/\(number)/target.jpg", to: .ok(image, headers: item.target))
+      // When
+      let first = try pictor.get(origin.target(hops[0]))
+      let second = try pictor.get(origin.target(hops[0]))
+      // Then
+      #expect(first.status == 200 && second.status == 200)
+      #expect(first["cache-control"] == item.control, "\(item)")
+      #expect(origin.requests(to: hops[0]) == (item.isKept ? 1 : 2), "\(item)")
+      #expect(first["cache-status"]?.contains("stored") == (item.control != "no-store"), "\(item)")
     }
-    origin.route("/target.jpg", to: .ok(image, headers: item.target))
-    // When
-    let first = try pictor.get(origin.target("/hop0"))
-    let second = try pictor.get(origin.target("/hop0"))
-    // Then
-    #expect(first.status == 200 && second.status == 200)
-    #expect(first["cache-control"] == item.control)
-    #expect(origin.requests(to: "/hop0") == (item.isKept ? 1 : 2))
-    #expect(first["cache-status"]?.contains("stored") == (item.control != "no-store"))
   }
 
   @Test func `an error behind an unstorable redirect is requested again`() throws {
     // Given
-    let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(in: folder)
     for (path, fields) in [("/open", []), ("/strict", ["Cache-Control: no-store"])] {
       origin.route(
@@ -100,13 +99,13 @@ import Testing
 
   @Test func `a 304 is limited by the redirects of its own request`() throws {
     // Given: a response that is stale at once, and a redirect whose headers change meanwhile
-    let (folder, origin) = (try TemporaryFolder(), try Origin())
     let pictor = try PictorProcess(in: folder)
     let image = try TestImages.jpeg(width: 16, height: 16)
+    let location = origin.url("/v1.jpg")
     origin.route("/latest") { request in
       let control = request.number == 1 ? "max-age=0" : "max-age=600"
       return .status(
-        302, headers: ["Location: \(origin.url("/v1.jpg"))", "Cache-Control: \(control)"])
+        302, headers: ["Location: \(location)", "Cache-Control: \(control)"])
     }
     origin.route("/v1.jpg") { request in
       request.headers["if-none-match"] == nil

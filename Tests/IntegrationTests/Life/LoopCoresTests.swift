@@ -10,18 +10,11 @@ import Testing
 
   /// The cores of each of the program's threads, by its name.
   private func cores(of pictor: PictorProcess) -> [(thread: String, cores: Cores)] {
-    guard let stream = opendir("/proc/\(pictor.id)/task") else { return [] }
-    defer { closedir(stream) }
-    var found: [(thread: String, cores: Cores)] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
+    entries(of: "/proc/\(pictor.id)/task").compactMap { name in
       // One that has ended has none.
-      guard let id = pid_t(name), let cores = try? Cores.allowed(for: id) else { continue }
-      found.append((contents(of: "/proc/\(pictor.id)/task/\(name)/comm"), cores))
+      guard let id = pid_t(name), let cores = try? Cores.allowed(for: id) else { return nil }
+      return (contents(of: "/proc/\(pictor.id)/task/\(name)/comm"), cores)
     }
-    return found
   }
 
   /// Requests images until it is over: the same one, or others each time.

@@ -83,17 +83,11 @@ import Testing
     #expect(pictor.log.isEmpty)
   }
 
-  @Test(arguments: [
-    (["--version"], "pictor \(pictorVersion)\n"),
-    (["--check-config"], "the configuration is valid\n"),
-  ])
-  func `version and check-config print one line and exit`(options: [String], output: String) throws
-  {
-    let quiet = [
-      "--server.port", "0", "--server.connections", "16", "--disk.path", folder.path + "/cache",
-    ]
-    let pictor = try PictorProcess(in: folder, options + quiet, isServer: false)
+  @Test func `the version is one line, whatever else is configured`() throws {
+    let pictor = try PictorProcess(
+      in: folder, ["--version", "--server.port", "0", "--disk.path", folder.path + "/cache"],
+      isServer: false)
     #expect(try pictor.end(0) == 0)
-    #expect(pictor.log == output)
+    #expect(pictor.log == "pictor \(pictorVersion)\n")
   }
 }

@@ -13,12 +13,7 @@ import Testing
   /// The niceness of the program's threads, by name without its number.
   private func niceness(of pictor: PictorProcess) -> [String: Set<CInt>] {
     var found: [String: Set<CInt>] = [:]
-    guard let stream = opendir("/proc/\(pictor.id)/task") else { return found }
-    defer { closedir(stream) }
-    while let entry = readdir(stream) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
+    for name in entries(of: "/proc/\(pictor.id)/task") {
       // `TID (name) state parent …`; the niceness is the nineteenth field (proc_pid_stat(5)).
       let text = contents(of: "/proc/\(pictor.id)/task/\(name)/stat")
       guard let begin = text.firstIndex(of: "("), let end = text.lastIndex(of: ")") else {

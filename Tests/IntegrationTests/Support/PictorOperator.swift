@@ -63,7 +63,6 @@ extension PictorProcess {
         target,
         headers: ["Authorization": "Bearer " + Self.token, "Accept": "text/event-stream"]))
   }
-
 }
 
 /// Reads server-sent events, with their data decoded from JSON.
@@ -75,7 +74,7 @@ final class EventReader<Content: Decodable> {
   /// Reads the head of the response.
   fileprivate init(of client: HTTPClient) throws {
     self.client = client
-    let head = try Self.line(of: client, until: "\r\n\r\n")
+    let head = try client.read(until: "\r\n\r\n")
     guard head.hasPrefix("HTTP/1.1 200"), head.contains("text/event-stream") else {
       throw PictorProcess.Failure(description: head)
     }
@@ -92,7 +91,7 @@ final class EventReader<Content: Decodable> {
         return try JSONDecoder().decode(Content.self, from: Data(data.dropFirst(6).utf8))
       }
       guard !isAtEnd else { return nil }
-      let size = Int(try Self.line(of: client, until: "\r\n"), radix: 16) ?? 0
+      let size = Int(try client.read(until: "\r\n").dropLast(), radix: 16) ?? 0
       text += try client.read(size)
       _ = try client.read(2)
       isAtEnd = size == 0
@@ -109,9 +108,4 @@ final class EventReader<Content: Decodable> {
     throw PictorProcess.Failure(description: "the events ended: \(events)")
   }
 
-  private static func line(of client: HTTPClient, until end: String) throws -> String {
-    var line: [UInt8] = []
-    while !line.suffix(end.utf8.count).elementsEqual(end.utf8) { line += try client.read(1) }
-    return String(decoding: line.dropLast(end.utf8.count), as: UTF8.self)
-  }
 }

@@ -103,28 +103,22 @@ final class PictorProcess: Sendable {
 
   /// The ids of its worker processes.
   func workers() -> [pid_t] {
-    guard let stream = opendir("/proc") else { return [] }
-    defer { closedir(stream) }
-    var found: [pid_t] = []
-    while let entry = readdir(stream) {
-      let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-        pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
+    entries(of: "/proc").compactMap { name in
       // `PID (name) state parent …`; the name contains no parenthesis (proc_pid_stat(5)).
       guard let child = pid_t(name),
         let rest = contents(of: "/proc/\(name)/stat").split(separator: ")").last
-      else { continue }
+      else { return nil }
       let fields = rest.split(separator: " ")
-      if fields.count > 1, pid_t(fields[1]) == id, fields[0] != "Z" { found.append(child) }
+      return fields.count > 1 && pid_t(fields[1]) == id && fields[0] != "Z" ? child : nil
     }
-    return found
   }
 
   /// The names of its threads (proc_pid_comm(5)).
   var threadNames: Set<String> {
-    let threads = try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(id)/task")
-    return Set(
-      (threads ?? []).map { contents(of: "/proc/\(id)/task/\($0)/comm").filter { $0 != "\n" } })
+    Set(
+      entries(of: "/proc/\(id)/task").map {
+        contents(of: "/proc/\(id)/task/\($0)/comm").filter { $0 != "\n" }
+      })
   }
 
   /// Waits until `count` workers have set up their ignored signals, and returns their ids. The
@@ -242,6 +236,7 @@ func contents(of path: String) -> String {
   defer { close(descriptor) }
   var bytes: [UInt8] = []
   var buffer = [UInt8](repeating: 0, count: 65_536)
+  // To the end: a file of /proc has no size, and comes in parts.
   while case let count = read(descriptor, &buffer, buffer.count), count > 0 {
     bytes += buffer[..<count]
   }
@@ -255,16 +250,10 @@ extension Origin {
   }
 }
 
-/// Returns `url` as a query's value: all but letters, digits and `-._~` percent-encoded.
-func encoded(_ url: String) -> String {
-  url.utf8.map { byte in
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-      UInt8(ascii: "_"), UInt8(ascii: "~"):
-      String(UnicodeScalar(byte))
-    default:
-      "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
-    }
-  }.joined()
+/// Returns `url` as a query's value.
+func encoded(_ url: String) -> String { PercentEncoding.encode(url) }
+
+/// Returns the names of a folder's entries; none if it does not exist.
+func entries(of folder: String) -> [String] {
+  (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
 }

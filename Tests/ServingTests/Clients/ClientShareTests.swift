@@ -133,9 +133,7 @@ import Testing
   }
 
   @Test func `a client whose two fields disagree is limited as others like it are`() async throws {
-    let provider = TestProvider { request throws(ImageError) in
-      makeDelivery(makeVariant(request.key, body: [1]))
-    }
+    let provider = TestProvider.making([1])
     try await withProxiedServer(provider, configure: { $0.requestsPerSecond = 1 }) { server in
       let client = try HTTPClient(port: server.port)
       // Given a client that adds a field of its own, each time another one

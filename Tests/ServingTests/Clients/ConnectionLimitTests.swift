@@ -8,14 +8,6 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct ConnectionLimitTests {
-  /// Sends a request whose body does not arrive, and waits until the server has read its head.
-  private func occupy(_ client: HTTPClient) throws {
-    try client.send(
-      "POST /image HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
-    let expected = "HTTP/1.1 100 Continue\r\n\r\n"
-    #expect(try client.read(expected.utf8.count) == Array(expected.utf8))
-  }
-
   private func isServed(_ client: HTTPClient) -> Bool {
     (try? client.get("/stats"))?.status == 200
   }
@@ -60,7 +52,7 @@ import Testing
       try waiting.send(HTTPClient.text("GET", target: imageTarget))
       try await eventually { provider.asked.value == 1 }
       let sending = try HTTPClient(port: server.port)
-      try occupy(sending)
+      try sending.occupy()
       let older = try HTTPClient(port: server.port)
       #expect(isServed(older))
       try await eventually("only the first request is in progress") { server.figures.active == 1 }
@@ -157,7 +149,7 @@ import Testing
       // Given
       let busy = try (0..<2).map { _ in
         let client = try HTTPClient(port: server.port, source: 2)
-        try occupy(client)
+        try client.occupy()
         return client
       }
       // When
@@ -193,7 +185,7 @@ import Testing
       }
     ) { server in
       let busy = try HTTPClient(port: server.port, source: 2)
-      try occupy(busy)
+      try busy.occupy()
       // When more connections are refused than get a response, and none reads it
       let start = Clock.coarseMilliseconds()
       let flood = try (0..<600).map { _ in try HTTPClient(port: server.port, source: 2) }

@@ -65,14 +65,13 @@ import Testing
       try await eventually { server.figures.connections == 0 }
     }
     // Given ten minutes for it
-    try await withServer(
+    try await withClient(
       provider,
       configure: {
         $0.answerTimeout = .milliseconds(1)
         $0.rateWindow = .seconds(600)
       }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client throws in
       #expect(try client.get(imageTarget).body.count == 16 << 20)
     }
   }

@@ -8,8 +8,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct MetricsEndpointTests {
   @Test func `the answer is Prometheus's text`() async throws {
-    try await withServer(TestProvider()) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient { client in
       let answer = try client.get("/metrics")
       #expect(answer.status == 200)
       #expect(answer["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8")

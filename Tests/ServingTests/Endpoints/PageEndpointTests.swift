@@ -20,8 +20,7 @@ import Testing
   }
 
   @Test func `each file has its type, a strict policy and a strong entity tag`() async throws {
-    try await withServer(TestProvider()) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient { client in
       var tags: Set<String> = []
       for path in Self.paths {
         let answer = try client.get(path)
@@ -61,8 +60,7 @@ import Testing
   func `what browsers and crawlers ask of every server is no error, with or without the page`(
     hasPage: Bool
   ) async throws {
-    try await withServer(TestProvider(), configure: { $0.page = hasPage }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(configure: { $0.page = hasPage }) { client in
       let robots = try client.get("/robots.txt")
       #expect(robots.status == 200 && robots["Content-Type"] == "text/plain; charset=utf-8")
       #expect(String(decoding: robots.body, as: UTF8.self).contains("Allow: /image\n"))
@@ -123,16 +121,15 @@ import Testing
         #expect(try client.get("/page/parameters.json").text.contains(listener))
       }
     }
-    try await withServer(TestProvider()) { server in
-      let text = try HTTPClient(port: server.port).get("/page/parameters.json").text
+    try await withClient { client in
+      let text = try client.get("/page/parameters.json").text
       #expect(text.contains(#""figures":true,"images":true"#))
     }
   }
 
   @Test func `the files of the page load nothing from elsewhere and write no markup`() async throws
   {
-    try await withServer(TestProvider()) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient { client in
       for path in Self.paths where !path.hasSuffix(".json") {
         // The style is in the text that people copy.
         let text = try client.get(path).text.replacing(

@@ -59,29 +59,6 @@ import Testing
     }
   }
 
-  @Test func `random requests get the same verdict in pieces of any size`() {
-    var generator = SeededGenerator(seed: 21)
-    let right =
-      "POST /a?b HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"
-      + "3;x\r\nabc\r\n0\r\n\r\n"
-    let alphabet = Array("\r\n :;,\t\0aG0/?H".unicodeScalars)
-    for _ in 0..<3_000 {
-      // Given
-      var scalars = Array((right + right).unicodeScalars)
-      for _ in 0..<Int.random(in: 1...3, using: &generator) {
-        scalars[Int.random(in: 0..<scalars.count, using: &generator)] =
-          alphabet[Int.random(in: 0..<alphabet.count, using: &generator)]
-      }
-      let text = String(String.UnicodeScalarView(scalars))
-      // Then
-      let whole = judge(text, inPiecesOf: 1_000)
-      for size in [1, 5, 31] {
-        let pieces = judge(text, inPiecesOf: size)
-        #expect(pieces.0 == whole.0 && pieces.whole == whole.whole, "\(text.debugDescription)")
-      }
-    }
-  }
-
   @Test(arguments: WrongRequest.all)
   func `a malformed request gets one JSON error and ends its connection`(wrong: WrongRequest)
     async throws
@@ -169,8 +146,7 @@ import Testing
     let provider = TestProvider { request throws(ImageError) in
       makeDelivery(makeVariant(request.key, body: Array(request.source.text.utf8)))
     }
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider) { client in
       let urls = (0..<200).map { "https://example.org/\($0)" }
       var text = ""
       for (index, url) in urls.enumerated() {

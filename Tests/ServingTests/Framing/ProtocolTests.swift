@@ -9,8 +9,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct ProtocolTests {
   @Test func `unknown paths, methods and parameters get the errors of the contract`() async throws {
-    try await withServer(TestProvider()) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient { client in
       let nowhere = try client.get("/nowhere?x=%zz")
       #expect(nowhere.status == 404)
       #expect(nowhere.text.contains("\"code\":\"not_found\""))
@@ -100,7 +99,7 @@ import Testing
       var now = 0
       try await eventually("the buffer is full") {
         earlier = now
-        now = bytesInKernel(fromPort: server.port)
+        now = queuedBytes(0, atPort: server.port)
         return now > 0 && now == earlier
       }
       // Besides the limit, one segment is filled and one on its way: 64 KiB each on loopback.
@@ -138,23 +137,4 @@ import Testing
       services: AdminServices(TestServices()), stats: makeStats, log: Log(level: .error))
     #expect(throws: ServerError.invalidAddress("localhost:0")) { try server.start() }
   }
-}
-
-/// Returns the bytes in the kernel's send queues of a port, from `/proc/net/tcp` (proc(5)).
-private func bytesInKernel(fromPort port: Int) -> Int {
-  guard let file = fopen("/proc/net/tcp", "re") else { return 0 }
-  defer { fclose(file) }
-  var line = [CChar](repeating: 0, count: 1_024)
-  var sum = 0
-  while fgets(&line, CInt(line.count), file) != nil {
-    let words = String(
-      decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self
-    )
-    .split(separator: " ")
-    guard words.count > 4, let local = words[1].split(separator: ":").last,
-      Int(local, radix: 16) == port, let queue = words[4].split(separator: ":").first
-    else { continue }
-    sum += Int(queue, radix: 16) ?? 0
-  }
-  return sum
 }

@@ -27,8 +27,7 @@ import Testing
   }
 
   @Test func `hints become plain parameters of the key`() async throws {
-    try await withServer(echo(), configure: { $0.imaging.saveDataReduction = 20 }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(echo(), configure: { $0.imaging.saveDataReduction = 20 }) { client in
       let fields = ["Sec-CH-DPR": "2.0", "Sec-CH-Width": "600", "Save-Data": "on"]
       for method in ["GET", "HEAD"] {
         let answer = try send(
@@ -53,14 +52,13 @@ import Testing
   {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().changing { $0.width = 320 }.key))
-    try await withServer(
+    try await withClient(
       provider,
       configure: {
         $0.workers = 1
         $0.imaging.autoFormats = []
       }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client in
       for _ in 1...3 {
         for (query, vary) in [
           ("&w=320", nil), ("&w=auto", "Sec-CH-Width, Width"),
@@ -81,14 +79,13 @@ import Testing
   }
 
   @Test func `more widths than a target keeps have the right keys`() async throws {
-    try await withServer(
+    try await withClient(
       echo(),
       configure: {
         $0.workers = 1
         $0.sizeSteps = Array(1...100)
       }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client in
       for width in [1, 2, 3] + Array(1...60) + [1, 60, 5] {
         let answer = try client.get(
           imageTarget + "&w=auto", headers: ["Sec-CH-Width": "\(width)"])
@@ -98,10 +95,9 @@ import Testing
   }
 
   @Test func `a signed URL with auto is valid for each client, in steps`() async throws {
-    try await withServer(
+    try await withClient(
       echo(), configure: { $0.signing = SigningPolicy(mode: .required, keys: [testKey]) }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client in
       for (width, step) in [("290", 320), ("310", 320), ("600", 640)] {
         let answer = try client.get(
           signed(imageTarget + "&w=auto&blur=2"), headers: ["Sec-CH-Width": width])
@@ -115,7 +111,7 @@ import Testing
     async throws
   {
     let provider = echo()
-    try await withServer(
+    try await withClient(
       provider,
       configure: {
         $0.redirectsAuto = true
@@ -123,8 +119,7 @@ import Testing
         $0.imaging.saveDataReduction = 20
         $0.signing = SigningPolicy(mode: .options, keys: [testKey])
       }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client in
       let fields = ["Sec-CH-DPR": "2", "Sec-CH-Width": "300", "Save-Data": "on"]
       for (query, parameters) in [
         ("&w=auto&h=200&dpr=auto", "format=jpeg&h=\(isSigned ? 200 : 320)&scale=2&w=160"),
@@ -149,8 +144,7 @@ import Testing
 
   @Test func `Accept-CH is on each response if it is configured`() async throws {
     for asks in [false, true] {
-      try await withServer(echo(), configure: { $0.asksForHints = asks }) { server in
-        let client = try HTTPClient(port: server.port)
+      try await withClient(echo(), configure: { $0.asksForHints = asks }) { client in
         for (target, status) in [
           (imageTarget, 200), (imageTarget, 200), (imageTarget + "&w=0", 400), ("/stats", 200),
         ] {
@@ -182,7 +176,7 @@ import Testing
   func `responses that differ name a field in Vary that differs`(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let gone = try SourceURL(parsing: "https://example.org/none.png")
-    try await withServer(
+    try await withClient(
       echo(),
       configure: {
         $0.imaging.saveDataReduction = seed % 2 == 0 ? 20 : 0
@@ -193,8 +187,7 @@ import Testing
         $0.fallbacks = ["none-there": gone]
         $0.fallback = seed % 2 == 0 ? "none-there" : ""
       }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client in
       let parts = [
         "&w=auto", "&w=300", "&dpr=auto", "&scale=2", "&format=png", "&format=webp", "&h=77",
         "&quality=50",

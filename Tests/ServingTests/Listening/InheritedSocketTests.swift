@@ -59,7 +59,7 @@ import Testing
       try await eventually {
         provider.asked.value == 1 && server.figures.connections == 4
       }
-      try await eventually { unreadBytes(atPort: port) == 0 }
+      try await eventually { queuedBytes(1, atPort: port) == 0 }
       // When
       async let stopped: Void = server.stop()
       try idle.waitForClose()
@@ -96,7 +96,7 @@ import Testing
       }
       try await eventually { provider.asked.value == 16 }
       let more = try HTTPClient(port: port)
-      try await eventually { unreadBytes(atPort: port) == 0 }
+      try await eventually { queuedBytes(1, atPort: port) == 0 }
       try more.send(HTTPClient.text("GET", target: "/image?url=https://example.org/hit"))
       // When
       async let stopped: Void = server.stop()
@@ -117,18 +117,5 @@ import Testing
       try silent.waitForClose()
       await stopped
     }
-  }
-}
-
-/// Returns the bytes that the server at a port has not read, and the connections that it has not
-/// accepted, from `/proc/net/tcp` (proc(5)).
-private func unreadBytes(atPort port: Int) -> Int {
-  let lines = ControlGroups.text("/proc/net/tcp")?.split(separator: "\n") ?? []
-  return lines.reduce(0) { sum, line in
-    let words = line.split(separator: " ")
-    guard words.count > 4, let local = words[1].split(separator: ":").last,
-      Int(local, radix: 16) == port, let queue = words[4].split(separator: ":").last
-    else { return sum }
-    return sum + (Int(queue, radix: 16) ?? 0)
   }
 }

@@ -20,14 +20,9 @@ import Testing
   private func logged(
     configure: (inout ServerConfiguration) -> Void, body: (Server) throws -> Void
   ) async throws -> String {
-    let file = open(folder.path + "/log", O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-    defer { close(file) }
-    let log = Log(level: .info, format: .json, descriptor: file)
-    try await withServer(TestProvider(), log: log, configure: configure) { try body($0) }
-    log.flush(within: .seconds(10))
-    var bytes = [UInt8](repeating: 0, count: 1 << 20)
-    let count = pread(file, &bytes, bytes.count, 0)
-    return String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)
+    let file = try LogFile()
+    try await withServer(TestProvider(), log: file.log(), configure: configure) { try body($0) }
+    return try file.lines().joined(separator: "\n")
   }
 
   @Test func `one server listens on several addresses and paths, and lists them`() async throws {

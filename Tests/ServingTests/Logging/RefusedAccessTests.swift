@@ -23,8 +23,7 @@ import Testing
     let plain = Log(level: .info, queue: main)
     let access = try AccessLog(settings, main: main, log: plain)
     let log = Log(level: .info, queue: main, access: access)
-    try await withServer(TestProvider(), log: log) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(log: log) { client in
       try client.send(bytes: bytes)
       let answer = try client.readAnswer()
       #expect(answer.status >= 400 && answer.body.count > 50)

@@ -98,27 +98,6 @@ import Testing
     #expect(try client("10.0.0.1", for: [real], forwarded: ["for=\(real)"]) == real)
   }
 
-  @Test func `a client cannot change the address that its proxy reports`() throws {
-    var random = SeededGenerator(seed: 7)
-    let pieces = [
-      "6.6.6.6", "10.0.0.2", "for=", "for=6.6.6.6", "\"", "\\", ",", ";", " ", "[", "]", ":",
-      "unknown",
-      "_x", "=", "[::1]:9", "\"\"", "by=10.0.0.1", "é", "fd00::1", "\t",
-    ]
-    for _ in 0..<3_000 {
-      let junk = (0..<Int.random(in: 0...12, using: &random))
-        .map { _ in pieces.randomElement(using: &random) ?? "" }.joined()
-      let own = "198.51.100.\(Int.random(in: 1...9, using: &random))"
-      let isOneLine = Bool.random(using: &random)
-      #expect(try client("10.0.0.1", for: isOneLine ? ["\(junk), \(own)"] : [junk, own]) == own)
-      let element = Bool.random(using: &random) ? "for=\(own)" : "proto=http;for=\"\(own):1\""
-      #expect(
-        try client("10.0.0.1", forwarded: isOneLine ? ["\(junk), \(element)"] : [junk, element])
-          == own,
-        "\(junk)")
-    }
-  }
-
   @Test(arguments: [("X-Forwarded-For", "198.51.100.7"), ("forwarded", "for=198.51.100.7")])
   func `a forwarding field of an unlisted peer has one line, and one of a listed peer none`(
     name: String, value: String
@@ -153,21 +132,5 @@ import Testing
     let lines = Array(repeating: "10.0.0.2", count: 1_000)
     #expect(try client("10.0.0.1", for: ["6.6.6.6"] + lines) == "10.0.0.2")
     #expect(try client("10.0.0.1", for: [String(repeating: ",", count: 8_000)]) == "10.0.0.1")
-  }
-
-  @Test(arguments: [
-    ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", true),
-    ("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more", true),
-    ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-more", false),
-    ("ff-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", false),
-    ("00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", false),
-    ("00-00000000000000000000000000000000-00f067aa0ba902b7-01", false),
-    ("00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01", false),
-    ("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7", false), ("", false), ("---", false),
-  ])
-  func `a trace id is taken only from a valid traceparent`(field: String, isValid: Bool) {
-    #expect(
-      TraceContext(parent: Array(field.utf8))?.traceID
-        == (isValid ? "4bf92f3577b34da6a3ce929d0e0e4736" : nil))
   }
 }

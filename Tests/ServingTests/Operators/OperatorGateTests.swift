@@ -58,21 +58,6 @@ import Testing
     }
   }
 
-  @Test func `after ten wrong tokens further ones of the network are limited, no right one`() {
-    // Given
-    let gate = OperatorGate(operators)
-    let right = "Bearer correct-horse-battery"
-    for number in 0..<10 { #expect(name("Bearer guess-\(number)", by: gate) == "unknown") }
-    // Then a guess is limited, and the right token is not
-    #expect(name("Bearer guess", by: gate) == "limited 60")
-    #expect(name(right, by: gate) == "last")
-    // And other networks, and requests without a token, are not affected
-    #expect(name(right, by: gate, from: .v4(0xc633_6408)) == "last")
-    #expect(name(nil, by: gate) == "unknown")
-    // And attempts that were refused do not prolong it
-    #expect(name("Bearer guess", by: gate, at: 60_000) == "unknown")
-  }
-
   @Test func `requests without a token and valid tokens are not counted`() {
     let gate = OperatorGate(operators)
     for _ in 0..<30 {

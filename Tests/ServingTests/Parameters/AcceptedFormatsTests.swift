@@ -36,16 +36,6 @@ import Testing
     #expect(formats(line) == expected)
   }
 
-  @Test func `a weight of 0 refuses a format in any order and repetition`() {
-    for zero in ["0", "0.", "0.0", "0.00", "0.000"] {
-      #expect(formats("image/avif;q=\(zero), image/webp") == [.webp])
-      #expect(formats("image/avif;q=\(zero), image/avif") == [])
-      #expect(formats("image/avif", "image/avif;q=\(zero)") == [])
-    }
-    #expect(formats("image/avif;q=0.001, image/webp;q=1.000") == [.avif, .webp])
-    #expect(formats("image/webp;Q=0") == [])
-  }
-
   @Test func `all Accept lines form one list, and spaces and case are ignored`() {
     #expect(formats("image/png", "IMAGE/WebP \t;\tq=0.5 ,,", " , image/jxl") == [.webp, .jxl])
   }

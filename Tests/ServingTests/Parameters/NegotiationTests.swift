@@ -14,25 +14,14 @@ private let oldSafari = "image/png,image/svg+xml,image/*;q=0.8,video/*;q=0.8,*/*
 private let curl = "*/*"
 
 @Suite(.onOwnThreads) struct NegotiationTests {
-  /// Records requests and responds to each with the first accepted format, as a worker would.
-  private final class Maker: Sendable {
-    let requests = Lock<[ImageRequest]>([])
-
-    var provider: TestProvider {
-      TestProvider { request throws(ImageError) in
-        self.requests.withLock { $0.append(request) }
-        let format = request.transform.format ?? request.transform.accepted.first ?? .jpeg
-        return makeDelivery(makeVariant(request.key, info: makeInfo(format)))
-      }
-    }
-
-    var keys: [String] { requests.withLock { $0.map(\.key.text) } }
+  /// Makes each image in the first accepted format, as a worker would.
+  private let maker = TestProvider { request throws(ImageError) in
+    let format = request.transform.format ?? request.transform.accepted.first ?? .jpeg
+    return makeDelivery(makeVariant(request.key, info: makeInfo(format)))
   }
 
   @Test func `the same URL returns the format that Accept names, with Vary`() async throws {
-    let maker = Maker()
-    try await withServer(maker.provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(maker) { client in
       for (accept, type) in [
         (chrome, "image/avif"), ("image/webp,*/*", "image/webp"), (oldSafari, "image/jpeg"),
         (curl, "image/jpeg"), ("image/avif;q=0,image/webp;q=0.1", "image/webp"),
@@ -47,7 +36,7 @@ private let curl = "*/*"
       #expect(none["Content-Type"] == "image/jpeg" && none["Vary"] == "Accept")
     }
     #expect(
-      Set(maker.keys)
+      Set(maker.requests.withLock { $0.map(\.key.text) })
         == [imageURL + " ", imageURL + " auto=avif,webp", imageURL + " auto=webp"])
   }
 
@@ -62,8 +51,7 @@ private let curl = "*/*"
       info.etag = "\"\(format.rawValue)\""
       provider.keep(makeVariant(request.key, info: info))
     }
-    try await withServer(provider, configure: { $0.workers = 1 }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.workers = 1 }) { client in
       for _ in 1...3 {
         for (accept, format) in [
           (chrome, "avif"), ("image/webp", "webp"), (curl, "jpeg"), ("image/jxl", "jpeg"),
@@ -93,8 +81,7 @@ private let curl = "*/*"
     let provider = TestProvider { _ throws(ImageError) in
       throw .remembered(.undecodable(detail: ""), seconds: 60, isRepeated: false)
     }
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider) { client throws in
       #expect(try client.get(imageTarget)["Vary"] == "Accept")
       #expect(try client.get(imageTarget + "&format=png")["Vary"] == nil)
     }
@@ -104,13 +91,9 @@ private let curl = "*/*"
     async throws
   {
     let services = TestServices()
-    let token = "correct-horse-battery"
-    try await withServer(
-      TestProvider(), services: services, configure: { $0.operatorTokens = [token] }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withOperators(services) { client, _ in
       for accept in [curl, chrome] {
-        let headers: KeyValuePairs = ["Authorization": "Bearer " + token, "Accept": accept]
+        let headers: KeyValuePairs = ["Authorization": "Bearer " + operatorToken, "Accept": accept]
         _ = try client.get(
           "/admin/cache" + imageTarget.dropFirst("/image".count), headers: headers)
         _ = try client.request(
@@ -126,10 +109,7 @@ private let curl = "*/*"
   }
 
   @Test func `a redirect leads to the format of the response`() async throws {
-    let maker = Maker()
-    let provider = maker.provider
-    try await withServer(provider, configure: { $0.redirectsAuto = true }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(maker, configure: { $0.redirectsAuto = true }) { client in
       let answer = try client.get(
         "/im%61ge?format=auto&url=https://example.org/a/é.png&w=3",
         headers: ["Accept": chrome, "If-None-Match": "*"])
@@ -150,8 +130,7 @@ private let curl = "*/*"
   }
 
   @Test func `a redirect is sent for every target that can be followed`() async throws {
-    let maker = Maker()
-    try await withServer(maker.provider, configure: { $0.redirectsAuto = true }) { server in
+    try await withServer(maker, configure: { $0.redirectsAuto = true }) { server in
       let prefix = "/image?url=https://example.org/"
       let longest = RequestFraming.longestTarget - prefix.utf8.count
       for (letter, count, status) in [
@@ -176,8 +155,7 @@ private let curl = "*/*"
   {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
-    try await withServer(provider, configure: { $0.redirectsAuto = true }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.redirectsAuto = true }) { client in
       let answer = try client.get(imageTarget)
       #expect(answer.status == 302)
       #expect(answer["Cache-Status"] == "pictor; hit; detail=memory")

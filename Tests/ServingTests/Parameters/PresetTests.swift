@@ -111,21 +111,14 @@ import Testing
     async throws
   {
     let services = TestServices()
-    let token = "correct-horse-battery"
-    var rules = configuration(presets, only: true)
-    rules.redirectsAuto = true
-    rules.operatorTokens = [token]
-    let provider = TestProvider { request throws(ImageError) in
-      makeDelivery(makeVariant(request.key))
-    }
-    try await withServer(
-      provider, services: services,
+    try await withOperators(
+      services, provider: .making(),
       configure: {
-        rules.port = 0
-        $0 = rules
+        $0.presets = presets
+        $0.presetsOnly = true
+        $0.redirectsAuto = true
       }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client, headers in
       let refused = try client.get(imageTarget + "&w=3")
       #expect(refused.status == 403)
       #expect(refused.text.contains("\"code\":\"forbidden_parameter\""))
@@ -133,7 +126,6 @@ import Testing
       let answer = try client.get(imageTarget + "&preset=thumb")
       #expect(answer.status == 302)
       #expect(try client.get("/" + (answer["Location"] ?? "")).status == 200)
-      let headers: KeyValuePairs = ["Authorization": "Bearer " + token]
       _ = try client.get(
         "/admin/cache" + imageTarget.dropFirst("/image".count) + "&w=3", headers: headers)
       _ = try client.request(

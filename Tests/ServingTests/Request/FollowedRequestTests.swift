@@ -131,8 +131,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
   }
 
   @Test func `followers get the flight's error`() async throws {
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider) { client in
       try client.send(HTTPClient.text("GET", target: imageTarget))
       try await waitForFollowers(1)
       provider.land(.failure(.sourceNotFound(status: 404)))
@@ -143,8 +142,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
   @Test func `a flight that lands at once answers its follower`() async throws {
     let delivery = sharedDelivery(makeVariant(try makeRequest().key, body: [4, 5]))
     provider.atOnce.withLock { $0 = delivery }
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider) { client throws in
       for _ in 0..<20 { #expect(try client.get(imageTarget).body == [4, 5]) }
     }
   }
@@ -176,14 +174,14 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
     async throws
   {
     let url = try SourceURL(parsing: "https://example.org/gone.png")
-    try await withServer(
+    try await withClient(
       provider,
       configure: {
         $0.redirectsAuto = true
         $0.fallbacks = ["gone": url]
       }
-    ) { server in
-      _ = try HTTPClient(port: server.port).get(imageTarget + parameters)
+    ) { client in
+      _ = try client.get(imageTarget + parameters)
       #expect(provider.following.withLock { $0.isEmpty })
     }
   }
@@ -205,8 +203,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
 
   @Test func `without a flight a request has a task`() async throws {
     provider.isFlying.withLock { $0 = false }
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider) { client throws in
       #expect(try client.get(imageTarget).body == [1, 2, 3])
       #expect(provider.tasks.withLock { $0 } == 1)
     }

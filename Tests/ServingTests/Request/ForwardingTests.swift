@@ -7,23 +7,8 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct ForwardingTests {
-  /// A provider that answers every request and records it.
-  private final class Recorder: Sendable {
-    let requests = Lock<[ImageRequest]>([])
-
-    func provider(
-      _ work: @escaping TestProvider.Work = { request throws(ImageError) in
-        makeDelivery(makeVariant(request.key))
-      }
-    ) -> TestProvider {
-      TestProvider { request throws(ImageError) in
-        self.requests.withLock { $0.append(request) }
-        return try await work(request)
-      }
-    }
-
-    var last: ImageRequest? { requests.withLock { $0.last } }
-  }
+  private let provider = TestProvider.making()
+  private var last: ImageRequest? { provider.requests.withLock { $0.last } }
 
   private func filter(_ names: String...) throws -> CacheKeyFilter {
     CacheKeyFilter(rules: [
@@ -34,16 +19,15 @@ import Testing
   }
 
   @Test func `the key uses the filtered URL, and the load uses the requested one`() async throws {
-    let recorder = Recorder()
     let filter = try filter()
     let target = imageTarget + "%3Ft%3D1%26id%3D2"
-    try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
-      let answer = try HTTPClient(port: server.port).get(target)
+    try await withClient(provider, configure: { $0.keyFilter = filter }) { client in
+      let answer = try client.get(target)
       #expect(answer.status == 200)
       #expect(answer["Vary"] == "Accept")
       #expect(answer["Cache-Control"] == "public, max-age=3600")
     }
-    let request = try #require(recorder.last)
+    let request = try #require(last)
     #expect(request.source.text == imageURL + "?t=1&id=2")
     #expect(request.key.text == imageURL + "?id=2 ")
     #expect(request.forwarded.isEmpty)
@@ -53,8 +37,7 @@ import Testing
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest(imageURL + "?id=2").key))
     let filter = try filter()
-    try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.keyFilter = filter }) { client in
       for number in 1...2 {
         let answer = try client.get(imageTarget + "%3Ft%3D\(number)%26id%3D2")
         #expect(answer["Cache-Status"] == "pictor; hit; detail=memory")
@@ -63,14 +46,13 @@ import Testing
   }
 
   @Test func `without a rule no client header is forwarded`() async throws {
-    let recorder = Recorder()
-    try await withServer(recorder.provider()) { server in
-      let answer = try HTTPClient(port: server.port).get(
+    try await withClient(provider) { client in
+      let answer = try client.get(
         imageTarget, headers: ["Authorization": "Bearer a", "Cookie": "b=c", "X-Team": "red"])
       #expect(answer["Vary"] == "Accept")
       #expect(answer["Cache-Control"] == "public, max-age=3600")
     }
-    let request = try #require(recorder.last)
+    let request = try #require(last)
     #expect(request.forwarded.isEmpty)
     #expect(request.key == (try makeRequest().key))
   }
@@ -78,16 +60,14 @@ import Testing
   @Test func `forwarded headers are loaded with, and the key contains only their digest`()
     async throws
   {
-    let recorder = Recorder()
     let filter = try filter("X-Team", "Cookie")
-    try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.keyFilter = filter }) { client in
       let answer = try client.get(
         imageTarget, headers: ["x-team": "red", "Cookie": "s3cret=1", "X-Other": "no"])
       #expect(answer["Vary"] == "X-Team, Cookie, Accept")
       #expect(answer["Cache-Control"] == "private, max-age=3600")
     }
-    let request = try #require(recorder.last)
+    let request = try #require(last)
     #expect(
       Set(request.forwarded)
         == Set(
@@ -102,25 +82,23 @@ import Testing
 
   @Test func `forwarded headers that are not credentials leave the response public`() async throws {
     let filter = try filter("X-Team")
-    try await withServer(Recorder().provider(), configure: { $0.keyFilter = filter }) { server in
-      let answer = try HTTPClient(port: server.port).get(imageTarget)
+    try await withClient(provider, configure: { $0.keyFilter = filter }) { client in
+      let answer = try client.get(imageTarget)
       #expect(answer["Vary"] == "X-Team, Accept")
       #expect(answer["Cache-Control"] == "public, max-age=3600")
     }
   }
 
   @Test func `each forwarded value has its own key`() async throws {
-    let recorder = Recorder()
     let filter = try filter("X-Team", "X-Other")
-    try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.keyFilter = filter }) { client in
       let requests: [KeyValuePairs<String, String>] = [
         ["X-Team": "red"], ["X-Team": "blue"], ["X-Other": "red"], [:],
         ["X-Team": "red", "X-Other": "red"], ["X-Team": "red"],
       ]
       for headers in requests { _ = try client.get(imageTarget, headers: headers) }
     }
-    let keys = recorder.requests.withLock { $0.map(\.key) }
+    let keys = provider.requests.withLock { $0.map(\.key) }
     #expect(Set(keys).count == 5)
     #expect(keys[0] == keys[5])
     #expect(keys[3] == (try makeRequest().key))
@@ -133,8 +111,7 @@ import Testing
     provider.keep(makeVariant(red.key, body: Array("red".utf8)))
     provider.keep(makeVariant(try makeRequest().key, body: Array("plain".utf8)))
     let filter = try filter("X-Team")
-    try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.keyFilter = filter }) { client in
       for _ in 0..<2 {
         let red = try client.get(imageTarget, headers: ["X-Team": "red"])
         #expect(red.text == "red")
@@ -151,16 +128,14 @@ import Testing
   }
 
   @Test func `repeated header lines are joined, and cookies with semicolons`() async throws {
-    let recorder = Recorder()
     let filter = try filter("X-Team", "Cookie")
-    try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.keyFilter = filter }) { client in
       try client.send(
         "GET \(imageTarget) HTTP/1.1\r\nHost: h\r\nX-Team: a\r\nCookie: b=1\r\nX-TEAM: c\r\n"
           + "Cookie: d=2\r\n\r\n")
       _ = try client.readAnswer()
     }
-    #expect(recorder.last?.forwarded.map(\.value) == ["a, c", "b=1; d=2"])
+    #expect(last?.forwarded.map(\.value) == ["a, c", "b=1; d=2"])
   }
 
   /// Values of `Cookie` that browsers and programs send, valid or not.
@@ -173,9 +148,8 @@ import Testing
   func `a request with any quotation marks in its cookies is answered, and they are forwarded`(
     cookie: String
   ) async throws {
-    let recorder = Recorder()
     let filter = try filter("Cookie")
-    try await withServer(recorder.provider(), configure: { $0.keyFilter = filter }) { server in
+    try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
       let text = "GET \(imageTarget) HTTP/1.1\r\nHost: h\r\nCookie: \(cookie)\r\nX: \"\r\n\r\n"
       // In one piece, twice in one piece, and byte by byte.
       let client = try HTTPClient(port: server.port)
@@ -186,7 +160,7 @@ import Testing
       for byte in text.utf8 { try client.send(String(UnicodeScalar(byte))) }
       #expect(try client.readAnswer().status == 200)
     }
-    #expect(recorder.last?.forwarded.map(\.value) == [cookie])
+    #expect(last?.forwarded.map(\.value) == [cookie])
   }
 
   @Test func `a remembered failure with credentials is private`() async throws {
@@ -194,8 +168,8 @@ import Testing
       throw .remembered(.sourceNotFound(status: 404), seconds: 60, isRepeated: true)
     }
     let filter = try filter("Authorization")
-    try await withServer(provider, configure: { $0.keyFilter = filter }) { server in
-      let answer = try HTTPClient(port: server.port).get(imageTarget)
+    try await withClient(provider, configure: { $0.keyFilter = filter }) { client in
+      let answer = try client.get(imageTarget)
       #expect(answer.status == 404)
       #expect(answer["Cache-Control"] == "private, max-age=60")
       #expect(answer["Vary"] == "Authorization, Accept")
@@ -232,14 +206,13 @@ import Testing
     services.failed.withLock {
       $0 = [FailedURL(url: imageURL, transform: nil, code: "x", status: 404, seconds: 1)]
     }
-    try await withServer(
-      TestProvider(), services: services,
+    try await withClient(
+      services: services,
       configure: {
         $0.keyFilter = filter
         $0.operatorTokens = ["0123456789abcdef"]
       }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client in
       try client.send(
         "DELETE /admin/failed?url=https://example.org/a/photo.png%3Ft=5 HTTP/1.1\r\nHost: h\r\n"
           + "Authorization: Bearer 0123456789abcdef\r\n\r\n")

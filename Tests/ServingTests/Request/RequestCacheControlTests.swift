@@ -79,20 +79,15 @@ import Testing
   }
 
   @Test func `request headers reach the load and bypass memory where they must`() async throws {
-    let seen = Lock<[LoadOptions]>([])
-    let provider = TestProvider { request throws(ImageError) in
-      seen.withLock { $0.append(request.options) }
-      return makeDelivery(makeVariant(request.key, body: [1]))
-    }
+    let provider = TestProvider.making([1])
     provider.keep(makeVariant(try makeRequest().key))
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider) { client throws in
       #expect(try client.get(imageTarget, headers: ["Priority": "u=0"]).body.count == 18_000)
       #expect(
         try client.get(imageTarget, headers: ["Cache-Control": "no-cache", "Priority": "u=6"])
           .body == [1])
       #expect(try client.get(imageTarget + "&refresh=1&detach=1").body == [1])
-      let options = seen.withLock { $0 }
+      let options = provider.requests.withLock { $0.map(\.options) }
       #expect(options.map(\.cache) == [.refresh, .refresh])
       #expect(options.map(\.priority) == [.low, .normal])
       #expect(options.map(\.isDetached) == [false, true])
@@ -100,19 +95,14 @@ import Testing
   }
 
   @Test func `repeated header lines form one list`() async throws {
-    let seen = Lock<[LoadOptions]>([])
-    let provider = TestProvider { request throws(ImageError) in
-      seen.withLock { $0.append(request.options) }
-      return makeDelivery(makeVariant(request.key, body: [1]))
-    }
-    try await withServer(provider, configure: { $0.allow = .all }) { server in
-      let client = try HTTPClient(port: server.port)
+    let provider = TestProvider.making([1])
+    try await withClient(provider, configure: { $0.allow = .all }) { client throws in
       let header: KeyValuePairs = [
         "Cache-Control": "max-age=5", "Priority": "i", "cache-control": "no-store",
         "priority": "u=0", "CACHE-CONTROL": "no-cache",
       ]
       #expect(try client.get(imageTarget, headers: header).status == 200)
-      let options = seen.withLock { $0 }
+      let options = provider.requests.withLock { $0.map(\.options) }
       #expect(options.map(\.cache) == [.refresh])
       #expect(options.map(\.age.maxAge) == [5])
       #expect(options.map(\.store) == [[]])
@@ -124,18 +114,13 @@ import Testing
   func `an option that server.allow leaves out is refused as a parameter and ignored as a header`(
     option: ClientOption
   ) async throws {
-    let seen = Lock<[LoadOptions]>([])
-    let provider = TestProvider { request throws(ImageError) in
-      seen.withLock { $0.append(request.options) }
-      return makeDelivery(makeVariant(request.key, body: [1]))
-    }
+    let provider = TestProvider.making([1])
     let parameters: [ClientOption: String] = [
       .refresh: "refresh=1", .bypass: "cache=bypass", .retry: "retry=1", .detach: "detach=1",
       .store: "store=disk", .priority: "priority=high",
     ]
     let left = Set<ClientOption>.all.subtracting([option])
-    try await withServer(provider, configure: { $0.allow = left }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.allow = left }) { client in
       for (other, parameter) in parameters {
         let answer = try client.get(imageTarget + "&" + parameter)
         guard other == option else {
@@ -150,10 +135,9 @@ import Testing
       for harmless in ["cache=only", "store=all", "priority=low", "priority=normal"] {
         #expect(try client.get(imageTarget + "&" + harmless).status == 200, "\(harmless)")
       }
-      seen.withLock { $0 = [] }
       let headers: KeyValuePairs = ["Cache-Control": "no-cache, no-store", "Priority": "u=0"]
       #expect(try client.get(imageTarget, headers: headers).status == 200)
-      let options = try #require(seen.withLock { $0.first })
+      let options = try #require(provider.requests.withLock { $0.last }).options
       #expect((options.cache == .refresh) == left.contains(.refresh))
       #expect((options.store == []) == left.contains(.store))
       #expect((options.priority == .high) == left.contains(.priority))

@@ -16,14 +16,13 @@ import Testing
     headers: KeyValuePairs<String, String>
   ) async throws {
     let provider = TestProvider()
-    try await withServer(
+    try await withClient(
       provider,
       configure: {
         $0.id = "me"
         $0.operatorTokens = ["0123456789abcdef"]
       }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client in
       for target in [imageTarget, "/info" + imageTarget.dropFirst(6)] {
         let answer = try client.get(target, headers: headers)
         #expect(answer.status == 403 && answer.text.contains("\"forbidden_source\""))
@@ -42,24 +41,20 @@ import Testing
   @Test func `a memory hit is served even to a looping request`() async throws {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
-    try await withServer(provider, configure: { $0.id = "me" }) { server in
-      let answer = try HTTPClient(port: server.port).get(imageTarget, headers: ["CDN-Loop": "me"])
+    try await withClient(provider, configure: { $0.id = "me" }) { client in
+      let answer = try client.get(imageTarget, headers: ["CDN-Loop": "me"])
       #expect(answer.status == 200)
     }
   }
 
   @Test func `the trail of other servers is forwarded`() async throws {
-    let trails = Lock<[ServerTrail]>([])
-    let provider = TestProvider { request throws(ImageError) in
-      trails.withLock { $0.append(request.options.trail) }
-      return makeDelivery(makeVariant(request.key))
-    }
-    try await withServer(provider, configure: { $0.id = "me" }) { server in
-      let client = try HTTPClient(port: server.port)
+    let provider = TestProvider.making()
+    try await withClient(provider, configure: { $0.id = "me" }) { client in
       _ = try client.get(imageTarget)
       _ = try client.get(
         imageTarget, headers: ["CDN-Loop": "a; b=1", "CDN-Loop": "c", "Via": "1.1 d"])
     }
-    #expect(trails.withLock { $0 } == [ServerTrail(), ServerTrail(parsing: "a; b=1, c")])
+    let trails = provider.requests.withLock { $0.map(\.options.trail) }
+    #expect(trails == [ServerTrail(), ServerTrail(parsing: "a; b=1, c")])
   }
 }

@@ -13,16 +13,11 @@ import Testing
   private func trace(
     _ headers: KeyValuePairs<String, String>, isOn: Bool = true
   ) async throws -> TraceContext? {
-    let traces = Lock<[TraceContext?]>([])
-    let provider = TestProvider { request throws(ImageError) in
-      traces.withLock { $0.append(request.options.trace) }
-      return makeDelivery(makeVariant(request.key))
-    }
-    try await withServer(provider, configure: { $0.propagatesTraces = isOn }) { server in
-      let client = try HTTPClient(port: server.port)
+    let provider = TestProvider.making()
+    try await withClient(provider, configure: { $0.propagatesTraces = isOn }) { client throws in
       #expect(try client.get(imageTarget, headers: headers).status == 200)
     }
-    let told = traces.withLock { $0 }
+    let told = provider.requests.withLock { $0.map(\.options.trace) }
     #expect(told.count == 1)
     return told.first ?? nil
   }

@@ -7,9 +7,7 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct SignedRequestTests {
-  private let provider = TestProvider { request throws(ImageError) in
-    makeDelivery(makeVariant(request.key, body: [1]))
-  }
+  private let provider = TestProvider.making([1])
 
   /// Runs a server that needs signatures.
   private func withSigning(
@@ -145,10 +143,9 @@ import Testing
     let provider = TestProvider { _ throws(ImageError) in
       throw .remembered(.sourceNotFound(status: 404), seconds: 600, isRepeated: false)
     }
-    try await withServer(
+    try await withClient(
       provider, configure: { $0.signing = SigningPolicy(mode: .required, keys: [testKey]) }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client in
       #expect(
         try client.get(signed(imageTarget))["Cache-Control"] == "public, max-age=600")
       let target = signed(imageTarget + "&exp=\(UnixTime.now.seconds + 60)")
@@ -160,27 +157,21 @@ import Testing
 
   @Test func `an operator's token stands for a signature`() async throws {
     provider.keep(makeVariant(try makeRequest().key))
-    let token = "correct-horse-battery"
     for mode in [SigningMode.options, .required] {
-      try await withSigning(mode, configure: { $0.operatorTokens = [token] }) { client throws in
+      try await withSigning(mode, configure: { $0.operatorTokens = [operatorToken] }) {
+        client throws in
         let blurred = imageTarget + "&blur=2&refresh=1"
         let expired = signed(imageTarget + "&w=5&exp=1700000000")
         for target in [imageTarget, blurred, expired, imageTarget + "&exp=1700000000"] {
-          let header: KeyValuePairs = ["Authorization": "Bearer " + token]
-          let answer = try client.get(target, headers: header)
+          let answer = try client.get(target, headers: operatorHeader)
           #expect(answer.status == 200, "\(mode) \(target)")
-          // No cache in front may send it to others. A hit without a signature is for everyone.
-          if target != imageTarget || mode == .required {
-            #expect(answer["Cache-Control"]?.hasPrefix("private, max-age=") == true)
-          }
-          // Nothing of it is remembered for others.
-          if target != imageTarget || mode == .required {
-            #expect(try client.get(target).status == 403, "\(mode) \(target)")
-          }
-          let wrong: KeyValuePairs = ["Authorization": "Bearer " + token + "x"]
-          if target != imageTarget || mode == .required {
-            #expect(try client.get(target, headers: wrong).status == 403)
-          }
+          // A hit without a signature is for everyone.
+          guard target != imageTarget || mode == .required else { continue }
+          // No cache in front may send it to others, and nothing of it is remembered for others.
+          #expect(answer["Cache-Control"]?.hasPrefix("private, max-age=") == true)
+          #expect(try client.get(target).status == 403, "\(mode) \(target)")
+          let wrong: KeyValuePairs = ["Authorization": "Bearer " + operatorToken + "x"]
+          #expect(try client.get(target, headers: wrong).status == 403)
         }
       }
     }

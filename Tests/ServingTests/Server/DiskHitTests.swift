@@ -80,8 +80,8 @@ import Testing
     for isSlow in [true, false] {
       let provider = DiskProvider(
         [makeVariant(try makeRequest().key, info: info)], isSlow: isSlow)
-      try await withServer(provider, configure: { $0.corsOrigins = origins }) { server in
-        let answer = try HTTPClient(port: server.port).get(imageTarget)
+      try await withClient(provider, configure: { $0.corsOrigins = origins }) { client in
+        let answer = try client.get(imageTarget)
         #expect(answer.status == 200)
         #expect(answer.body == Array(repeating: 7, count: 18_000))
         #expect(
@@ -129,8 +129,7 @@ import Testing
     parameter: String, header: String
   ) async throws {
     let provider = DiskProvider([makeVariant(try makeRequest().key)])
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider) { client in
       for _ in 0..<2 {
         _ = try client.get(imageTarget)
         try client.send("GET \(imageTarget)\(parameter) HTTP/1.1\r\nHost: t\r\n\(header)\r\n")
@@ -146,8 +145,7 @@ import Testing
     let provider = DiskProvider([
       makeVariant(request.key, body: [1]), makeVariant(request.accepting([.webp]).key, body: [2]),
     ])
-    try await withServer(provider, configure: { $0.workers = 1 }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.workers = 1 }) { client in
       for _ in 0..<3 {
         for (accept, body) in [("image/webp", 2 as UInt8), ("image/png", 1), ("*/*", 1)] {
           let answer = try client.get(imageTarget, headers: ["Accept": accept])
@@ -167,8 +165,7 @@ import Testing
     let requests = try (0..<count).map { try makeRequest("https://example.org/\($0).png") }
     let provider = DiskProvider(
       requests.enumerated().map { makeVariant($1.key, body: Array("image \($0)".utf8)) })
-    try await withServer(provider, configure: { $0.workers = 1 }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.workers = 1 }) { client in
       func get(_ number: Int) throws -> HTTPAnswer {
         try client.get("/image?url=https%3A%2F%2Fexample.org%2F\(number).png")
       }
@@ -200,8 +197,7 @@ import Testing
   @Test(.enabled(if: pictor_counts_allocations() == 1, "malloc is the sanitizer's"))
   func `a hit neither parses its target nor allocates more than its response`() async throws {
     let provider = DiskProvider([makeVariant(try makeRequest().key)], asksForRequest: false)
-    try await withServer(provider, configure: { $0.workers = 1 }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.workers = 1 }) { client in
       func hit() throws -> Int {
         #expect(try client.get(imageTarget).status == 200)
         return provider.allocations.load(ordering: .acquiring)

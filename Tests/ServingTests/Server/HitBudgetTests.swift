@@ -175,7 +175,7 @@ private struct NoSpans: SpanSink {
       variant.countHits(100_000)
       provider.memory.store(variant)
     }
-    try await withServer(
+    try await withClient(
       provider,
       configure: {
         $0.workers = 1
@@ -190,8 +190,7 @@ private struct NoSpans: SpanSink {
         }
         $0.trustedProxies.networks = trusts ? [CIDR("127.0.0.0/8")].compactMap { $0 } : []
       }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client in
       func hit() throws -> Int {
         try client.send("\(method) \(target) HTTP/1.1\r\nHost: t\r\n\(header)\r\n")
         let answer = try client.readAnswer(hasBody: method != "HEAD")

@@ -11,8 +11,8 @@ import Testing
     let provider = TestProvider()
     let body = (0..<18_000).map { UInt8(truncatingIfNeeded: $0) }
     provider.keep(makeVariant(try makeRequest().key, body: body, info: makeInfo(receivedAgo: 7)))
-    try await withServer(provider) { server in
-      let answer = try HTTPClient(port: server.port).get(imageTarget)
+    try await withClient(provider) { client in
+      let answer = try client.get(imageTarget)
       #expect(answer.status == 200)
       #expect(answer.body == body)
       #expect(answer["Content-Type"] == "image/jpeg")
@@ -54,8 +54,8 @@ import Testing
     var info = makeInfo()
     info.freshness = freshness
     provider.keep(makeVariant(try makeRequest().key, info: info))
-    try await withServer(provider) { server in
-      let answer = try HTTPClient(port: server.port).get(imageTarget)
+    try await withClient(provider) { client in
+      let answer = try client.get(imageTarget)
       #expect(answer["Cache-Control"] == control)
     }
   }
@@ -115,8 +115,7 @@ import Testing
   @Test func `HEAD equals GET without the body and keeps the connection`() async throws {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider) { client in
       let get = try client.get(imageTarget)
       let head = try client.head(imageTarget)
       let again = try client.get(imageTarget)
@@ -176,8 +175,7 @@ import Testing
   {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider) { client in
       try client.send("GET \(imageTarget) HTTP/1.1\r\nHost: t\r\n\(name): \(value)\r\n\r\n")
       let answer = try client.readAnswer()
       #expect(answer.status == status)
@@ -193,8 +191,7 @@ import Testing
     let provider = TestProvider()
     let info = makeInfo(receivedAgo: 9)
     provider.keep(makeVariant(try makeRequest().key, info: info))
-    try await withServer(provider, configure: { $0.workers = 1 }) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider, configure: { $0.workers = 1 }) { client in
       var ages: [Int] = []
       // From the ninth second to the tenth the number grows by a digit.
       try await eventually("the number grows") {

@@ -50,11 +50,7 @@ import Testing
   @Test func `a stop does not wait for an unfinished request body`() async throws {
     try await withServer(TestProvider()) { server in
       let client = try HTTPClient(port: server.port)
-      try client.send(
-        "POST /image HTTP/1.1\r\nHost: t\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
-      // The header is complete, and the client receives 100-continue.
-      let told = "HTTP/1.1 100 Continue\r\n\r\n"
-      #expect(try client.read(told.utf8.count) == Array(told.utf8))
+      try client.occupy()
       #expect(server.figures.active == 0)
       try client.send("123456789")
       #expect(try client.readAnswer().status == 405)

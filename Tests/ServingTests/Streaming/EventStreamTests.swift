@@ -6,6 +6,13 @@ import Testing
 
 @testable import Serving
 
+extension EventStream {
+  /// Appends an event, and wakes the reader.
+  fileprivate func send(
+    _ name: String, about key: String, isFinal: Bool, data: @escaping @Sendable () -> [UInt8]?
+  ) { append(name, about: key, isFinal: isFinal, data: data)?() }
+}
+
 @Suite(.onOwnThreads) struct EventStreamTests {
   /// Reads everything from `position` on.
   private func read(_ stream: EventStream, from position: inout Int, room: Int = 64) -> String {
@@ -148,17 +155,16 @@ import Testing
 }
 
 @Suite(.onOwnThreads) struct ProgressEventsTests {
-  private let token = "correct-horse-battery"
   private let services = TestServices()
-  private var header: KeyValuePairs<String, String> {
-    ["Authorization": "Bearer " + token, "Accept": "text/event-stream"]
-  }
+  private let header: KeyValuePairs = [
+    "Authorization": "Bearer " + operatorToken, "Accept": "text/event-stream",
+  ]
 
   private func withOperators(
     _ body: (Server, HTTPClient) async throws -> Void
   ) async throws {
     try await withServer(
-      TestProvider(), services: services, configure: { $0.operatorTokens = [token] }
+      TestProvider(), services: services, configure: { $0.operatorTokens = [operatorToken] }
     ) { server in try await body(server, try HTTPClient(port: server.port)) }
   }
 
@@ -202,23 +208,16 @@ import Testing
     return status
   }
 
-  /// Reads until `text` has arrived.
-  private func read(_ client: HTTPClient, until text: String) throws -> String {
-    var all: [UInt8] = []
-    while !all.suffix(text.utf8.count).elementsEqual(text.utf8) { all += try client.read(1) }
-    return String(decoding: all, as: UTF8.self)
-  }
-
   @Test func `downloads are listed or sent as events`() async throws {
     services.listed.withLock { $0 = [status(1, state: .running, received: 10)] }
     try await withOperators { server, client in
       let list = try HTTPClient(port: server.port).get(
-        "/admin/downloads", headers: ["Authorization": "Bearer " + token])
+        "/admin/downloads", headers: operatorHeader)
       #expect(list.text.contains("\"expected\" : -1"))
       #expect(list.text.contains("\"received\" : 10"))
       try client.send(
         HTTPClient.text("GET", target: "/admin/downloads?interval=0.5", headers: header))
-      let first = try read(client, until: "\n\n\r\n")
+      let first = try client.read(until: "\n\n\r\n")
       #expect(first.contains("Content-Type: text/event-stream"))
       #expect(first.contains("event: download\ndata: {"))
       #expect(first.contains("\"received\":10"))
@@ -227,7 +226,7 @@ import Testing
         services.report(status(2, state: .running, received: received, expected: 100))
       }
       services.report(status(2, state: .finished, received: 100, expected: 100))
-      let rest = try read(client, until: "\"state\":\"finished\"")
+      let rest = try client.read(until: "\"state\":\"finished\"")
       #expect(rest.contains("\"id\":2"))
       // After the client disconnects, observers are not called.
       client.close()
@@ -240,7 +239,7 @@ import Testing
     try await withOperators { server, client in
       for interval in ["2", "-1", "x", ""] {
         let answer = try client.get(
-          "/admin/downloads?interval=\(interval)", headers: ["Authorization": "Bearer " + token])
+          "/admin/downloads?interval=\(interval)", headers: operatorHeader)
         #expect(answer.status == 400)
         #expect(answer.text.contains("a number from 0 to 1"))
       }
@@ -251,7 +250,7 @@ import Testing
     try await withOperators { server, client in
       let id = try services.prefetch([])
       try client.send(HTTPClient.text("GET", target: "/admin/prefetch/\(id)", headers: header))
-      _ = try read(client, until: "\n\n\r\n")
+      _ = try client.read(until: "\n\n\r\n")
       try await eventually { services.observerCount == 1 }
       var status = PrefetchStatus(id: id, total: 4)
       for done in 1...4 {
@@ -260,7 +259,7 @@ import Testing
       }
       status.state = .finished
       services.report(status)
-      let rest = try read(client, until: "\r\n0\r\n\r\n")
+      let rest = try client.read(until: "\r\n0\r\n\r\n")
       #expect(rest.contains("\"finished\":4"))
       #expect(rest.contains("\"state\":\"finished\""))
       try await eventually { services.observerCount == 0 }
@@ -274,7 +273,7 @@ import Testing
       try client.send(HTTPClient.text("GET", target: "/admin/downloads", headers: header))
       try await eventually { services.observerCount == 1 }
       let stop = Task { await server.stop() }
-      _ = try read(client, until: "\r\n0\r\n\r\n")
+      _ = try client.read(until: "\r\n0\r\n\r\n")
       await stop.value
       #expect(services.observerCount == 0)
     }
@@ -292,7 +291,7 @@ import Testing
       }
       for (index, client) in clients.enumerated() {
         if index % 2 == 0 {
-          let all = try read(client, until: "https://h/199.jpg")
+          let all = try client.read(until: "https://h/199.jpg")
           #expect(all.components(separatedBy: "\"state\":\"finished\"").count == 201)
         }
         client.close()

@@ -2,7 +2,6 @@
 
 import Core
 import FoundationEssentials
-import Glibc
 import TestSupport
 import Testing
 
@@ -82,17 +81,9 @@ final class ComingProvider: ImageProvider {
   private let target = imageTarget + "&format=jpeg&progressive=1"
   private let key: KeyValuePairs = ["X-Operation-Key": "row 7"]
 
-  /// Reads until `text` has arrived.
-  private func read(_ client: HTTPClient, until text: String) throws -> String {
-    var all: [UInt8] = []
-    while !all.suffix(text.utf8.count).elementsEqual(text.utf8) { all += try client.read(1) }
-    return String(decoding: all, as: UTF8.self)
-  }
-
   @Test func `an HTTP/1.0 client receives a complete image instead of a stream`() async throws {
     let provider = ComingProvider()
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider) { client in
       try client.send("GET \(target) HTTP/1.0\r\nHost: t\r\n\r\n")
       let answer = try client.readAnswer()
       #expect(answer.body == [1, 2, 3] && answer["Content-Length"] == "3")
@@ -106,10 +97,9 @@ final class ComingProvider: ImageProvider {
     for more: KeyValuePairs<String, String> in [[:], ["Connection": "close"]] {
       let provider = ComingProvider()
       provider.body.add([1, 2, 3])
-      try await withServer(provider) { server in
-        let client = try HTTPClient(port: server.port)
+      try await withClient(provider) { client in
         try client.send(HTTPClient.text("GET", target: target, headers: more))
-        let begin = try read(client, until: "\r\n3\r\n")
+        let begin = try client.read(until: "\r\n3\r\n")
         #expect(begin.contains("Transfer-Encoding: chunked"))
         provider.body.end(isWhole: false)
         let rest = try client.readToEnd()
@@ -129,7 +119,7 @@ final class ComingProvider: ImageProvider {
       configure: {
         $0.answerTimeout = .milliseconds(100)
         // The wait for the next bytes, also the first ones, which a busy machine needs.
-        $0.requestTimeout = .seconds(20)
+        $0.requestTimeout = .seconds(5)
         $0.minimumRate = 1 << 40
         $0.rateWindow = .zero
       }
@@ -148,7 +138,7 @@ final class ComingProvider: ImageProvider {
     try await withServer(provider) { server in
       let older = try HTTPClient(port: server.port)
       try older.send(HTTPClient.text("GET", target: target, headers: key))
-      _ = try read(older, until: "\r\n3\r\n")
+      _ = try older.read(until: "\r\n3\r\n")
       let newer = try HTTPClient(port: server.port)
       #expect(try newer.get(imageTarget, headers: key).status == 200)
       #expect(try older.readToEnd() == [1, 2, 3, 0x0d, 0x0a])
@@ -174,25 +164,21 @@ final class ComingProvider: ImageProvider {
       let error, detail, cache: String?
       let status, bytes: Int?
     }
-    var ends: [CInt] = [0, 0]
-    try #require(pipe(&ends) == 0)
-    defer { for end in ends { close(end) } }
-    let log = Log(level: .info, format: .json, descriptor: ends[1])
+    let file = try LogFile()
+    let log = file.log()
     for isOrigins in [true, false] {
       let provider = ComingProvider()
       provider.body.add([1, 2, 3])
       try await withServer(provider, log: log) { server in
         let client = try HTTPClient(port: server.port)
         try client.send(HTTPClient.text("GET", target: target))
-        _ = try read(client, until: "\r\n3\r\n")
+        _ = try client.read(until: "\r\n3\r\n")
         if isOrigins { provider.body.end(isWhole: false) } else { client.close() }
         try await eventually { provider.ended.value == 1 && server.figures.active == 0 }
         try await eventually { server.figures.bytesSent == 3 }
       }
     }
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    let count = max(Glibc.read(ends[0], &buffer, buffer.count), 0)
-    let lines = try String(decoding: buffer[..<count], as: UTF8.self).split(separator: "\n")
+    let lines = try file.lines()
       .filter { $0.contains("\"request\"") }
       .map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
     #expect(lines.map(\.status) == [200, 200])

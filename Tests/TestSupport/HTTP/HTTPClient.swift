@@ -195,6 +195,13 @@ public final class HTTPClient {
     return Array(buffer.prefix(count))
   }
 
+  /// Reads up to a text, and returns what was read, with the text.
+  public func read(until end: String) throws(HTTPClientError) -> String {
+    var all: [UInt8] = []
+    while !all.suffix(end.utf8.count).elementsEqual(end.utf8) { all += try read(1) }
+    return String(decoding: all, as: UTF8.self)
+  }
+
   /// Reads until the server closes the connection.
   public func readToEnd() throws(HTTPClientError) -> [UInt8] {
     while try fill() {}

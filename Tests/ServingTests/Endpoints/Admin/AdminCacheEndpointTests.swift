@@ -106,15 +106,6 @@ import Testing
     }
   }
 
-  @Test func `a purge is admitted while the server is overloaded`() async throws {
-    try await withOperators(services, configure: { $0.maximumActiveRequests = 0 }) {
-      client, header in
-      let answer = try client.request("DELETE", target: "/admin/cache?url=" + url, headers: header)
-      #expect(answer.status == 200)
-      #expect(try client.get(imageTarget).status == 503)
-    }
-  }
-
   // MARK: Clear and clean
 
   @Test func `a clear removes the named tiers, or both without a name`() async throws {

@@ -7,21 +7,19 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct AdminEndpointTests {
-  private let token = operatorToken
   private let services = TestServices()
 
   @Test func `a slow listing does not block other requests of its event loop`() async throws {
     try await withServer(
       TestProvider(), services: services,
       configure: {
-        $0.operatorTokens = [token]
+        $0.operatorTokens = [operatorToken]
         $0.workers = 1
       }
     ) { server in
-      let header: KeyValuePairs = ["Authorization": "Bearer " + token]
       let (client, other) = (try HTTPClient(port: server.port), try HTTPClient(port: server.port))
       func ask(_ method: String, path: String) throws {
-        try client.send(HTTPClient.text(method, target: path, headers: header))
+        try client.send(HTTPClient.text(method, target: path, headers: operatorHeader))
         #expect(try other.get("/stats").status == 200)
       }
       try services.failed.withLock { _ in try ask("GET", path: "/admin/failed") }
@@ -42,7 +40,7 @@ import Testing
     try await withServer(
       work.provider, services: services,
       configure: {
-        $0.operatorTokens = [token]
+        $0.operatorTokens = [operatorToken]
         $0.maximumActiveRequests = 1
       }
     ) { server in
@@ -50,10 +48,12 @@ import Testing
       try waiting.send(HTTPClient.text("GET", target: imageTarget))
       try await eventually { work.provider.asked.value == 1 }
       let client = try HTTPClient(port: server.port)
-      let header: KeyValuePairs = ["Authorization": "Bearer " + token]
       for path in ["/admin/downloads", "/admin/failed", "/admin/prefetch"] {
-        #expect(try client.get(path, headers: header).status == 200)
+        #expect(try client.get(path, headers: operatorHeader).status == 200)
       }
+      let purge = try client.request(
+        "DELETE", target: "/admin/cache?url=https://h/a", headers: operatorHeader)
+      #expect(purge.status == 200)
       #expect(try client.get(imageTarget).status == 503)
     }
   }
@@ -188,8 +188,7 @@ import Testing
       throw .remembered(
         .sourceNotFound(status: 404), seconds: 600, isRepeated: repeated.value > 1)
     }
-    try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withClient(provider) { client in
       let first = try client.get(imageTarget)
       #expect(first.status == 404)
       #expect(first["Cache-Control"] == "public, max-age=600")

@@ -7,7 +7,6 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct AdminParameterTests {
-  private static let token = "correct-horse-battery"
   /// Each parameter of an admin endpoint with two of its values, and a name that no endpoint has.
   private static let values = [
     ("tier", "memory", "disk"), ("interval", "0.1", "0.2"), ("url", "https://h/a", "https://h/b"),
@@ -21,20 +20,13 @@ import Testing
   private func withMatrix(
     _ check: (_ ask: (String) throws -> HTTPAnswer, _ method: Method) throws -> Void
   ) async throws {
-    try await withServer(
-      TestProvider(), services: services, configure: { $0.operatorTokens = [Self.token] }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
-      let header: KeyValuePairs = ["Authorization": "Bearer " + Self.token]
+    try await withOperators(services) { client, header in
       for endpoint in EndpointTable.everyone.endpoints where endpoint.access == .operators {
-        let path =
-          switch endpoint.path {
-          case .exact(let path): path
-          case .item(let parent): parent + "x"
-          }
         for method in endpoint.methods where method != .head {
           try check(
-            { try client.request(method.name, target: path + $0, headers: header) }, method)
+            {
+              try client.request(method.name, target: endpoint.samplePath + $0, headers: header)
+            }, method)
         }
       }
     }

@@ -7,26 +7,16 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct ExplainEndpointTests {
-  private static let token = "correct-horse-battery"
   private let services = TestServices()
-  private let provider = TestProvider()
 
   private func explain(
     _ query: String, status: Int = 200,
-    fields: KeyValuePairs<String, String> = ["Authorization": "Bearer \(Self.token)"],
+    fields: KeyValuePairs<String, String> = operatorHeader,
     configure: @escaping (inout ServerConfiguration) -> Void = { _ in }
   ) async throws -> String {
     var text = ""
-    try await withServer(
-      provider, services: services,
-      configure: {
-        $0.operatorTokens = [Self.token]
-        configure(&$0)
-      }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
-      let answer = try client.request(
-        "GET", target: "/admin/explain?" + query, headers: fields)
+    try await withOperators(services, configure: configure) { client, _ in
+      let answer = try client.get("/admin/explain?" + query, headers: fields)
       #expect(answer.status == status, "\(answer.text)")
       text = answer.text
     }
@@ -57,7 +47,7 @@ import Testing
   @Test func `the format is negotiated for the request's Accept, or for the parameter`()
     async throws
   {
-    let bearer = "Bearer " + Self.token
+    let bearer = "Bearer " + operatorToken
     _ = try await explain(
       "url=https%3A%2F%2Fh%2Fa.jpg", fields: ["Authorization": bearer, "Accept": "image/webp"])
     _ = try await explain(
@@ -70,14 +60,14 @@ import Testing
   @Test func `Cache-Control counts as it does for an image`() async throws {
     _ = try await explain(
       "url=https%3A%2F%2Fh%2Fa.jpg",
-      fields: ["Authorization": "Bearer " + Self.token, "Cache-Control": "only-if-cached"])
+      fields: ["Authorization": "Bearer " + operatorToken, "Cache-Control": "only-if-cached"])
     #expect(services.explained.withLock { $0.last }?.options.cache == .only)
   }
 
   @Test func `client hints count as they do for an image`() async throws {
     let query = "url=https%3A%2F%2Fh%2Fa.jpg&w=auto&dpr=auto&format=webp"
     let fields: KeyValuePairs = [
-      "Authorization": "Bearer " + Self.token, "Sec-CH-DPR": "2", "Sec-CH-Width": "600",
+      "Authorization": "Bearer " + operatorToken, "Sec-CH-DPR": "2", "Sec-CH-Width": "600",
       "Save-Data": "on",
     ]
     let varied = try await explain(query, fields: fields) { $0.imaging.saveDataReduction = 20 }

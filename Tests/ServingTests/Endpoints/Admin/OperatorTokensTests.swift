@@ -7,7 +7,7 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct OperatorTokensTests {
-  private let token = "correct-horse-battery"
+  private let token = operatorToken
 
   private func withProxy(body: (Server) async throws -> Void) async throws {
     try await withServer(
@@ -121,16 +121,15 @@ import Testing
 
   @Test func `the log names the operator of each request, and never a token`() async throws {
     let file = try LogFile()
-    try await withServer(
-      TestProvider(), log: file.log(),
+    try await withClient(
+      log: file.log(),
       configure: {
         $0.operators = [
           Operator(name: "deploy", token: "the-deploy-token-1", scopes: [.purge]),
           Operator(name: "dashboard", token: "the-reading-token-2", scopes: [.read]),
         ]
       }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    ) { client in
       for token in ["the-deploy-token-1", "the-reading-token-2", "the-wrong-token-3"] {
         _ = try client.get("/admin/failed", headers: ["Authorization": "Bearer " + token])
       }

@@ -7,23 +7,17 @@ import Testing
 @testable import Serving
 
 @Suite(.onOwnThreads) struct PrefetchRequestTests {
-  private let token = "correct-horse-battery"
   private let services = TestServices()
 
   private func post(
     _ body: String, query: String = "", presets: [String: String] = [:]
   ) async throws -> (answer: HTTPAnswer, lines: [PrefetchLine]) {
-    try await withServer(
-      TestProvider(), services: services,
-      configure: {
-        $0.operatorTokens = [token]; $0.presets = presets
-      }
-    ) { server in
-      let answer = try HTTPClient(port: server.port).request(
-        "POST", target: "/admin/prefetch" + query, headers: ["Authorization": "Bearer " + token],
-        body: Array(body.utf8))
-      return (answer, services.lists.withLock { $0["1"] ?? [] })
+    var answer: HTTPAnswer?
+    try await withOperators(services, configure: { $0.presets = presets }) { client, header in
+      answer = try client.request(
+        "POST", target: "/admin/prefetch" + query, headers: header, body: Array(body.utf8))
     }
+    return (try #require(answer), services.lists.withLock { $0["1"] ?? [] })
   }
 
   @Test
@@ -72,12 +66,9 @@ import Testing
   }
 
   @Test func `a list over the limit is refused, and the connection stays usable`() async throws {
-    try await withServer(
-      TestProvider(), services: services, configure: { $0.operatorTokens = [token] }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withOperators(services) { client, header in
       let answer = try client.request(
-        "POST", target: "/admin/prefetch", headers: ["Authorization": "Bearer " + token],
+        "POST", target: "/admin/prefetch", headers: header,
         body: [UInt8](repeating: 0x0a, count: PrefetchesEndpoint.maximumListLength + 1))
       #expect(answer.status == 413)
       #expect(answer.text.contains("\"code\":\"body_too_large\""))
@@ -95,7 +86,7 @@ import Testing
     try await withServer(
       TestProvider(), services: services,
       configure: {
-        $0.operatorTokens = [token]
+        $0.operatorTokens = [operatorToken]
         $0.headerTimeout = .seconds(1)
       }
     ) { server in
@@ -103,7 +94,7 @@ import Testing
       let body = "https://h/a.jpg\nhttps://h/b.jpg"
       try client.send(
         HTTPClient.text(
-          "POST", target: "/admin/prefetch", headers: ["Authorization": "Bearer " + token],
+          "POST", target: "/admin/prefetch", headers: operatorHeader,
           bodyLength: body.utf8.count))
       try client.send(String(body.prefix(5)))
       // An equally old connection without data shows that the header time-out has passed.
@@ -114,10 +105,7 @@ import Testing
   }
 
   @Test func `an unauthorized request body is not kept`() async throws {
-    try await withServer(
-      TestProvider(), services: services, configure: { $0.operatorTokens = [token] }
-    ) { server in
-      let client = try HTTPClient(port: server.port)
+    try await withOperators(services) { client, _ in
       let answer = try client.request(
         "POST", target: "/admin/prefetch", body: [UInt8](repeating: 0x0a, count: 1_000))
       #expect(answer.status == 401)
