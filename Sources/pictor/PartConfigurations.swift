@@ -17,14 +17,11 @@ struct PartConfigurations: Sendable {
   let memory: MemoryTierConfiguration
   var disk: DiskTierConfiguration
   let freshness: FreshnessConfiguration
-  let failures: FailurePolicy
-  let stale: StalePolicy
+  let failures: FailureSettings
+  let stale: FreshnessSettings
   var downloader: DownloaderConfiguration
   let local: LocalFiles
   let imagers: ImagerPoolConfiguration
-  let passing: PassingPolicy
-  let avif: AVIFPolicy
-  let recompression: RecompressionPolicy
   let prefetcher: PrefetchSettings
   /// Through what the machine shares; `nil`: it is alone.
   var fleet: FleetConfiguration?
@@ -93,8 +90,8 @@ struct PartConfigurations: Sendable {
     memory = MemoryTierConfiguration(configuration.memory, plan: plan)
     disk = DiskTierConfiguration(configuration.disk, plan: plan)
     freshness = FreshnessConfiguration(configuration.freshness, hostRules: configuration.hosts)
-    stale = StalePolicy(configuration.freshness)
-    failures = FailurePolicy(configuration.failures)
+    stale = configuration.freshness
+    failures = configuration.failures
     downloader = DownloaderConfiguration(configuration.download, plan: plan)
     downloader.serverID = server.id
     downloader.check(&problems)
@@ -140,9 +137,6 @@ struct PartConfigurations: Sendable {
       executable: executable ?? "", configuration.imaging, plan: plan, parts: parts)
     scarceJobMemory = ScarceJobMemory.warning(
       configuration, plan: plan, parts: parts, workers: imagers.workers)
-    passing = PassingPolicy(configuration.imaging)
-    avif = AVIFPolicy(configuration.imaging, workers: imagers.workers)
-    recompression = RecompressionPolicy(configuration.imaging)
     prefetcher = configuration.prefetch
     shutdownDelay = configuration.server.shutdownDelay
   }

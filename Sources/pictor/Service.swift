@@ -60,10 +60,8 @@ final class Service: Sendable {
       memory: memory, disk: disk,
       loader: sources, processor: imagers,
       freshnessPolicy: freshness, purges: purges,
-      failurePolicy: configurations.failures, stalePolicy: configurations.stale,
-      sourceFormats: configurations.imagers.limits.formats,
-      passing: configurations.passing, avifPolicy: configurations.avif,
-      recompression: configurations.recompression,
+      failures: configurations.failures, stale: configurations.stale,
+      imaging: configurations.imagers.settings, workers: configurations.imagers.workers,
       storage: storage, fleet: fleet, log: log)
     let prefetcher = Prefetcher(provider: manager, settings: configurations.prefetcher)
     let start = ContinuousClock.now

@@ -91,11 +91,11 @@ private final class Walk {
     diskConfiguration.maximumAge = -1
     let purges = Purges()
     let disk = try DiskTier(diskConfiguration, purges: purges, log: .silent) { clock.now }
-    var failures = FailurePolicy()
-    failures.lifetimes = [404: Oracle.memoryOfGone]
+    var failures = FailureSettings()
+    failures.lifetimes = [404: .seconds(Oracle.memoryOfGone)]
     let manager = ImageManager(
       memory: memory, disk: disk, loader: world, processor: world,
-      freshnessPolicy: FreshnessRules(), purges: purges, failurePolicy: failures,
+      freshnessPolicy: FreshnessRules(), purges: purges, failures: failures,
       now: { clock.now })
     return (memory, disk, manager)
   }

@@ -2,24 +2,9 @@
 
 import Core
 
-/// The policy for responses to clients that negotiate AVIF.
-public struct AVIFPolicy: Sendable {
+extension ImagingPolicy {
   /// Whether a request without a cached AVIF is answered in a faster format first.
-  var isLater: Bool { settings.withLock { $0.defersAVIF } }
-  private let settings: Lock<ImagingSettings>
-  /// How many AVIFs are encoded in the background at a time. Foreground work needs the other
-  /// imaging workers.
-  public var atOnce: Int
-
-  /// Creates the policy for a number of imaging workers, at least 1. Half of them stay free for jobs
-  /// that a request waits for. All copies share the settings, so that a reload reaches them.
-  public init(_ settings: ImagingSettings = ImagingSettings(), workers: Int = 2) {
-    self.settings = Lock(settings)
-    atOnce = workers / 2
-  }
-
-  /// Replaces the settings.
-  func apply(_ wanted: ImagingSettings) { settings.withLock { $0 = wanted } }
+  private var defersAVIF: Bool { settings.withLock { $0.defersAVIF } }
 
   /// Returns the fallback request for a request that would wait for an AVIF, or `nil` if no
   /// fallback applies.
@@ -28,7 +13,7 @@ public struct AVIFPolicy: Sendable {
   /// variant. There is no fallback if the request may not use the disk tier: the AVIF would need a
   /// second download, or could not be stored.
   func fallback(for request: ImageRequest) -> ImageRequest? {
-    guard isLater, !request.options.awaitsAVIF, !request.options.isRevalidation,
+    guard defersAVIF, !request.options.awaitsAVIF, !request.options.isRevalidation,
       request.options.store.contains(.disk)
     else { return nil }
     return request.withoutAVIF
@@ -37,7 +22,7 @@ public struct AVIFPolicy: Sendable {
   /// Returns the fallback request whose variant may replace the AVIF that a background request has
   /// rendered, or `nil` if the AVIF stays in any case.
   func replaceableFallback(for request: ImageRequest) -> ImageRequest? {
-    guard isLater, request.options.awaitsAVIF || request.options.isRevalidation,
+    guard defersAVIF, request.options.awaitsAVIF || request.options.isRevalidation,
       // With `maxBytes`, both formats fill the same budget, so a smaller file is not better.
       request.transform.output.maxBytes == nil
     else { return nil }
@@ -65,14 +50,15 @@ final class DeferredAVIF: Sendable {
   private let parts: ManagerParts
   private let worker: BackgroundWorker<Item>
 
-  init(_ parts: ManagerParts) {
+  /// - Parameter workers: the number of imaging workers. Half of them stay free for jobs that a request waits for.
+  init(_ parts: ManagerParts, workers: Int) {
     self.parts = parts
-    worker = BackgroundWorker(atOnce: parts.avif.atOnce, limit: Self.limit, now: parts.now)
+    worker = BackgroundWorker(atOnce: workers / 2, limit: Self.limit, now: parts.now)
   }
 
   /// Returns the fallback of a request whose AVIF is pending or has failed. Never waits.
   func pendingFallback(for request: ImageRequest) -> ImageRequest? {
-    worker.knows(request.key) ? parts.avif.fallback(for: request) : nil
+    worker.knows(request.key) ? parts.imaging.fallback(for: request) : nil
   }
 
   /// Returns the response to a request from its fallback, and schedules the AVIF.

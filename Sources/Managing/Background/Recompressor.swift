@@ -33,7 +33,7 @@ final class Recompressor: Sendable {
       return end
     }
     // Without a place, the variant has to become popular again.
-    if !isKept { parts.recompression.count(variant) }
+    if !isKept { parts.imaging.countHits(of: variant) }
   }
 
   /// Recompressed variants since the start.
@@ -59,8 +59,8 @@ final class Recompressor: Sendable {
     } catch {
       switch error.cause {
       case .cancelled, .overloaded, .sourceTimeout:
-        return .delayed(orElse: { [policy = parts.recompression, variant = current(item)] in
-          if let variant { policy.count(variant) }
+        return .delayed(orElse: { [imaging = parts.imaging, variant = current(item)] in
+          if let variant { imaging.countHits(of: variant) }
         })
       case .draining, .revoked: return .done
       default:
@@ -130,7 +130,7 @@ final class Recompressor: Sendable {
       let beginning = await parts.files.beginning(of: file, upTo: FormatSigns.limit),
       let format = beginning.withUnsafeBytes({ FormatSigns.format(ofSource: $0) }),
       let own = variant.info.image?.format, format != own,
-      let transform = parts.recompression.transform(request.transform, for: own)
+      let transform = parts.imaging.popularTransform(request.transform, for: own)
     else { return nil }
     return ImageJob(
       file: file, transform: transform, density: request.source.density,

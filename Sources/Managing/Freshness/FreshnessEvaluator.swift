@@ -4,13 +4,8 @@ import Core
 
 /// Applies the freshness policy to responses that arrive now.
 struct FreshnessEvaluator: Sendable {
-  private let policy: any FreshnessPolicy
-  private let now: @Sendable () -> UnixTime
-
-  init(policy: any FreshnessPolicy, now: @escaping @Sendable () -> UnixTime) {
-    self.policy = policy
-    self.now = now
-  }
+  let policy: any FreshnessPolicy
+  let now: @Sendable () -> UnixTime
 
   /// Returns the freshness of the response to a request.
   func freshness(of origin: OriginResponse, for request: ImageRequest) -> Freshness {

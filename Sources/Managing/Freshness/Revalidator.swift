@@ -34,17 +34,11 @@ struct Revalidations {
 }
 
 /// Starts background revalidations.
-final class Revalidator: Sendable {
+struct Revalidator: Sendable {
   private let running = Lock(Revalidations())
-  private let staleness: Staleness
-  private let failures: NegativeCache
-  private let counters: FreshnessCounters
-
-  init(staleness: Staleness, failures: NegativeCache, counters: FreshnessCounters) {
-    self.staleness = staleness
-    self.failures = failures
-    self.counters = counters
-  }
+  let staleness: Staleness
+  let failures: NegativeCache
+  let counters: FreshnessCounters
 
   /// Starts a background revalidation of a stale response, unless one is running or would fail at
   /// once.

@@ -8,13 +8,13 @@ final class Staleness: Sendable {
   private let backoff: Lock<OriginBackoff>
   private let now: @Sendable () -> UnixTime
 
-  init(policy: StalePolicy, now: @escaping @Sendable () -> UnixTime) {
-    backoff = Lock(OriginBackoff(policy: policy))
+  init(settings: FreshnessSettings, now: @escaping @Sendable () -> UnixTime) {
+    backoff = Lock(OriginBackoff(settings: settings))
     self.now = now
   }
 
   /// Changes the back-off after failures from now on.
-  func apply(_ policy: StalePolicy) { backoff.withLock { $0.policy = policy } }
+  func apply(_ settings: FreshnessSettings) { backoff.withLock { $0.settings = settings } }
 
   /// The number of sources in back-off. O(n) in the number of remembered failures.
   var failingCount: Int { backoff.withLock { $0.count(now: now()) } }

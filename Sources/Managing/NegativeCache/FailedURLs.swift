@@ -2,46 +2,24 @@
 
 import Core
 
-/// How long failures are negatively cached (SDWebImage's blacklist lasts for the life of the
-/// process).
-@dynamicMemberLookup
-public struct FailurePolicy: Sendable {
-  /// The keys `failures.…`.
-  public var settings: FailureSettings
-  /// Lifetimes in seconds, by the response's HTTP status. Other statuses are never cached.
-  ///
-  /// For an origin's 404 or 410, the origin's status counts.
-  public var lifetimes: [Int: Int]
-
-  /// Creates the policy.
-  public init(_ settings: FailureSettings = FailureSettings()) {
-    self.settings = settings
-    lifetimes = settings.lifetimes.mapValues(\.flooredSeconds)
-  }
-
-  /// A setting of `settings`.
-  public subscript<Value>(dynamicMember path: WritableKeyPath<FailureSettings, Value>) -> Value {
-    @inline(__always) get { settings[keyPath: path] }
-    @inline(__always) set { settings[keyPath: path] = newValue }
-  }
-
+extension FailureSettings {
   /// Returns how many seconds a failure is cached; 0 means not at all.
   ///
   /// Time-outs, DNS and connection errors, cancellation, 429 and 5xx are never cached, even if
   /// `lifetimes` lists them.
-  func lifetime(of error: ImageError) -> Int {
+  fileprivate func lifetime(of error: ImageError) -> Int {
     switch error {
-    case .sourceNotFound(let status): lifetimes[status] ?? 0
+    case .sourceNotFound(let status): lifetimes[status]?.flooredSeconds ?? 0
     case .sourceTooLarge, .unsupportedFormat, .unsupportedKind, .undecodable, .tooManyPixels,
       .tooManyFrames, .tooCostly:
-      lifetimes[error.status] ?? 0
+      lifetimes[error.status]?.flooredSeconds ?? 0
     case .ofVariant(let cause): lifetime(of: cause)
     default: 0
     }
   }
 }
 
-/// The negative cache. A pure state machine: the caller passes the time.
+/// The negative cache (SDWebImage's blacklist, but with lifetimes). A pure state machine: the caller passes the time.
 struct FailedURLs {
   private struct Entry {
     let error: ImageError
@@ -71,18 +49,18 @@ struct FailedURLs {
     }
   }
 
-  private var policy: FailurePolicy
+  private var settings: FailureSettings
   private var entries: BoundedTable<CacheKey, Entry>
 
-  init(policy: FailurePolicy) {
-    self.policy = policy
-    entries = BoundedTable(limit: policy.limit)
+  init(settings: FailureSettings = FailureSettings()) {
+    self.settings = settings
+    entries = BoundedTable(limit: settings.limit)
   }
 
   /// Changes how long failures are remembered from now on, but not how many, and forgets those that limits decided: the
   /// limits may have changed as well.
-  mutating func apply(_ policy: FailurePolicy) {
-    self.policy = policy
+  mutating func apply(_ settings: FailureSettings) {
+    self.settings = settings
     _ = entries.removeAll { _, entry in
       switch entry.error.cause {
       case .sourceTooLarge, .tooManyPixels, .tooManyFrames, .tooCostly, .unsupportedFormat,
@@ -115,9 +93,9 @@ struct FailedURLs {
   mutating func add(
     _ key: CacheKey, after error: ImageError, originFreshness: Freshness? = nil, now: UnixTime
   ) -> ImageError {
-    let configured = policy.lifetime(of: error)
+    let configured = settings.lifetime(of: error)
     let lifetime = originFreshness?.bounding(failure: configured, at: now) ?? configured
-    guard lifetime > 0, policy.limit > 0 else { return error }
+    guard lifetime > 0, settings.limit > 0 else { return error }
     if let entry = entries[key], now < entry.until { return error }
     let until = UnixTime(seconds: now.seconds + lifetime)
     let entry = Entry(error: error, until: until, originFreshness: originFreshness)

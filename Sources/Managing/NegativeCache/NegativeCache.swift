@@ -18,17 +18,17 @@ final class NegativeCache: Sendable {
 
   /// Creates an empty negative cache.
   ///
-  /// - Parameter policy: how long failures are remembered.
+  /// - Parameter settings: how long failures are remembered.
   init(
-    policy: FailurePolicy, purges: any PurgeList, now: @escaping @Sendable () -> UnixTime
+    settings: FailureSettings, purges: any PurgeList, now: @escaping @Sendable () -> UnixTime
   ) {
-    entries = Lock(FailedURLs(policy: policy))
+    entries = Lock(FailedURLs(settings: settings))
     self.purges = purges
     self.now = now
   }
 
   /// See `FailedURLs.apply`.
-  func apply(_ policy: FailurePolicy) { entries.withLock { $0.apply(policy) } }
+  func apply(_ settings: FailureSettings) { entries.withLock { $0.apply(settings) } }
 
   /// The number of entries, including expired ones that are not removed yet.
   var count: Int { entries.withLock { $0.count } }

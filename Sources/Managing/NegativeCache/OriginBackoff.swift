@@ -2,20 +2,6 @@
 
 import Core
 
-/// The back-off from failing origins.
-public struct StalePolicy: Sendable {
-  /// How many seconds a source is not requested again after its origin failed, if a stale copy is
-  /// cached. A longer `Retry-After` extends the interval, up to an hour.
-  public var errorInterval: Int
-  /// The maximum number of remembered sources, at least 1. The oldest failure is forgotten first.
-  public var limit = 10_000
-
-  /// Creates the policy.
-  public init(_ settings: FreshnessSettings = FreshnessSettings()) {
-    errorInterval = settings.errorInterval.flooredSeconds
-  }
-}
-
 /// The cached sources that could not be revalidated. A pure state machine: the caller passes the
 /// time.
 ///
@@ -34,12 +20,14 @@ struct OriginBackoff {
   /// The maximum accepted `Retry-After`, in seconds.
   static let longestInterval = 3_600
 
-  var policy: StalePolicy
+  /// How many seconds a source is not requested again: `errorInterval`, or a longer `Retry-After`.
+  var settings: FreshnessSettings
   private var entries: BoundedTable<CacheKey, Entry>
 
-  init(policy: StalePolicy) {
-    self.policy = policy
-    entries = BoundedTable(limit: policy.limit)
+  /// - Parameter limit: the maximum number of remembered sources. The oldest failure is forgotten first.
+  init(settings: FreshnessSettings = FreshnessSettings(), limit: Int = 10_000) {
+    self.settings = settings
+    entries = BoundedTable(limit: limit)
   }
 
   /// Records a failed revalidation.
@@ -47,7 +35,7 @@ struct OriginBackoff {
     let wished = min(error.originRetryAfter ?? 0, Self.longestInterval)
     entries[key] = Entry(
       letsStaleBeServed: error.letsStaleBeServed,
-      until: UnixTime(seconds: now.seconds + max(policy.errorInterval, wished)))
+      until: UnixTime(seconds: now.seconds + max(settings.errorInterval.flooredSeconds, wished)))
   }
 
   /// Removes a source that was revalidated or is gone.

@@ -2,14 +2,14 @@
 
 import Core
 
-extension VariantService {
+extension ImageManager {
   /// Returns the response to a request, as a stream if possible.
   ///
   /// The response streams if the request sets `progressive`, names the source's own format and asks
   /// for no other change (compare SDWebImage's ProgressiveDownload). The image's head must show
   /// that no processing is needed.
-  func stream(_ request: ImageRequest) async throws(ImageError) -> ImageAnswer {
-    guard let format = parts.passing.format(for: request.transform), await !isCached(request),
+  public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
+    guard let format = parts.imaging.passedFormat(for: request.transform), await !isAtHand(request),
       parts.failures.failure(of: request, at: .rendering) == nil
     else { return .whole(try await variant(for: request)) }
     let head = StreamingHead()
@@ -44,7 +44,7 @@ extension VariantService {
   }
 
   /// Returns whether a tier has a variant. One in memory may be too stale: it can be renewed.
-  private func isCached(_ request: ImageRequest) async -> Bool {
+  private func isAtHand(_ request: ImageRequest) async -> Bool {
     if parts.cache.inMemory(request.key) != nil { return true }
     guard request.options.cache.readsCache else { return false }
     let found = cached(await parts.cache.onDisk(request.key), in: .disk, for: request)
@@ -57,7 +57,7 @@ extension VariantService {
   ) async -> Result<LoadedSource, ImageError> {
     defer { head.end() }
     do throws(ImageError) {
-      let (loaded, _) = try await parts.sources.source(
+      let (loaded, _) = try await sources.source(
         for: request, with: .allowed(participant), isDetached: request.options.isDetached)
       if request.options.retriesFailed { parts.failures.removeFailures(of: request) }
       return .success(loaded)
@@ -90,7 +90,7 @@ extension VariantService {
   private func arrivingInfo(
     of body: any StreamingBody, format: ImageFormat, size: PixelSize, for request: ImageRequest
   ) -> VariantInfo? {
-    guard parts.passing.allows(size, for: request.transform) else { return nil }
+    guard parts.imaging.passes(size, for: request.transform) else { return nil }
     return VariantInfo(
       passingThrough: RenderedImage(
         format: format, size: size, density: Double(request.source.density)),
@@ -110,10 +110,10 @@ extension VariantService {
     _ source: Source, for request: ImageRequest, participant: FlightParticipant
   ) async throws(ImageError) -> Variant? {
     // A source that cannot be read in time needs work, which reports the error.
-    guard source.version != 0, let format = parts.passing.format(for: request.transform),
+    guard source.version != 0, let format = parts.imaging.passedFormat(for: request.transform),
       let head = await parts.files.beginning(of: source.file, upTo: PassThroughCheck.limit),
       case .plain(let size) = head.withUnsafeBytes({ PassThroughCheck.read($0, as: format) }),
-      parts.passing.allows(size, for: request.transform),
+      parts.imaging.passes(size, for: request.transform),
       await isClean(source.file, as: format)
     else { return nil }
     let image = RenderedImage(

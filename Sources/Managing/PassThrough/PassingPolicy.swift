@@ -2,29 +2,19 @@
 
 import Core
 
-/// Which sources may be passed through.
-public struct PassingPolicy: Sendable {
-  private let settings: Lock<ImagingSettings>
-
-  /// Creates the policy: formats that are both decoded and produced. All copies share the settings, so that a reload
-  /// reaches them.
-  public init(_ settings: ImagingSettings = ImagingSettings()) { self.settings = Lock(settings) }
-
-  /// Replaces the settings.
-  func apply(_ wanted: ImagingSettings) { settings.withLock { $0 = wanted } }
-
+extension ImagingPolicy {
   /// The maximum number of pixels in one frame.
   private var maximumPixels: Int { settings.withLock { $0.maximumPixels } }
 
   /// Whether sources of a format may be passed through.
-  func allows(_ format: ImageFormat) -> Bool {
+  func passes(_ format: ImageFormat) -> Bool {
     ImageFormat.outputs.contains(format) && settings.withLock { $0.formats.contains(format) }
   }
 
   /// Returns the format in which a source can be passed through, or `nil` if the transform asks for
   /// any change.
-  func format(for transform: Transform) -> ImageFormat? {
-    guard let format = transform.output.format, allows(format) else { return nil }
+  func passedFormat(for transform: Transform) -> ImageFormat? {
+    guard let format = transform.output.format, passes(format) else { return nil }
     var plain = Transform()
     plain.output.format = format
     plain.output.isProgressive = true
@@ -37,7 +27,7 @@ public struct PassingPolicy: Sendable {
   }
 
   /// Returns whether an image of `size` is within the limits of pixels and of memory.
-  func allows(_ size: PixelSize, for transform: Transform) -> Bool {
+  func passes(_ size: PixelSize, for transform: Transform) -> Bool {
     // Divides instead of multiplying, because the product of untrusted sides could overflow.
     size.height <= min(transform.sizing.limitBytes / 4, maximumPixels) / size.width
   }

@@ -347,10 +347,9 @@ final class DeferredAVIFTests: ManagedTests {
     #expect(manager.figures.avifsLater == 0)
     var settings = ImagingSettings()
     settings.defersAVIF = false
-    let policy = AVIFPolicy(settings)
     let patient = ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: freshness, purges: purges, avifPolicy: policy)
+      freshnessPolicy: freshness, purges: purges, imaging: settings)
     let waited = try await patient.variant(for: try wish())
     #expect(waited.variant.info.image?.format == .avif)
   }

@@ -196,7 +196,7 @@ final class RecompressorTests: ManagedTests {
     return ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
       freshnessPolicy: freshness, purges: purges,
-      recompression: RecompressionPolicy(settings), now: { [clock] in clock.now })
+      imaging: settings, now: { [clock] in clock.now })
   }
 
   @Test func `nothing is recompressed if the setting is 0`() async throws {

@@ -141,9 +141,11 @@ final class UploadTests: ManagedTests {
   }
 
   @Test func `a disabled format is refused`() async throws {
+    var settings = ImagingSettings()
+    settings.formats = [.jpeg]
     let manager = ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: TestFreshness(), purges: purges, sourceFormats: [.jpeg])
+      freshnessPolicy: TestFreshness(), purges: purges, imaging: settings)
     let file = try FileRegion.sealed(try TestImages.png(width: 8, height: 8))
     await #expect(throws: ImageError.unsupportedFormat(detail: "\(file.count) bytes of png")) {
       try await manager.put(

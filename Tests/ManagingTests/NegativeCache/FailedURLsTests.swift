@@ -23,7 +23,7 @@ struct FailedURLsTests {
   func `a permanent failure is remembered by status, and told for a minute if it may heal`(
     error: ImageError, seconds: Int, told forClients: Int
   ) {
-    var failed = FailedURLs(policy: FailurePolicy())
+    var failed = FailedURLs()
     let told = failed.add(key, after: error, now: time(0))
     #expect(told == .remembered(error, seconds: forClients, isRepeated: false))
     #expect(failed.add(key, after: told, now: time(0)) == told)
@@ -41,15 +41,15 @@ struct FailedURLsTests {
     .ofVariant(.internal(detail: "?")), .forbiddenSource(reason: "r", detail: "d"),
   ])
   func `a transient failure is never remembered, regardless of the policy`(error: ImageError) {
-    var policy = FailurePolicy()
-    for status in 400..<600 { policy.lifetimes[status] = 60 }
-    var failed = FailedURLs(policy: policy)
+    var settings = FailureSettings()
+    for status in 400..<600 { settings.lifetimes[status] = .seconds(60) }
+    var failed = FailedURLs(settings: settings)
     #expect(failed.add(key, after: error, now: time(0)) == error)
     #expect(failed.count == 0)
   }
 
   @Test func `the first failure of a URL is the one reported`() {
-    var failed = FailedURLs(policy: FailurePolicy())
+    var failed = FailedURLs()
     _ = failed.add(key, after: .sourceNotFound(status: 404), now: time(0))
     _ = failed.add(key, after: .undecodable(detail: "later"), now: time(10))
     #expect(
@@ -58,9 +58,9 @@ struct FailedURLsTests {
   }
 
   @Test func `a full list drops its oldest entries`() {
-    var policy = FailurePolicy()
-    policy.limit = 3
-    var failed = FailedURLs(policy: policy)
+    var settings = FailureSettings()
+    settings.limit = 3
+    var failed = FailedURLs(settings: settings)
     let keys = (0..<1_000).map { CacheKey(text: "http://a/\($0)") }
     for key in keys { _ = failed.add(key, after: .sourceNotFound(status: 404), now: time(0)) }
     #expect(failed.count == 3)
@@ -69,7 +69,7 @@ struct FailedURLsTests {
   }
 
   @Test func `a failure that recurs takes no additional space`() {
-    var failed = FailedURLs(policy: FailurePolicy())
+    var failed = FailedURLs()
     for round in 0..<1_000 {
       for number in 0..<5 {
         let now = time(round * 600)
@@ -83,14 +83,14 @@ struct FailedURLsTests {
   }
 
   @Test func `a limit or lifetime of 0 remembers nothing`() {
-    var policy = FailurePolicy()
-    policy.limit = 0
-    var none = FailedURLs(policy: policy)
+    var settings = FailureSettings()
+    settings.limit = 0
+    var none = FailedURLs(settings: settings)
     _ = none.add(key, after: .sourceNotFound(status: 404), now: time(0))
     #expect(none.count == 0)
-    policy = FailurePolicy()
-    policy.lifetimes[404] = nil
-    var some = FailedURLs(policy: policy)
+    settings = FailureSettings()
+    settings.lifetimes[404] = nil
+    var some = FailedURLs(settings: settings)
     #expect(
       some.add(key, after: .sourceNotFound(status: 404), now: time(0))
         == .sourceNotFound(status: 404))
@@ -100,7 +100,7 @@ struct FailedURLsTests {
     let source = try SourceURL(parsing: "http://a/1.jpg")
     var transform = Transform()
     transform.frame = 7
-    var failed = FailedURLs(policy: FailurePolicy())
+    var failed = FailedURLs()
     let variant = CacheKey(source: source, transform: transform)
     _ = failed.add(variant, after: .undecodable(detail: "?"), now: time(0))
     _ = failed.add(CacheKey(text: "http://a/2.jpg"), after: .undecodable(detail: "?"), now: time(0))

@@ -17,7 +17,7 @@ struct OriginBackoffTests {
   func `the back-off is the interval or the origin's Retry-After, up to an hour`(
     retryAfter: Int?, seconds: Int
   ) throws {
-    var failing = OriginBackoff(policy: StalePolicy())
+    var failing = OriginBackoff()
     let key = try key(1).source
     #expect(!failing.isLeftAlone(key, now: time(0)))
     failing.add(key, after: .sourceError(status: 503, retryAfter: retryAfter), now: time(0))
@@ -30,7 +30,7 @@ struct OriginBackoffTests {
   }
 
   @Test func `an error about the image is no reason to serve a stale response`() throws {
-    var failing = OriginBackoff(policy: StalePolicy())
+    var failing = OriginBackoff()
     let key = try key(1).source
     failing.add(key, after: .sourceError(status: 403), now: time(0))
     #expect(failing.isLeftAlone(key, now: time(0)) && !failing.isFailing(key, now: time(0)))
@@ -39,9 +39,7 @@ struct OriginBackoffTests {
   }
 
   @Test func `beyond the limit the first source is forgotten`() throws {
-    var policy = StalePolicy()
-    policy.limit = 3
-    var failing = OriginBackoff(policy: policy)
+    var failing = OriginBackoff(limit: 3)
     func left() throws -> [Int] {
       try (1...9).filter { failing.isLeftAlone(try key($0).source, now: time(0)) }
     }
