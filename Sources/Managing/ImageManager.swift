@@ -139,7 +139,8 @@ struct ManagerParts: Sendable {
   let substitutions = SubstitutionCounters()
 }
 
-/// The settings `imaging.…` for the manager's decisions. All copies share them, so that a reload reaches them.
+/// The settings `imaging.…` for the manager's decisions. All copies share them, so that a reload
+/// reaches them.
 struct ImagingPolicy: Sendable {
   let settings: Lock<ImagingSettings>
 

@@ -50,7 +50,8 @@ final class DeferredAVIF: Sendable {
   private let parts: ManagerParts
   private let worker: BackgroundWorker<Item>
 
-  /// - Parameter workers: the number of imaging workers. Half of them stay free for jobs that a request waits for.
+  /// - Parameter workers: the number of imaging workers. Half of them stay free for jobs that a
+  ///   request waits for.
   init(_ parts: ManagerParts, workers: Int) {
     self.parts = parts
     worker = BackgroundWorker(atOnce: workers / 2, limit: Self.limit, now: parts.now)

@@ -1,4 +1,4 @@
-// Invalidation: purges and clears the tiers, stores uploads, and keeps running work from undoing it.
+// Invalidation: purges, clears and uploads, and what keeps running work from undoing them.
 
 import Core
 

@@ -162,3 +162,104 @@ extension ImageManager {
     }
   }
 }
+
+/// The state of an image whose head is arriving.
+final class StreamingHead: Sendable {
+  private struct State {
+    var body: FlightBody?
+    var size: PixelSize?
+    var isOver = false
+  }
+
+  private let state = Lock(State())
+  private let changes: AsyncStream<Void>
+  private let signal: AsyncStream<Void>.Continuation
+
+  init() {
+    (changes, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+  }
+
+  /// The body and the image's size, if the image needs no processing.
+  var plain: (body: FlightBody, size: PixelSize)? {
+    state.withLock { state in
+      guard let body = state.body, let size = state.size else { return nil }
+      return (body, size)
+    }
+  }
+
+  /// Records that a body begins to arrive.
+  func begin(_ body: FlightBody) {
+    state.withLock { $0.body = body }
+    signal.yield()
+  }
+
+  /// Records that the load has ended, with or without a body.
+  func end() {
+    state.withLock { $0.isOver = true }
+    signal.yield()
+  }
+
+  /// Waits until the head is decisive, the load ends, or the task is cancelled.
+  func wait(for format: ImageFormat) async {
+    var observation: Observation?
+    for await _ in changes {
+      let (current, isOver) = state.withLock { ($0.body, $0.isOver) }
+      if let body = current?.body {
+        if observation == nil {
+          observation = body.observe { [signal] in signal.yield() }
+        }
+        switch Self.check(body, format: format) {
+        case .incomplete: break
+        case .needsWork: return
+        case .plain(let size): return state.withLock { $0.size = size }
+        }
+      }
+      if isOver { return }
+    }
+    withExtendedLifetime(observation) {}
+  }
+
+  private static func check(
+    _ body: any StreamingBody, format: ImageFormat
+  ) -> PassThroughCheck {
+    withUnsafeTemporaryAllocation(byteCount: PassThroughCheck.limit, alignment: 1) { buffer in
+      var count = 0
+      while count < buffer.count,
+        case .bytes(let more) = body.read(
+          at: count, into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+      { count += more }
+      return PassThroughCheck.read(UnsafeRawBufferPointer(rebasing: buffer[..<count]), as: format)
+    }
+  }
+}
+
+extension ImagingPolicy {
+  /// The maximum number of pixels in one frame.
+  private var maximumPixels: Int { settings.withLock { $0.maximumPixels } }
+
+  /// Whether sources of a format may be passed through.
+  func passes(_ format: ImageFormat) -> Bool {
+    ImageFormat.outputs.contains(format) && settings.withLock { $0.formats.contains(format) }
+  }
+
+  /// Returns the format in which a source can be passed through, or `nil` if the transform asks for
+  /// any change.
+  func passedFormat(for transform: Transform) -> ImageFormat? {
+    guard let format = transform.output.format, passes(format) else { return nil }
+    var plain = Transform()
+    plain.output.format = format
+    plain.output.isProgressive = true
+    // These parameters do not affect an image that keeps its size.
+    plain.sizing.limitBytes = transform.sizing.limitBytes
+    plain.sizing.enlarge = transform.sizing.enlarge
+    plain.output.background = transform.output.background
+    plain.output.qualities = transform.output.qualities
+    return transform == plain ? format : nil
+  }
+
+  /// Returns whether an image of `size` is within the limits of pixels and of memory.
+  func passes(_ size: PixelSize, for transform: Transform) -> Bool {
+    // Divides instead of multiplying, because the product of untrusted sides could overflow.
+    size.height <= min(transform.sizing.limitBytes / 4, maximumPixels) / size.width
+  }
+}
