@@ -255,10 +255,9 @@ final class ExplainingTests: StaleTests {
   @Test(arguments: [false, true])
   func `a watermark is explained as the source that it is`(hasFailed: Bool) async throws {
     try await makeCached()
-    var transform = Transform()
-    transform.watermark = Watermark(source: try SourceURL(parsing: "http://marks/logo.png"))
-    let request = ImageRequest(
-      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    let request = try wish {
+      $0.watermark = Watermark(source: try SourceURL(parsing: "http://marks/logo.png"))
+    }
     if hasFailed {
       fail(.sourceNotFound(status: 404))
       _ = try? await manager.variant(for: request)

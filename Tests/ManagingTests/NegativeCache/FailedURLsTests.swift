@@ -68,20 +68,6 @@ struct FailedURLsTests {
       failed.all(now: time(0)).map(\.url) == ["http://a/997", "http://a/998", "http://a/999"])
   }
 
-  @Test func `a failure that recurs takes no additional space`() {
-    var failed = FailedURLs()
-    for round in 0..<1_000 {
-      for number in 0..<5 {
-        let now = time(round * 600)
-        _ = failed.failure(of: CacheKey(text: "http://a/\(number)"), now: now)
-        _ = failed.add(
-          CacheKey(text: "http://a/\(number)"), after: .sourceNotFound(status: 404), now: now)
-      }
-    }
-    #expect(failed.count == 5)
-    #expect(failed.all(now: time(999 * 600)).map(\.url) == (0..<5).map { "http://a/\($0)" })
-  }
-
   @Test func `a limit or lifetime of 0 remembers nothing`() {
     var settings = FailureSettings()
     settings.limit = 0
