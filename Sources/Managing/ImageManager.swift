@@ -73,7 +73,7 @@ public final class ImageManager: Sendable {
   // MARK: Figures
 
   /// The number of detached flights that run without waiters.
-  public var unattendedCount: Int { flights.unattendedCount + sources.unattendedCount }
+  public var unattendedCount: Int { flights.unattendedCount + sources.flights.unattendedCount }
 
   /// The current flights, and counts since the start.
   public var figures: Figures {
@@ -82,7 +82,7 @@ public final class ImageManager: Sendable {
     figures.add(
       "avifs_waiting", deferredAVIF.waiting, "pictor_deferred_avifs_waiting",
       "AVIFs queued or encoded in the background now.")
-    sources.add(to: &figures)
+    sources.flights.add(to: &figures, kind: "source")
     figures.add(
       "failed_urls", parts.failures.count, "pictor_failed_urls", "Entries of the negative cache.")
     return figures
@@ -108,7 +108,7 @@ extension ImageManager: ManagerOperations {
   public func cancelAll() -> Int {
     // Cancels variant flights first: their tasks wait for source flights. The other waiters of
     // source flights are clients that stream a source.
-    flights.cancelAll(.revoked) + sources.cancelAll()
+    flights.cancelAll(.revoked) + sources.flights.cancelAll(.revoked)
   }
 }
 

@@ -55,7 +55,7 @@ extension ImageManager: CacheOperations {
     }
     var report = PurgeReport()
     report.failed = parts.failures.removeAll(where: matches)
-    sources.retireFlights(where: matches)
+    sources.flights.retire { matches($0.key) }
     flights.retire { matches($0.key) }
     parts.validity.waitForWriters()
     report.memory = parts.sweep.remove(purge)
@@ -153,7 +153,7 @@ extension ImageManager: CacheOperations {
   ///
   /// Call after the new version is recorded. Disk comes before memory, because disk hits fill memory.
   private func invalidateVariants(of source: CacheKey) async {
-    sources.retireFlights { $0 == source }
+    sources.flights.retire { $0.key == source }
     flights.retire { $0.key.source == source }
     parts.validity.waitForWriters()
     await parts.disk.removeVariants(of: source)

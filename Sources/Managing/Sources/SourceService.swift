@@ -5,7 +5,7 @@ import Core
 /// Returns sources from the disk tier or from their origins. Flights coalesce requests by source
 /// key.
 final class SourceService: Sendable {
-  private let flights = Flights<SourceFlightKey, LoadedSource>()
+  let flights = Flights<SourceFlightKey, LoadedSource>()
   private let parts: ManagerParts
 
   init(_ parts: ManagerParts) { self.parts = parts }
@@ -38,20 +38,6 @@ final class SourceService: Sendable {
     if joined, !loaded.isStored { _ = parts.store.store(loaded.source, for: request) }
     return (loaded, joined)
   }
-
-  /// Closes the flights of matching keys to new participants.
-  func retireFlights(where matches: (CacheKey) -> Bool) {
-    flights.retire { matches($0.key) }
-  }
-
-  /// Cancels all flights. Returns the number of waiting requests.
-  func cancelAll() -> Int { flights.cancelAll(.revoked) }
-
-  /// The number of detached flights that run without waiters.
-  var unattendedCount: Int { flights.unattendedCount }
-
-  /// Adds the current flights and counts to `figures`.
-  func add(to figures: inout Figures) { flights.add(to: &figures, kind: "source") }
 
   /// Returns the running work on the source of a request, which the request would share.
   func running(for request: ImageRequest) -> Explanation.Flights {
