@@ -2,12 +2,12 @@
 
 import Core
 
-extension VariantService {
+extension ImageManager {
   /// Returns the cached variant in the fallback format in place of an AVIF, if the AVIF is not smaller.
   func smallerFallback(
     than image: ProcessedImage, for request: ImageRequest, source: Source, watermark: Source?
   ) async -> Variant? {
-    guard let fallback = parts.avif.replaceableFallback(for: request),
+    guard let fallback = parts.imaging.replaceableFallback(for: request),
       let found = await parts.cache.variant(for: fallback.key), found.isRendered(from: source),
       found.info.watermarkVersion == watermark?.version ?? 0,
       found.body.count <= image.body.count
@@ -45,7 +45,7 @@ extension VariantService {
     of bytes: ImageBytes, insteadOf image: RenderedImage, transform: Transform
   ) -> ImageFormat? {
     bytes.withUnsafeBytes { bytes in
-      guard let format = FormatSigns.format(of: bytes), parts.passing.allows(format),
+      guard let format = FormatSigns.format(of: bytes), parts.imaging.passes(format),
         transform.takes(format),
         PassThroughCheck.read(bytes, as: format) == .plain(image.size),
         TrailingDataCheck.isClean(bytes, as: format)
@@ -56,7 +56,7 @@ extension VariantService {
 
   /// Stores a negotiated variant under the key with its explicit format, too, for redirected clients,
   /// unless a tier has a fresh entry of that key.
-  func keepNamed(_ variant: Variant, of request: ImageRequest) async {
+  public func keepNamed(_ variant: Variant, of request: ImageRequest) async {
     guard let image = variant.info.image else { return }
     let named = request.naming(image.format)
     let entries = await parts.cache.lookUp(named.key)
@@ -72,10 +72,24 @@ extension VariantService {
   /// Returns the fallback's own variant if `variant` is a short-lived copy of it, instead of an
   /// AVIF.
   private func lasting(_ variant: Variant, of request: ImageRequest) -> Variant {
-    guard let fallback = parts.avif.fallback(for: request),
+    guard let fallback = parts.imaging.fallback(for: request),
       let own = parts.cache.inMemory(fallback.key), own.info.etag == variant.info.etag,
       own.info.freshness.lifetime > variant.info.freshness.lifetime
     else { return variant }
     return own
   }
+}
+
+/// Counters for substituted variants.
+final class SubstitutionCounters: Sendable {
+  /// Sources served because the encoded image was larger.
+  let sourcesInstead = Counter(
+    "sources_instead", "pictor_sources_served_instead_total",
+    "Results replaced by smaller sources.")
+  let derived = Counter(
+    "derived", "pictor_variants_derived_total", "Variants derived from larger ones.")
+  let avifs = Counter(
+    "avifs_later", "pictor_deferred_avifs_encoded_total", "AVIFs encoded in the background.")
+  let avifsFailed = Counter(
+    "avifs_failed", "pictor_deferred_avifs_failed_total", "AVIFs that failed in the background.")
 }

@@ -51,9 +51,9 @@ final class ExplanationTrace: Sendable {
   }
 }
 
-extension VariantService {
-  /// Returns what a request would do now.
-  func explain(_ request: ImageRequest) async -> Explanation {
+extension ImageManager: RequestExplainer {
+  /// See `RequestExplainer`.
+  public func explain(_ request: ImageRequest) async -> Explanation {
     var explanation = Explanation()
     let now = parts.now()
     let entries = await parts.cache.lookUp(request.key)
@@ -69,8 +69,8 @@ extension VariantService {
     explanation.failures = parts.failures.all().filter {
       $0.url == SecretMask.withoutUsers(request.key.url) && ($0.transform ?? transform) == transform
     }
-    explanation.flights = parts.sources.running(for: request)
-    explanation.flights.variant = participants(of: request)
+    explanation.flights = sources.running(for: request)
+    explanation.flights.variant = flights.waiters(of: FlightKey(request))
     explanation.origin = await parts.loader.outlook(for: request.source)
     let trace = ExplanationTrace()
     do throws(ImageError) {
@@ -94,7 +94,7 @@ extension VariantService {
       trace.note("pending-avif", "the AVIF is being encoded; its fallback answers")
       return parts.staleness.status(of: use, with: found.variant.info.freshness, from: .memory)
     }
-    let participants = participants(of: request)
+    let participants = flights.waiters(of: FlightKey(request))
     if participants > 0 {
       trace.collapse()
       trace.note("flight", "joins a running flight: \(participants) requests wait")

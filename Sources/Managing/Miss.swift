@@ -37,7 +37,7 @@ private enum NewVariant {
   }
 }
 
-extension VariantService {
+extension ImageManager {
   /// Answers a request from the tiers, or makes its variant.
   ///
   /// - Parameters:
@@ -61,7 +61,7 @@ extension VariantService {
     let stale = StaleVariants(inMemory: inMemory?.variant, onDisk: onDisk?.variant)
 
     // Answers that need no source: a faster format, a remembered failure, a larger variant.
-    if stale.any == nil, let fallback = parts.avif.fallback(for: request) {
+    if stale.any == nil, let fallback = parts.imaging.fallback(for: request) {
       return try await answer(with: fallback, insteadOf: request, holding: held, effects)
     }
     if let failure = parts.failures.failure(of: request, at: .rendering) {
@@ -88,7 +88,7 @@ extension VariantService {
     let watermark = try await watermark(of: request, &timings, effects)
     let renewable = stale.renewable(source, watermark: watermark)
     if renewable == nil, source.freshness.isStorable,
-      let fallback = parts.avif.fallback(for: request)
+      let fallback = parts.imaging.fallback(for: request)
     {
       return try await answer(
         with: fallback, insteadOf: request, holding: .loaded(loaded), effects)
@@ -284,7 +284,7 @@ extension VariantService {
     of request: ImageRequest, holding held: HeldSource?, _ effects: Effects
   ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
     guard let held, let participant = effects.participant else {
-      return try await parts.sources.source(for: request, with: effects)
+      return try await sources.source(for: request, with: effects)
     }
     let generation = parts.validity.generation
     do throws(ImageError) {
@@ -297,7 +297,7 @@ extension VariantService {
     } catch .cancelled where !Task.isCancelled {
       // The holder of the source has left, but other requests wait for this variant.
     }
-    return try await parts.sources.source(for: request, with: effects)
+    return try await sources.source(for: request, with: effects)
   }
 
   /// Answers with a stale variant in place of the failure to load its source.
@@ -306,7 +306,7 @@ extension VariantService {
     _ effects: Effects
   ) async throws(ImageError) -> MissAnswer {
     guard let cached = stale.any,
-      await parts.sources.allowsStale(
+      await sources.allowsStale(
         cached.info.freshness, version: cached.info.sourceVersion, insteadOf: error, to: request,
         effects, isCurrent: { parts.validity.isCurrent(cached) })
     else {
@@ -354,7 +354,7 @@ extension VariantService {
       keyURL: watermark.keyURL)
     do throws(ImageError) {
       if let failure = parts.failures.failure(of: own, at: .rendering) { throw failure }
-      let (loaded, _) = try await parts.sources.source(
+      let (loaded, _) = try await sources.source(
         for: own, with: effects, noting: "watermark")
       timings.add(loaded.timings)
       return loaded.source
@@ -389,7 +389,7 @@ extension VariantService {
         effects.note(
           "renewal", "the variant is renewed if neither source nor watermark has changed")
       }
-      if parts.passing.format(for: request.transform) != nil {
+      if parts.imaging.passedFormat(for: request.transform) != nil {
         effects.note(
           "pass-through", "the source is the response, if its head shows that nothing has to change"
         )

@@ -8,16 +8,15 @@ final class VariantCache: Sendable {
   private let sweep: MemorySweep
   private let disk: any DiskCache
   private let validity: EntryValidity
-  private let recompression: RecompressionPolicy
+  private let imaging: ImagingPolicy
   private let fleet: (any SharedCache)?
 
-  /// - Parameter recompression: which variants have their hits counted.
   init(
     memory: any MemoryCache, sweep: MemorySweep, disk: any DiskCache, validity: EntryValidity,
-    recompression: RecompressionPolicy, fleet: (any SharedCache)? = nil
+    imaging: ImagingPolicy, fleet: (any SharedCache)?
   ) {
     self.fleet = fleet
-    self.recompression = recompression
+    self.imaging = imaging
     self.memory = memory
     self.sweep = sweep
     self.disk = disk
@@ -121,7 +120,7 @@ final class VariantCache: Sendable {
       guard validity.isCurrent(variant) else { return false }
       // Before it is in memory, where the next hit may find it and then counts as the second request.
       if tiers.contains(.disk) { variant.deferStoring() }
-      if tiers.contains(.memory) { recompression.count(variant) }
+      if tiers.contains(.memory) { imaging.countHits(of: variant) }
       let isInMemory = tiers.contains(.memory) && memory.store(variant, releasing: &gone)
       let outcome = tiers.contains(.disk) ? disk.store(variant, for: demand) : .refused
       if outcome != .deferred {

@@ -60,7 +60,7 @@ final class Service: Sendable {
       memory: memory, disk: disk,
       loader: sources, processor: imagers,
       freshnessPolicy: freshness, purges: purges,
-      failures: configurations.keys.failures, backoff: configurations.keys.freshness,
+      failures: configurations.keys.failures, stale: configurations.keys.freshness,
       imaging: configurations.keys.imaging, workers: configurations.imagers.workers,
       storage: storage, fleet: fleet, log: log)
     let prefetcher = Prefetcher(provider: manager, settings: configurations.keys.prefetch)

@@ -3,6 +3,7 @@
 import Core
 import Glibc
 import TestSupport
+import Testing
 
 @testable import Caching
 
@@ -96,20 +97,38 @@ extension Variant {
 
 extension Source { var bytes: [UInt8] { file.bytes } }
 
-/// A folder for a disk tier and a test clock, new for each test.
+/// A folder for a disk tier, a test clock and a list of purges, new for each test.
 class DiskFolderTests {
   let folder: TemporaryFolder
   let clock = ManualClock()
+  let purges = Purges(filter: PurgesTests.filter)
   var cache: String { folder.path + "/cache" }
+  private let opened = Lock<[DiskTier]>([])
 
   init() throws { folder = try TemporaryFolder() }
 
+  deinit { for tier in opened.withLock({ $0 }) { _ = tier.parts?.shutDown(.seconds(10)) } }
+
+  /// Opens a tier, which is shut down when the test has ended.
   func open(
-    limit: Int = 64 << 20, _ change: (inout DiskTierConfiguration) -> Void = { _ in }
+    limit: Int = 64 << 20, purges: Purges? = nil, memory: ByteBudget = .unlimited,
+    log: Log = .silent, _ change: (inout DiskTierConfiguration) -> Void = { _ in }
   ) throws -> DiskTier {
     var configuration = Sample.configuration(folder, limit: limit)
     change(&configuration)
-    return try DiskTier(configuration, log: .silent) { [clock] in clock.now }
+    let tier = try DiskTier(
+      configuration, purges: purges ?? self.purges, memory: memory, log: log
+    ) { [clock] in clock.now }
+    opened.withLock { $0.append(tier) }
+    return tier
+  }
+
+  /// The number of files of variants and of sources.
+  func entryCount() -> Int { fileCount("v") + fileCount("s") }
+
+  /// The number of files below one folder of the cache.
+  func fileCount(_ name: String) -> Int {
+    TemporaryFolder.files(below: "\(cache)/\(name)").count
   }
 }
 
@@ -118,6 +137,30 @@ extension DiskTier {
   func ready() async -> Bool { await becomesTrue { self.isIndexed } }
   /// Waits until no write is pending.
   func quiet() async -> Bool { await becomesTrue { self.isIndexed && self.pendingBytes == 0 } }
+
+  /// Stores a variant and waits until it is written.
+  func keep(_ variant: Variant, sourceLocation: SourceLocation = #_sourceLocation) async {
+    store(variant)
+    #expect(await quiet(), sourceLocation: sourceLocation)
+  }
+}
+
+extension DiskStore {
+  /// Writes an entry, as a disk thread does.
+  func put(_ entry: DiskEntry) {
+    let ticket = PendingWrites.Ticket(storing: entry)
+    _ = pending.add(ticket)
+    write(ticket)
+  }
+}
+
+extension DiskEngine {
+  /// Removes the variants of a source, and returns when that was tried.
+  func removeVariants(of source: CacheKey) async {
+    await withCheckedContinuation { continuation in
+      remove(.variants(of: source)) { _ in continuation.resume() }
+    }
+  }
 }
 
 extension DiskTier {

@@ -19,30 +19,32 @@ class ManagedTests {
   let manager: ImageManager
 
   /// Creates a manager whose file reads have this long.
-  init(fileDeadline: Duration = .seconds(60)) {
-    disk = TestDisk()
-    files = BlockingThreads(name: "test-file", threads: 2, deadline: fileDeadline)
-    manager = Self.manager(
-      memory, disk, loader, processor, freshness, purges, files, clock, fleet: nil)
-  }
-
-  /// Creates a machine of a fleet, with this disk.
-  init(disk: TestDisk, fleet: any SharedCache) {
+  ///
+  /// - Parameters:
+  ///   - disk: the disk of a machine that was started before.
+  ///   - fleet: what the machine shares with others.
+  init(
+    fileDeadline: Duration = .seconds(60), disk: TestDisk = TestDisk(),
+    fleet: (any SharedCache)? = nil
+  ) {
     self.disk = disk
-    files = BlockingThreads(name: "test-file", threads: 2, deadline: .seconds(60))
-    manager = Self.manager(
-      memory, disk, loader, processor, freshness, purges, files, clock, fleet: fleet)
-  }
-
-  private static func manager(
-    _ memory: TestMemory, _ disk: TestDisk, _ loader: TestLoader, _ processor: TestProcessor,
-    _ freshness: TestFreshness, _ purges: TestPurges, _ files: BlockingThreads,
-    _ clock: ManualClock, fleet: (any SharedCache)?
-  ) -> ImageManager {
-    ImageManager(
+    files = BlockingThreads(name: "test-file", threads: 2, deadline: fileDeadline)
+    manager = ImageManager(
       memory: memory, disk: disk, loader: loader, processor: processor,
       freshnessPolicy: freshness, purges: purges, fleet: fleet, files: files,
-      now: { clock.now })
+      now: { [clock] in clock.now })
+  }
+
+  /// Creates a manager with other settings on the same doubles.
+  func manager(
+    storage: VariantStorage = .unlimited, _ change: (inout ImagingSettings) -> Void = { _ in }
+  ) -> ImageManager {
+    var settings = ImagingSettings()
+    change(&settings)
+    return ImageManager(
+      memory: memory, disk: disk, loader: loader, processor: processor,
+      freshnessPolicy: freshness, purges: purges, imaging: settings, storage: storage,
+      now: { [clock] in clock.now })
   }
 
   /// The time on the clock.
@@ -60,6 +62,15 @@ class ManagedTests {
     return request
   }
 
+  /// Returns a request for a variant, with a transform changed by `change`.
+  func wish(
+    _ url: String = "http://origin/a.jpg", _ change: (inout Transform) throws -> Void
+  ) throws -> ImageRequest {
+    var transform = Transform()
+    try change(&transform)
+    return ImageRequest(source: try SourceURL(parsing: url), transform: transform)
+  }
+
   /// Requests an image in a new task.
   func asking(_ request: ImageRequest) -> Task<ImageDelivery, any Error> {
     Task { [manager] in try await manager.variant(for: request) }
@@ -73,4 +84,11 @@ class ManagedTests {
 
   /// Advances the clock.
   func pass(seconds: Int) { clock.advance(by: seconds) }
+}
+
+extension CacheStatus {
+  /// The status of a request that started a load.
+  static func missed(_ forward: Forward, stored: Bool = true, status: Int? = 200) -> CacheStatus {
+    .miss(forward, stored: stored, collapsed: false, originStatus: status)
+  }
 }

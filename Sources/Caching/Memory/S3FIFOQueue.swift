@@ -75,7 +75,9 @@ struct S3FIFOQueue {
   private var free: [Slot] = []
   private var small = List()
   private var main = List()
-  private var ghosts = GhostHashes()
+  /// The hashes of keys that the small queue evicted last, at most as many as there are entries. A
+  /// hash collision is harmless.
+  private var ghosts = BoundedTable<Int, Void>(limit: .max)
 
   /// The number of entries.
   var count: Int { small.count + main.count }
@@ -88,7 +90,7 @@ struct S3FIFOQueue {
   mutating func insert(_ entry: MemoryEntry, isProven: Bool = false) -> Slot {
     let slot = free.popLast() ?? Slot(nodes.count)
     if Int(slot) == nodes.count { nodes.append(Node()) }
-    entry.isMain = ghosts.take(entry.variant.key.storedHash) || isProven
+    entry.isMain = ghosts.removeValue(forKey: entry.variant.key.storedHash) != nil || isProven
     nodes[Int(slot)].entry = entry
     link(slot, entry: entry)
     return slot
@@ -114,7 +116,7 @@ struct S3FIFOQueue {
       let uses = entry.uses
       if uses < (isSmall ? 2 : 1) || steps > Self.maximumSteps {
         _ = remove(slot)
-        if isSmall { ghosts.add(entry.variant.key.storedHash, keeping: count) }
+        if isSmall { remember(entry.variant.key.storedHash) }
         return entry
       }
       unlink(slot, entry: entry)
@@ -122,6 +124,11 @@ struct S3FIFOQueue {
       entry.isMain = true
       link(slot, entry: entry)
     }
+  }
+
+  private mutating func remember(_ hash: Int) {
+    ghosts.setNewest((), for: hash)
+    while ghosts.count > count { ghosts.removeOldest() }
   }
 
   /// Makes the node the newest of its queue.
@@ -157,28 +164,4 @@ struct S3FIFOQueue {
   private mutating func keep(_ list: List, isMain: Bool) {
     if isMain { main = list } else { small = list }
   }
-}
-
-/// The hashes of recently evicted keys. A hash collision is harmless.
-private struct GhostHashes {
-  /// The number of each hash's last addition.
-  private var numbers: [Int: Int] = [:]
-  /// The hashes in the order of addition. Some are outdated, because they were taken or added
-  /// again.
-  private var hashes = Deque<Int>()
-  /// The number of the addition of `hashes[0]`.
-  private var firstNumber = 0
-
-  /// Remembers a hash and forgets all but the last `limit`.
-  mutating func add(_ hash: Int, keeping limit: Int) {
-    numbers[hash] = firstNumber + hashes.count
-    hashes.append(hash)
-    while hashes.count > limit, let oldest = hashes.popFirst() {
-      if numbers[oldest] == firstNumber { numbers[oldest] = nil }
-      firstNumber += 1
-    }
-  }
-
-  /// Forgets a hash and returns whether it was remembered.
-  mutating func take(_ hash: Int) -> Bool { numbers.removeValue(forKey: hash) != nil }
 }

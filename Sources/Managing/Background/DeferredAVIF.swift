@@ -2,18 +2,9 @@
 
 import Core
 
-/// The policy for responses to clients that negotiate AVIF.
-struct AVIFPolicy: Sendable {
-  /// The present settings, which a reload replaces.
-  let settings: Lock<ImagingSettings>
-  /// The number of imaging workers, at least 1.
-  let workers: Int
-
+extension ImagingPolicy {
   /// Whether a request without a cached AVIF is answered in a faster format first.
-  var isLater: Bool { settings.withLock { $0.defersAVIF } }
-  /// How many AVIFs are encoded in the background at a time. Half of the workers stay free for jobs
-  /// that a request waits for.
-  var atOnce: Int { workers / 2 }
+  private var defersAVIF: Bool { settings.withLock { $0.defersAVIF } }
 
   /// Returns the fallback request for a request that would wait for an AVIF, or `nil` if no
   /// fallback applies.
@@ -22,7 +13,7 @@ struct AVIFPolicy: Sendable {
   /// variant. There is no fallback if the request may not use the disk tier: the AVIF would need a
   /// second download, or could not be stored.
   func fallback(for request: ImageRequest) -> ImageRequest? {
-    guard isLater, !request.options.awaitsAVIF, !request.options.isRevalidation,
+    guard defersAVIF, !request.options.awaitsAVIF, !request.options.isRevalidation,
       request.options.store.contains(.disk)
     else { return nil }
     return request.withoutAVIF
@@ -31,7 +22,7 @@ struct AVIFPolicy: Sendable {
   /// Returns the fallback request whose variant may replace the AVIF that a background request has
   /// rendered, or `nil` if the AVIF stays in any case.
   func replaceableFallback(for request: ImageRequest) -> ImageRequest? {
-    guard isLater, request.options.awaitsAVIF || request.options.isRevalidation,
+    guard defersAVIF, request.options.awaitsAVIF || request.options.isRevalidation,
       // With `maxBytes`, both formats fill the same budget, so a smaller file is not better.
       request.transform.output.maxBytes == nil
     else { return nil }
@@ -59,14 +50,16 @@ final class DeferredAVIF: Sendable {
   private let parts: ManagerParts
   private let worker: BackgroundWorker<Item>
 
-  init(_ parts: ManagerParts) {
+  /// - Parameter workers: the number of imaging workers. Half of them stay free for jobs that a
+  ///   request waits for.
+  init(_ parts: ManagerParts, workers: Int) {
     self.parts = parts
-    worker = BackgroundWorker(atOnce: parts.avif.atOnce, limit: Self.limit, now: parts.now)
+    worker = BackgroundWorker(atOnce: workers / 2, limit: Self.limit, now: parts.now)
   }
 
   /// Returns the fallback of a request whose AVIF is pending or has failed. Never waits.
   func pendingFallback(for request: ImageRequest) -> ImageRequest? {
-    worker.knows(request.key) ? parts.avif.fallback(for: request) : nil
+    worker.knows(request.key) ? parts.imaging.fallback(for: request) : nil
   }
 
   /// Returns the response to a request from its fallback, and schedules the AVIF.

@@ -2,13 +2,7 @@
 
 import Core
 
-/// Which variants are made smaller, and after how many hits.
-struct RecompressionPolicy: Sendable {
-  /// The present settings, which a reload replaces.
-  let settings: Lock<ImagingSettings>
-  /// The number of hits in memory after which a variant is popular; 0: never.
-  var hits: Int { settings.withLock { $0.recompressAfter } }
-  private var efforts: EncoderEfforts { settings.withLock { $0.efforts } }
+extension ImagingPolicy {
   /// The fewest bytes of a variant whose recompression is worth a job. Of fewer, a response's head takes as many.
   static let minimumBytes = 1_024
   /// The most pixels of an AVIF that is encoded again: 2 s of processor time. They are the most that `format=auto` makes
@@ -17,13 +11,18 @@ struct RecompressionPolicy: Sendable {
   /// The quality from which libheif stores colour in full. A lower one is not as like.
   private static let fullColourQuality = 90
 
+  private var efforts: EncoderEfforts { settings.withLock { $0.efforts } }
+
+  /// The number of hits in memory after which a variant is popular and recompressed; 0: never.
+  private var hits: Int { settings.withLock { $0.recompressAfter } }
+
   /// Counts the hits of a variant that is about to enter memory, if it may be recompressed.
-  func count(_ variant: Variant) {
+  func countHits(of variant: Variant) {
     let hits = hits
-    if hits > 0, !variant.hasCountedHits, applies(to: variant) { variant.countHits(hits) }
+    if hits > 0, !variant.hasCountedHits, mayShrink(variant) { variant.countHits(hits) }
   }
 
-  private func applies(to variant: Variant) -> Bool {
+  private func mayShrink(_ variant: Variant) -> Bool {
     guard let image = variant.info.image, case .memory(let bytes) = variant.body else {
       return false
     }
@@ -51,7 +50,7 @@ struct RecompressionPolicy: Sendable {
 
   /// Returns the transform that renders a popular lossy image again: an AVIF with more effort and a lower quality is as
   /// like, in fewer bytes. `nil` if more effort gains nothing.
-  func transform(_ transform: Transform, for format: ImageFormat) -> Transform? {
+  func popularTransform(_ transform: Transform, for format: ImageFormat) -> Transform? {
     guard format == .avif else { return transform }
     let quality = transform.output.quality ?? transform.output.qualities[lossy: .avif]
     guard let reduction = efforts.popularAVIFReduction, quality < Self.fullColourQuality,
@@ -69,21 +68,21 @@ final class RenderRequests: Sendable {
   /// The maximum number of requests; each takes about a kilobyte.
   static let limit = 2_048
 
-  private let policy: RecompressionPolicy
+  private let imaging: ImagingPolicy
   private let table = Lock(BoundedTable<CacheKey, ImageRequest>(limit: limit))
 
-  init(policy: RecompressionPolicy) { self.policy = policy }
+  init(imaging: ImagingPolicy) { self.imaging = imaging }
 
   /// Whether the request of a variant may have to be remembered.
   func mayNote(_ variant: Variant) -> Bool {
-    policy.needsSource(variant) && !variant.info.isRecompressed
+    imaging.needsSource(variant) && !variant.info.isRecompressed
   }
 
   /// Remembers the request of a variant that is rendered again, and of no other.
   func note(_ request: ImageRequest, of variant: Variant) {
     let transform = request.transform
     guard mayNote(variant), let format = variant.info.image?.format,
-      policy.transform(transform, for: format) != nil,
+      imaging.popularTransform(transform, for: format) != nil,
       // A watermark is another source, and `maxbytes` fills its limit with any effort.
       transform.watermark == nil, transform.output.maxBytes == nil
     else { return }

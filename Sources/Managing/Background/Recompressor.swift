@@ -33,7 +33,7 @@ final class Recompressor: Sendable {
       return end
     }
     // Without a place, the variant has to become popular again.
-    if !isKept { parts.recompression.count(variant) }
+    if !isKept { parts.imaging.countHits(of: variant) }
   }
 
   /// Recompressed variants since the start.
@@ -59,8 +59,8 @@ final class Recompressor: Sendable {
     } catch {
       switch error.cause {
       case .cancelled, .overloaded, .sourceTimeout:
-        return .delayed(orElse: { [policy = parts.recompression, variant = current(item)] in
-          if let variant { policy.count(variant) }
+        return .delayed(orElse: { [imaging = parts.imaging, variant = current(item)] in
+          if let variant { imaging.countHits(of: variant) }
         })
       case .draining, .revoked: return .done
       default:
@@ -130,7 +130,7 @@ final class Recompressor: Sendable {
       let beginning = await parts.files.beginning(of: file, upTo: FormatSigns.limit),
       let format = beginning.withUnsafeBytes({ FormatSigns.format(ofSource: $0) }),
       let own = variant.info.image?.format, format != own,
-      let transform = parts.recompression.transform(request.transform, for: own)
+      let transform = parts.imaging.popularTransform(request.transform, for: own)
     else { return nil }
     return ImageJob(
       file: file, transform: transform, density: request.source.density,
@@ -182,5 +182,45 @@ extension Variant {
     info.isRecompressed = true
     if let image { info.etag = image.report.etag }
     return Variant(key: key, info: info, body: image?.body ?? body)
+  }
+}
+
+/// Counters of recompressions.
+final class RecompressionCounters: Sendable {
+  private let smaller = Counter(
+    "smaller", "pictor_recompressions_total", "Recompressed variants, by result.",
+    ["result": "smaller"])
+  let unchanged = Counter(
+    "unchanged", "pictor_recompressions_total", "Variants that could not become smaller.",
+    ["result": "unchanged"])
+  let failed = Counter(
+    "failed", "pictor_recompressions_total", "Variants whose recompression failed.",
+    ["result": "failed"])
+  private let before = Counter(
+    "bytes_before", "pictor_recompressed_bytes_total", "Bytes of variants that became smaller.",
+    ["time": "before"])
+  private let after = Counter(
+    "bytes_after", "pictor_recompressed_bytes_total", "Bytes of the smaller variants.",
+    ["time": "after"])
+  private let microseconds = Counter()
+
+  /// Counts a variant that became smaller, with its bytes.
+  func note(before: Int, after: Int) {
+    smaller.add()
+    self.before.add(before)
+    self.after.add(after)
+  }
+
+  /// Adds the processor time of a worker.
+  func note(_ time: Duration) { microseconds.add(Int(time / .microseconds(1))) }
+
+  /// The counts since the start.
+  var figures: Figures {
+    var figures = Figures(of: self)
+    figures.add(
+      "processor_seconds", Double(microseconds.value) / 1e6,
+      "pictor_recompression_processor_seconds_total",
+      "Processor time of workers that recompressed variants.")
+    return figures
   }
 }

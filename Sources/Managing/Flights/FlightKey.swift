@@ -13,7 +13,7 @@ struct FlightKey: Hashable, Sendable {
   ///
   /// - A participant raises the flight's priority, and one detached participant makes the whole flight
   ///   detached.
-  /// - Each participant counts by itself as a request for the variant (`VariantService.countRequest`).
+  /// - Each participant counts by itself as a request for the variant (`ImageManager.countRequest`).
   private let options: LoadOptions
 
   init(_ request: ImageRequest) {

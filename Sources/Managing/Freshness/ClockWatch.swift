@@ -19,17 +19,11 @@ struct ClockWatch {
 }
 
 /// Counts and logs cached sources whose age is unknown, because the clock was set back.
-final class ClockMonitor: Sendable {
+struct ClockMonitor: Sendable {
   private let watch = Lock(ClockWatch())
-  private let counters: FreshnessCounters
-  private let log: Log
-  private let now: @Sendable () -> UnixTime
-
-  init(counters: FreshnessCounters, log: Log, now: @escaping @Sendable () -> UnixTime) {
-    self.counters = counters
-    self.log = log
-    self.now = now
-  }
+  let counters: FreshnessCounters
+  let log: Log
+  let now: @Sendable () -> UnixTime
 
   /// Notes a cached source before its origin is asked, and logs once per episode. Hits do not call
   /// this method.

@@ -1,4 +1,4 @@
-// Staleness: decides which cached entries may be served, and remembers the origins that fail.
+// Staleness: how fresh entries are and have to be (RFC 9111, RFC 5861), and which origins fail.
 
 import Core
 
@@ -8,8 +8,8 @@ final class Staleness: Sendable {
   private let backoff: Lock<OriginBackoff>
   private let now: @Sendable () -> UnixTime
 
-  init(_ settings: FreshnessSettings, now: @escaping @Sendable () -> UnixTime) {
-    backoff = Lock(OriginBackoff(settings))
+  init(settings: FreshnessSettings, now: @escaping @Sendable () -> UnixTime) {
+    backoff = Lock(OriginBackoff(settings: settings))
     self.now = now
   }
 
@@ -90,6 +90,139 @@ extension ImageError {
   var originStatus: Int? {
     switch cause {
     case .sourceError(let status, _, _), .sourceNotFound(let status): status
+    default: nil
+    }
+  }
+}
+
+/// Applies the freshness policy to responses that arrive now.
+struct FreshnessEvaluator: Sendable {
+  let policy: any FreshnessPolicy
+  let now: @Sendable () -> UnixTime
+
+  /// Returns the freshness of the response to a request.
+  func freshness(of origin: OriginResponse, for request: ImageRequest) -> Freshness {
+    freshness(of: origin, from: request.source, isAuthorized: request.isAuthorized)
+  }
+
+  /// Returns the freshness of a response from `url`.
+  func freshness(
+    of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool
+  ) -> Freshness {
+    policy.freshness(of: origin, from: url, isAuthorized: isAuthorized, at: Moment(now()))
+  }
+
+  /// Returns the short freshness of an image that is damaged, or not verified yet.
+  func limited(_ freshness: Freshness) -> Freshness { freshness.ofDamaged(at: now()) }
+}
+
+/// How a cached entry may satisfy a request.
+enum EntryUse: Equatable {
+  /// The entry is fresh enough, without asking the origin.
+  case fresh
+  /// The entry is stale, and the reason allows serving it.
+  case stale(CacheStatus.StaleReason)
+
+  /// Applies the rule. The result is `nil` if the origin must be asked first.
+  ///
+  /// - Parameter originFails: whether the origin failed recently, so that stale-if-error applies
+  ///   without asking it again.
+  init?(
+    of freshness: Freshness, by options: LoadOptions, at now: UnixTime,
+    originFails: @autoclosure () -> Bool
+  ) {
+    guard options.cache.readsCache else { return nil }
+    if freshness.satisfies(options.age, at: now) {
+      self = freshness.isFresh(at: now) ? .fresh : .stale(.accepted)
+      return
+    }
+    // Requests with age demands get no staler entry than they allow. Requests that store nothing
+    // start no revalidation.
+    guard options.age == AgeDemands(), !options.isRevalidation, !options.store.isEmpty else {
+      return nil
+    }
+    if freshness.mayBeServedWhileRevalidating(at: now) {
+      self = .stale(.whileRevalidating)
+    } else if freshness.mayBeServedOnError(at: now), originFails() {
+      self = .stale(.ifError)
+    } else {
+      return nil
+    }
+  }
+
+  /// Why the entry may be served stale, or `nil` if it is fresh.
+  var staleReason: CacheStatus.StaleReason? {
+    if case .stale(let reason) = self { reason } else { nil }
+  }
+
+  /// Returns the cache status of a response from `tier` with this use.
+  func status(
+    of freshness: Freshness, from tier: CacheStatus.Tier, at now: UnixTime
+  ) -> CacheStatus {
+    guard case .stale(let reason) = self else { return .hit(tier) }
+    return .staleHit(tier, reason, ttl: min(freshness.timeToLive(at: now), 0))
+  }
+}
+
+/// The cached sources that could not be revalidated. A pure state machine: the caller passes the
+/// time.
+///
+/// Without back-off, every request for an image of a failing origin would wait for the time-out
+/// before it gets the stale response. With it, only the first request waits. Later requests get the
+/// stale response at once, and the origin is asked in the background after each interval.
+struct OriginBackoff {
+  private struct Entry {
+    let letsStaleBeServed: Bool
+    let until: UnixTime
+  }
+
+  /// How long after the back-off a failure still counts, in seconds. After that the next request
+  /// waits for the origin, which may have recovered.
+  static let failureWindow = 60
+  /// The maximum accepted `Retry-After`, in seconds.
+  static let longestInterval = 3_600
+
+  /// How many seconds a source is not requested again: `errorInterval`, or a longer `Retry-After`.
+  var settings: FreshnessSettings
+  private var entries: BoundedTable<CacheKey, Entry>
+
+  /// - Parameter limit: the maximum number of remembered sources. The oldest failure goes first.
+  init(settings: FreshnessSettings = FreshnessSettings(), limit: Int = 10_000) {
+    self.settings = settings
+    entries = BoundedTable(limit: limit)
+  }
+
+  /// Records a failed revalidation.
+  mutating func add(_ key: CacheKey, after error: ImageError, now: UnixTime) {
+    let wished = min(error.originRetryAfter ?? 0, Self.longestInterval)
+    entries[key] = Entry(
+      letsStaleBeServed: error.letsStaleBeServed,
+      until: UnixTime(seconds: now.seconds + max(settings.errorInterval.flooredSeconds, wished)))
+  }
+
+  /// Removes a source that was revalidated or is gone.
+  mutating func remove(_ key: CacheKey) { entries[key] = nil }
+
+  /// Returns whether the back-off forbids a request to the origin now.
+  func isLeftAlone(_ key: CacheKey, now: UnixTime) -> Bool {
+    entries[key].map { now < $0.until } ?? false
+  }
+
+  /// Returns whether a stale response may be served at once, because the origin failed recently.
+  func isFailing(_ key: CacheKey, now: UnixTime) -> Bool {
+    guard let entry = entries[key], entry.letsStaleBeServed else { return false }
+    return now.seconds < entry.until.seconds + Self.failureWindow
+  }
+
+  /// Returns the number of sources in back-off. O(n) in the number of entries.
+  func count(now: UnixTime) -> Int { entries.count { now < $0.value.until } }
+}
+
+extension ImageError {
+  /// The origin's `Retry-After` in seconds, if it sent one.
+  fileprivate var originRetryAfter: Int? {
+    switch cause {
+    case .sourceError(_, let seconds, _): seconds
     default: nil
     }
   }

@@ -1,25 +1,16 @@
-// Invalidation: purges and clears the tiers, and keeps running work from undoing it.
+// Invalidation: purges, clears and uploads, and what keeps running work from undoing them.
 
 import Core
 
-/// Carries out purges and clears, in the order that leaves no purged entry behind.
-struct Invalidation: Sendable {
-  private let parts: ManagerParts
-  private let variants: VariantService
-
-  init(_ variants: VariantService) {
-    parts = variants.parts
-    self.variants = variants
-  }
-
+extension ImageManager: CacheOperations {
   /// Applies a purge, then tells the other machines, even if a step failed here.
   ///
-  /// - Throws: as `apply` and `SharedCache.publish`.
-  func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
+  /// - Throws: as `applyPurge` and `SharedCache.publish`.
+  public func purge(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
     let number = parts.fleet?.beginPurge(scope) ?? 0
     let report: PurgeReport
     do throws(ImageError) {
-      report = try await apply(scope)
+      report = try await carryOut(scope)
     } catch {
       // The first error is the answer.
       try? await parts.fleet?.publish(scope, number: number, isDurable: false)
@@ -32,7 +23,14 @@ struct Invalidation: Sendable {
   /// Makes purges durable that are in force and could not be recorded.
   ///
   /// - Throws: `internal` if they still cannot.
-  func recordPurges() async throws(ImageError) { try await parts.disk.recordPurges() }
+  public func recordPurges() async throws(ImageError) { try await parts.disk.recordPurges() }
+
+  /// Applies a purge that another machine has published. Does not publish it again.
+  ///
+  /// - Throws: `internal` if the purge cannot be made durable. It is in force nevertheless.
+  public func applyPurge(_ scope: PurgeScope) async throws(ImageError) {
+    _ = try await carryOut(scope)
+  }
 
   /// Publishes a purge to all parts of this machine and applies it. The purge takes effect when it is
   /// published, even if a later step fails.
@@ -48,7 +46,7 @@ struct Invalidation: Sendable {
   /// request already holds.
   ///
   /// - Throws: `internal` if the disk tier cannot make the purge durable. It is in force nevertheless.
-  func apply(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
+  private func carryOut(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
     let purge = parts.purges.add(scope)
     // Covered after the previous number: by this purge, or by a later one. The list knows the tags of
     // hosts.
@@ -57,8 +55,8 @@ struct Invalidation: Sendable {
     }
     var report = PurgeReport()
     report.failed = parts.failures.removeAll(where: matches)
-    parts.sources.retireFlights(where: matches)
-    variants.retireFlights(where: matches)
+    sources.flights.retire { matches($0.key) }
+    flights.retire { matches($0.key) }
     parts.validity.waitForWriters()
     report.memory = parts.sweep.remove(purge)
     report.disk = try await parts.disk.purge(purge)
@@ -70,7 +68,7 @@ struct Invalidation: Sendable {
   /// One tier alone keeps failures and flights: an entry that is being written may appear in it later.
   ///
   /// - Throws: `internal` if the disk tier cannot make the result durable.
-  func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {
+  public func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {
     guard tiers != .all else { return try await purge(.everything) }
     var report = PurgeReport()
     if tiers.contains(.memory) { report.memory = parts.memory.removeAll { _ in true } }
@@ -81,7 +79,7 @@ struct Invalidation: Sendable {
   /// Removes matching entries from one tier, without the guarantees of a purge.
   ///
   /// - Throws: as `CacheOperations.remove`.
-  func remove(
+  public func remove(
     _ scope: PurgeScope, from tier: CacheTier, filter: CacheKeyFilter
   ) async throws(ImageError) -> PurgeReport {
     var report = PurgeReport()
@@ -108,14 +106,55 @@ struct Invalidation: Sendable {
   }
 
   /// Removes expired entries from the disk tier, and evicts others if the tier is nearly full.
-  func clean() async -> CleanReport { await parts.disk.clean() }
+  public func clean() async -> CleanReport { await parts.disk.clean() }
+
+  /// Returns what the tiers have of a request, without updating hit statistics.
+  public func look(for request: ImageRequest) async -> CacheLookup {
+    var lookup = await parts.cache.lookUp(request.key)
+    lookup.source = await parts.store.entry(of: request.key.source)
+    return lookup
+  }
+
+  /// Stores an image as the source of `url`. A download that began before the upload does not
+  /// replace it.
+  ///
+  /// - Parameter origin: the response that the image would have come with.
+  /// - Throws: `forbiddenSource` for local files, `unsupportedFormat`, `invalidParameter` if the
+  ///   response may not be stored, `overloaded` if the disk tier does not accept it.
+  public func put(
+    _ url: SourceURL, file: FileRegion, origin: OriginResponse
+  ) async throws(ImageError) -> PurgeReport {
+    guard url.scheme != .local else {
+      throw .forbiddenSource(reason: "a local file is read from where it is", detail: "")
+    }
+    let beginning = await parts.files.beginning(of: file, upTo: FormatSigns.limit)
+    let format = beginning?.withUnsafeBytes { FormatSigns.format(ofSource: $0) }
+    guard let format, parts.imaging.settings.withLock({ $0.formats.contains(format) }) else {
+      throw .unsupportedFormat(detail: "\(file.count) bytes of \(format?.rawValue ?? "no image")")
+    }
+    let freshness = parts.freshness.freshness(of: origin, from: url, isAuthorized: false)
+    guard freshness.isStorable else {
+      throw .invalidParameter(
+        name: "Cache-Control", value: origin.cacheControl ?? "", allowed: "what may be stored")
+    }
+    let report = try await purge(.url(url))
+    let key = CacheKey(source: url)
+    var origin = origin
+    origin.isUploaded = true
+    guard parts.store.storeUpload(file, of: key, origin: origin, freshness: freshness) else {
+      throw .overloaded(queue: "disk", retryAfter: 1)
+    }
+    // Invalidates all data that was downloaded or rendered since the purge.
+    await invalidateVariants(of: key)
+    return report
+  }
 
   /// Invalidates the variants of a replaced source, and retires flights that may use its old bytes.
   ///
   /// Call after the new version is recorded. Disk comes before memory, because disk hits fill memory.
-  func invalidateVariants(of source: CacheKey) async {
-    parts.sources.retireFlights { $0 == source }
-    variants.retireFlights { $0.source == source }
+  private func invalidateVariants(of source: CacheKey) async {
+    sources.flights.retire { $0.key == source }
+    flights.retire { $0.key.source == source }
     parts.validity.waitForWriters()
     await parts.disk.removeVariants(of: source)
     parts.memory.removeVariants(of: source)

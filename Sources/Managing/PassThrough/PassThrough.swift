@@ -2,14 +2,14 @@
 
 import Core
 
-extension VariantService {
+extension ImageManager {
   /// Returns the response to a request, as a stream if possible.
   ///
   /// The response streams if the request sets `progressive`, names the source's own format and asks
   /// for no other change (compare SDWebImage's ProgressiveDownload). The image's head must show
   /// that no processing is needed.
-  func stream(_ request: ImageRequest) async throws(ImageError) -> ImageAnswer {
-    guard let format = parts.passing.format(for: request.transform), await !isCached(request),
+  public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
+    guard let format = parts.imaging.passedFormat(for: request.transform), await !isAtHand(request),
       parts.failures.failure(of: request, at: .rendering) == nil
     else { return .whole(try await variant(for: request)) }
     let head = StreamingHead()
@@ -44,7 +44,7 @@ extension VariantService {
   }
 
   /// Returns whether a tier has a variant. One in memory may be too stale: it can be renewed.
-  private func isCached(_ request: ImageRequest) async -> Bool {
+  private func isAtHand(_ request: ImageRequest) async -> Bool {
     if parts.cache.inMemory(request.key) != nil { return true }
     guard request.options.cache.readsCache else { return false }
     let found = cached(await parts.cache.onDisk(request.key), in: .disk, for: request)
@@ -57,7 +57,7 @@ extension VariantService {
   ) async -> Result<LoadedSource, ImageError> {
     defer { head.end() }
     do throws(ImageError) {
-      let (loaded, _) = try await parts.sources.source(
+      let (loaded, _) = try await sources.source(
         for: request, with: .allowed(participant), isDetached: request.options.isDetached)
       if request.options.retriesFailed { parts.failures.removeFailures(of: request) }
       return .success(loaded)
@@ -90,7 +90,7 @@ extension VariantService {
   private func arrivingInfo(
     of body: any StreamingBody, format: ImageFormat, size: PixelSize, for request: ImageRequest
   ) -> VariantInfo? {
-    guard parts.passing.allows(size, for: request.transform) else { return nil }
+    guard parts.imaging.passes(size, for: request.transform) else { return nil }
     return VariantInfo(
       passingThrough: RenderedImage(
         format: format, size: size, density: Double(request.source.density)),
@@ -110,10 +110,10 @@ extension VariantService {
     _ source: Source, for request: ImageRequest, participant: FlightParticipant
   ) async throws(ImageError) -> Variant? {
     // A source that cannot be read in time needs work, which reports the error.
-    guard source.version != 0, let format = parts.passing.format(for: request.transform),
+    guard source.version != 0, let format = parts.imaging.passedFormat(for: request.transform),
       let head = await parts.files.beginning(of: source.file, upTo: PassThroughCheck.limit),
       case .plain(let size) = head.withUnsafeBytes({ PassThroughCheck.read($0, as: format) }),
-      parts.passing.allows(size, for: request.transform),
+      parts.imaging.passes(size, for: request.transform),
       await isClean(source.file, as: format)
     else { return nil }
     let image = RenderedImage(
@@ -160,5 +160,106 @@ extension VariantService {
       throw parts.failures.add(
         error, of: source.key, since: source.generation, freshness: source.freshness)
     }
+  }
+}
+
+/// The state of an image whose head is arriving.
+final class StreamingHead: Sendable {
+  private struct State {
+    var body: FlightBody?
+    var size: PixelSize?
+    var isOver = false
+  }
+
+  private let state = Lock(State())
+  private let changes: AsyncStream<Void>
+  private let signal: AsyncStream<Void>.Continuation
+
+  init() {
+    (changes, signal) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+  }
+
+  /// The body and the image's size, if the image needs no processing.
+  var plain: (body: FlightBody, size: PixelSize)? {
+    state.withLock { state in
+      guard let body = state.body, let size = state.size else { return nil }
+      return (body, size)
+    }
+  }
+
+  /// Records that a body begins to arrive.
+  func begin(_ body: FlightBody) {
+    state.withLock { $0.body = body }
+    signal.yield()
+  }
+
+  /// Records that the load has ended, with or without a body.
+  func end() {
+    state.withLock { $0.isOver = true }
+    signal.yield()
+  }
+
+  /// Waits until the head is decisive, the load ends, or the task is cancelled.
+  func wait(for format: ImageFormat) async {
+    var observation: Observation?
+    for await _ in changes {
+      let (current, isOver) = state.withLock { ($0.body, $0.isOver) }
+      if let body = current?.body {
+        if observation == nil {
+          observation = body.observe { [signal] in signal.yield() }
+        }
+        switch Self.check(body, format: format) {
+        case .incomplete: break
+        case .needsWork: return
+        case .plain(let size): return state.withLock { $0.size = size }
+        }
+      }
+      if isOver { return }
+    }
+    withExtendedLifetime(observation) {}
+  }
+
+  private static func check(
+    _ body: any StreamingBody, format: ImageFormat
+  ) -> PassThroughCheck {
+    withUnsafeTemporaryAllocation(byteCount: PassThroughCheck.limit, alignment: 1) { buffer in
+      var count = 0
+      while count < buffer.count,
+        case .bytes(let more) = body.read(
+          at: count, into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+      { count += more }
+      return PassThroughCheck.read(UnsafeRawBufferPointer(rebasing: buffer[..<count]), as: format)
+    }
+  }
+}
+
+extension ImagingPolicy {
+  /// The maximum number of pixels in one frame.
+  private var maximumPixels: Int { settings.withLock { $0.maximumPixels } }
+
+  /// Whether sources of a format may be passed through.
+  func passes(_ format: ImageFormat) -> Bool {
+    ImageFormat.outputs.contains(format) && settings.withLock { $0.formats.contains(format) }
+  }
+
+  /// Returns the format in which a source can be passed through, or `nil` if the transform asks for
+  /// any change.
+  func passedFormat(for transform: Transform) -> ImageFormat? {
+    guard let format = transform.output.format, passes(format) else { return nil }
+    var plain = Transform()
+    plain.output.format = format
+    plain.output.isProgressive = true
+    // These parameters do not affect an image that keeps its size.
+    plain.sizing.limitBytes = transform.sizing.limitBytes
+    plain.sizing.enlarge = transform.sizing.enlarge
+    plain.output.background = transform.output.background
+    plain.output.qualities = transform.output.qualities
+    return transform == plain ? format : nil
+  }
+
+  /// Returns whether an image of `size` is within the limits of pixels and of memory.
+  func passes(_ size: PixelSize, for transform: Transform) -> Bool {
+    // Divides instead of multiplying, because the product of untrusted sides could overflow.
+    size.height <= min(transform.sizing.limitBytes / 4, maximumPixels) / size.width
   }
 }

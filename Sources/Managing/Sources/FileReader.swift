@@ -6,15 +6,9 @@ import Glibc
 /// Reads files on dedicated threads. A blocking read in a task would occupy a thread of the
 /// cooperative pool.
 struct FileReader: Sendable {
-  private let threads: BlockingThreads
-  private let storage: VariantStorage
-  private let log: Log
-
-  init(threads: BlockingThreads, storage: VariantStorage, log: Log) {
-    self.threads = threads
-    self.storage = storage
-    self.log = log
-  }
+  let threads: BlockingThreads
+  let storage: VariantStorage
+  let log: Log
 
   /// Returns a copy of a file for a variant, or `nil` if it cannot be read in time or memory has no room for it.
   ///

@@ -5,30 +5,10 @@ import Core
 /// Returns sources from the disk tier or from their origins. Flights coalesce requests by source
 /// key.
 final class SourceService: Sendable {
-  private let flights = Flights<SourceFlightKey, LoadedSource>()
-  private let store: SourceStore
-  private let loader: any ImageLoader
-  private let freshness: FreshnessEvaluator
-  private let failures: NegativeCache
-  private let staleness: Staleness
-  private let revalidator: Revalidator
-  private let validity: EntryValidity
-  private let clock: ClockMonitor
+  let flights = Flights<SourceFlightKey, LoadedSource>()
+  private let parts: ManagerParts
 
-  init(
-    store: SourceStore, loader: any ImageLoader, freshness: FreshnessEvaluator,
-    failures: NegativeCache, staleness: Staleness, revalidator: Revalidator,
-    validity: EntryValidity, clock: ClockMonitor
-  ) {
-    self.store = store
-    self.loader = loader
-    self.freshness = freshness
-    self.failures = failures
-    self.staleness = staleness
-    self.revalidator = revalidator
-    self.validity = validity
-    self.clock = clock
-  }
+  init(_ parts: ManagerParts) { self.parts = parts }
 
   /// Returns the source of a request, from the flight that all requests with the same source key
   /// share, and whether another request had started it.
@@ -48,36 +28,22 @@ final class SourceService: Sendable {
     }
     // A joined flight may have used a cached source that is too old for this request.
     if joined, loaded.forward == nil,
-      staleness.use(of: loaded.source.freshness, by: request) == nil
+      parts.staleness.use(of: loaded.source.freshness, by: request) == nil
     {
       guard request.options.cache != .only else { throw .notCached }
       var fresh = request
       fresh.options.cache = .refresh
       return try await source(for: fresh, with: effects, isDetached: isDetached)
     }
-    if joined, !loaded.isStored { _ = store.store(loaded.source, for: request) }
+    if joined, !loaded.isStored { _ = parts.store.store(loaded.source, for: request) }
     return (loaded, joined)
   }
-
-  /// Closes the flights of matching keys to new participants.
-  func retireFlights(where matches: (CacheKey) -> Bool) {
-    flights.retire { matches($0.key) }
-  }
-
-  /// Cancels all flights. Returns the number of waiting requests.
-  func cancelAll() -> Int { flights.cancelAll(.revoked) }
-
-  /// The number of detached flights that run without waiters.
-  var unattendedCount: Int { flights.unattendedCount }
-
-  /// Adds the current flights and counts to `figures`.
-  func add(to figures: inout Figures) { flights.add(to: &figures, kind: "source") }
 
   /// Returns the running work on the source of a request, which the request would share.
   func running(for request: ImageRequest) -> Explanation.Flights {
     var running = Explanation.Flights()
     running.source = flights.waiters(of: SourceFlightKey(request))
-    running.isRevalidating = revalidator.runningRequest(for: request) != nil
+    running.isRevalidating = parts.revalidator.runningRequest(for: request) != nil
     return running
   }
 
@@ -88,14 +54,16 @@ final class SourceService: Sendable {
     _ request: ImageRequest, with effects: Effects, noting step: String
   ) async throws(ImageError) -> LoadedSource {
     let key = request.key.source
-    let start = validity.loadStart(of: key)
+    let start = parts.validity.loadStart(of: key)
     var timings = Timings()
     let isLocal = request.source.scheme == .local
     let cached =
       isLocal
       ? nil
-      : await timings.measureDisk { await store.source(for: key, isUse: effects.trace == nil) }
-    if let cached, let use = staleness.use(of: cached.freshness, by: request) {
+      : await timings.measureDisk {
+        await parts.store.source(for: key, isUse: effects.trace == nil)
+      }
+    if let cached, let use = parts.staleness.use(of: cached.freshness, by: request) {
       effects.note(
         step, use.staleReason.map { "the source on disk, \($0.text)" } ?? "a fresh source on disk")
       return LoadedSource(
@@ -104,13 +72,13 @@ final class SourceService: Sendable {
     }
     // Not from the cache alone, and not a load that failed before. A local file needs no network.
     if request.options.cache == .only, !isLocal { throw .notCached }
-    if let failure = failures.failure(of: request, at: .loading) { throw failure }
+    if let failure = parts.failures.failure(of: request, at: .loading) { throw failure }
     let responseFreshness = Lock<Freshness?>(nil)
     do throws(ImageError) {
       guard let participant = effects.participant else {
         return try await foresee(request, replacing: cached, effects, noting: step)
       }
-      if let cached { clock.note(cached.freshness) }
+      if let cached { parts.clock.note(cached.freshness) }
       if let loaded = try await revalidated(request, with: effects, since: start) { return loaded }
       return try await fetch(
         request, for: participant, replacing: cached, since: start, timings: timings,
@@ -125,12 +93,12 @@ final class SourceService: Sendable {
       let failure =
         effects.trace != nil
         ? error
-        : failures.add(
+        : parts.failures.add(
           error, of: key, since: start.generation, freshness: responseFreshness.withLock { $0 })
       guard let cached,
         await allowsStale(
           cached.freshness, version: cached.version, insteadOf: error, to: request, effects,
-          isCurrent: { validity.isCurrent(cached) })
+          isCurrent: { parts.validity.isCurrent(cached) })
       else { throw failure }
       effects.note(step, "a load would fail: \(error.code)")
       return LoadedSource(
@@ -150,7 +118,7 @@ final class SourceService: Sendable {
       effects.note(step, "waits for a running revalidation")
     } else if running.source > 0 {
       effects.note(step, "joins a running load of the source")
-    } else if let error = await loader.outlook(for: request.source)?.error {
+    } else if let error = await parts.loader.outlook(for: request.source)?.error {
       throw error
     } else if request.source.scheme == .local {
       effects.note(step, "reads the local file")
@@ -189,12 +157,13 @@ final class SourceService: Sendable {
   ) async throws(ImageError) -> LoadedSource {
     let options = request.options
     let forward = CacheStatus.Forward(of: request, hasEntry: cached != nil)
-    let result = try await loader.load(
+    let result = try await parts.loader.load(
       LoadRequest(
         url: request.source, validators: validators(of: cached, for: request),
         priority: participant,
         forwarded: request.forwarded, trail: options.trail, trace: options.trace,
-        onHead: { [freshness] in onHead(freshness.freshness(of: $0, for: request)) },
+        onHead: { [freshness = parts.freshness] in onHead(freshness.freshness(of: $0, for: request))
+        },
         onBody: { participant.announce(FlightBody(body: $0, forward: forward)) }))
     var timings = timings
     let source: Source
@@ -205,7 +174,7 @@ final class SourceService: Sendable {
       status = download.origin.status
       source = Source(
         key: request.key.source, file: download.file, origin: download.origin,
-        freshness: freshness.freshness(of: download.origin, for: request),
+        freshness: parts.freshness.freshness(of: download.origin, for: request),
         version: download.version, generation: start.generation)
     case .notModified(let origin, let spent):
       guard let cached else { throw .internal(detail: "a 304 without a cached source") }
@@ -214,11 +183,11 @@ final class SourceService: Sendable {
       let updated = cached.origin.updated(by: origin)
       source = Source(
         key: request.key.source, file: cached.file, origin: updated,
-        freshness: freshness.freshness(of: updated, for: request),
+        freshness: parts.freshness.freshness(of: updated, for: request),
         version: cached.version, generation: cached.generation)
     }
-    staleness.endBackoff(of: source.key)
-    let isStored = await store.replace(cached, with: source, for: request, since: start)
+    parts.staleness.endBackoff(of: source.key)
+    let isStored = await parts.store.replace(cached, with: source, for: request, since: start)
     return LoadedSource(
       source: source, forward: forward,
       originStatus: request.source.scheme == .local ? nil : status, isStored: isStored,
@@ -230,10 +199,11 @@ final class SourceService: Sendable {
   private func revalidated(
     _ request: ImageRequest, with effects: Effects, since start: EntryValidity.LoadStart
   ) async throws(ImageError) -> LoadedSource? {
-    guard let revalidation = revalidator.runningRequest(for: request) else { return nil }
+    guard let revalidation = parts.revalidator.runningRequest(for: request) else { return nil }
     let (loaded, _) = try await source(for: revalidation, with: effects)
     // A revalidation that began before a purge does not satisfy requests made after the purge.
-    guard loaded.source.generation >= start.generation || !validity.isPurged(loaded.source) else {
+    guard loaded.source.generation >= start.generation || !parts.validity.isPurged(loaded.source)
+    else {
       return nil
     }
     return loaded
@@ -253,15 +223,15 @@ final class SourceService: Sendable {
   ) async -> Bool {
     guard isCurrent() else { return false }
     if case .held = effects {
-      return error.letsStaleBeServed && staleness.servesOnError(freshness, to: request)
+      return error.letsStaleBeServed && parts.staleness.servesOnError(freshness, to: request)
     }
     if case .sourceNotFound = error.cause {
-      if await store.invalidate(request.key.source, version: version, where: isCurrent) {
-        staleness.endBackoff(of: request.key.source)
+      if await parts.store.invalidate(request.key.source, version: version, where: isCurrent) {
+        parts.staleness.endBackoff(of: request.key.source)
       }
       return false
     }
-    return staleness.allowsStale(freshness, insteadOf: error, to: request)
+    return parts.staleness.allowsStale(freshness, insteadOf: error, to: request)
   }
 }
 
@@ -308,5 +278,65 @@ extension OriginResponse {
     updated.exchange = newer.exchange
     updated.redirects = newer.redirects
     return updated
+  }
+}
+
+/// The result of a source flight.
+struct LoadedSource: Sendable {
+  let source: Source
+  /// Why the loader was called, or `nil` if it was not.
+  let forward: CacheStatus.Forward?
+  /// The origin's status, or `nil` if no origin responded.
+  let originStatus: Int?
+  /// Why a stale source was used, or `nil` if the source is fresh.
+  var stale: CacheStatus.StaleReason?
+  /// Whether the disk tier has the source.
+  let isStored: Bool
+  let timings: Timings
+
+  /// Returns the cache status of a response that needed this source. The status describes the
+  /// origin request if there was one, otherwise the tier that had the data.
+  ///
+  /// - Parameters:
+  ///   - tier: the tier that had the data.
+  ///   - replacesEntry: whether a stale variant was cached.
+  ///   - isStored: whether a tier stored the response.
+  ///   - isCollapsed: whether another request had started the source's flight.
+  func status(
+    from tier: CacheStatus.Tier, replacesEntry: Bool, isStored: Bool, isCollapsed: Bool,
+    at now: UnixTime
+  ) -> CacheStatus {
+    guard let forward else {
+      let use = stale.map { EntryUse.stale($0) } ?? .fresh
+      return use.status(of: source.freshness, from: tier, at: now)
+    }
+    guard stale == nil else {
+      return .staleIfError(collapsed: isCollapsed, originStatus: originStatus)
+    }
+    // An absent source of a cached variant counts as stale.
+    return .miss(
+      replacesEntry && forward == .uriMiss ? .stale : forward, stored: isStored,
+      collapsed: isCollapsed, originStatus: originStatus)
+  }
+}
+
+/// A source that a request has, or is loading before the manager knows how the request uses it.
+enum HeldSource: Sendable {
+  case loaded(LoadedSource)
+  case loading(FlightParticipant, Task<Result<LoadedSource, ImageError>, Never>)
+
+  /// Returns the source, and whether another request had started its load.
+  ///
+  /// - Parameter participant: the participant of a flight, which gives the load its priority. A load
+  ///   that closes closes the flight.
+  func value(
+    for participant: FlightParticipant
+  ) async throws(ImageError) -> (LoadedSource, joined: Bool) {
+    switch self {
+    case .loaded(let loaded): return (loaded, false)
+    case .loading(let holder, let task):
+      holder.enter(0, participant: participant, hasJoined: false)
+      return (try await task.value.get(), holder.hasJoined)
+    }
   }
 }

@@ -9,15 +9,9 @@ import Core
 /// 2. Replace the old source, so no new variant is rendered from it.
 /// 3. Remove the old variants from disk, then from memory, because disk hits fill memory.
 struct SourceStore: Sendable {
-  private let disk: any DiskCache
-  private let variants: VariantCache
-  private let validity: EntryValidity
-
-  init(disk: any DiskCache, variants: VariantCache, validity: EntryValidity) {
-    self.disk = disk
-    self.variants = variants
-    self.validity = validity
-  }
+  let disk: any DiskCache
+  let variants: VariantCache
+  let validity: EntryValidity
 
   /// Returns the source of `key`, fresh or not, unless it is purged.
   ///

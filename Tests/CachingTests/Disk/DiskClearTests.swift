@@ -9,10 +9,6 @@ import Testing
 @testable import Caching
 
 @Suite(.onOwnThreads) final class DiskClearTests: DiskFolderTests {
-  func entryCount() -> Int {
-    ["v", "s"].reduce(0) { $0 + TemporaryFolder.files(below: "\(cache)/\($1)").count }
-  }
-
   func fill(_ tier: DiskTier, with numbers: Range<Int>) async throws {
     for number in numbers {
       tier.store(try Sample.source(number, bytes: Sample.bytes(2_000)))
@@ -67,7 +63,6 @@ import Testing
     #expect(await tier.source(for: Sample.sourceKey(1)) == nil)
     rmdir("\(cache)/purges")
     #expect(try await tier.clear() == 0)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test
@@ -205,6 +200,5 @@ import Testing
     truncate(tier.path(of: source.key), 20)
     #expect(await tier.look(for: source.key) == nil)
     #expect(tier.figures == figures)
-    await tier.shutDown(within: .seconds(10))
   }
 }

@@ -7,21 +7,14 @@ import Testing
 
 @testable import Caching
 
-@Suite(.onOwnThreads) struct DiskExpiryTests {
+@Suite(.onOwnThreads) final class DiskExpiryTests: DiskFolderTests {
   typealias ExpireType = DiskSettings.ExpireType
 
-  let folder: TemporaryFolder
-  let clock = ManualClock()
-
-  init() throws { folder = try TemporaryFolder() }
-
-  func open(
-    _ type: ExpireType = .access, maximumAge: Int = 10_000, log: Log = .silent
-  ) throws -> DiskTier {
-    var configuration = Sample.configuration(folder)
-    configuration.maximumAge = maximumAge
-    configuration.expireBy = type
-    return try DiskTier(configuration, log: log) { [clock] in clock.now }
+  private func openTier(_ type: ExpireType = .access) throws -> DiskTier {
+    try open {
+      $0.maximumAge = 10_000
+      $0.expireBy = type
+    }
   }
 
   func modification(_ path: String) -> timespec {
@@ -38,7 +31,7 @@ import Testing
     expected: (ExpireType, [Int]), isRestarted: Bool
   ) async throws {
     // Given an entry used later, one written again later, one left alone, and one stored later.
-    var tier = try open(expected.0)
+    var tier = try openTier(expected.0)
     for number in 1...3 { tier.store(try Sample.source(number, bytes: Sample.bytes(100))) }
     #expect(await tier.quiet())
     clock.advance(by: 6_000)
@@ -48,7 +41,7 @@ import Testing
     #expect(await tier.quiet())
     if isRestarted {
       await tier.shutDown(within: .seconds(10))
-      tier = try open(expected.0)
+      tier = try openTier(expected.0)
       // After the first clean of the new run.
       await tier.clean()
     }
@@ -63,45 +56,38 @@ import Testing
       #expect(isKept == expected.1.contains(number), "\(number)")
     }
     #expect(tier.figures.expirations == report.expired)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a read does not change a file's access time`() async throws {
-    let tier = try open()
-    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
+    let tier = try openTier()
+    await tier.keep(Sample.variant(1, bytes: Sample.bytes(100)))
     clock.advance(by: 1)
     // The system's clock differs from the test's, and would set another year.
     #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
     var status = stat()
     #expect(lstat(tier.path(of: Sample.variantKey(1)), &status) == 0)
     #expect(status.st_atim.tv_sec == clock.now.seconds - 1)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `the nanoseconds of a file's modification time record the age of its key`()
     async throws
   {
-    var tier = try open(.creation)
+    var tier = try openTier(.creation)
     let key = Sample.variantKey(1)
-    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(1, bytes: Sample.bytes(100)))
     #expect(modification(tier.path(of: key)).tv_nsec == 0)
     for age in [1_000, 5_000] {
       await tier.shutDown(within: .seconds(10))
       clock.advance(by: age == 1_000 ? 1_000 : 4_000)
-      tier = try open(.creation)
-      tier.store(Sample.variant(1, bytes: Sample.bytes(200)))
-      #expect(await tier.quiet())
+      tier = try openTier(.creation)
+      await tier.keep(Sample.variant(1, bytes: Sample.bytes(200)))
       #expect(modification(tier.path(of: key)).tv_nsec == age)
       #expect(modification(tier.path(of: key)).tv_sec == clock.now.seconds)
     }
     // A removed entry has no history, so the next one is new.
     await tier.remove(key)
-    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(1, bytes: Sample.bytes(100)))
     #expect(modification(tier.path(of: key)).tv_nsec == 0)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `file times are read back unchanged, with at most 31 years between them`() throws {
@@ -124,16 +110,14 @@ import Testing
   }
 
   @Test func `files with future times count as new at the start`() async throws {
-    let first = try open()
-    first.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await first.quiet())
+    let first = try openTier()
+    await first.keep(Sample.variant(1, bytes: Sample.bytes(100)))
     await first.shutDown(within: .seconds(10))
     clock.advance(by: -100_000)
-    let second = try open()
+    let second = try openTier()
     #expect(await second.quiet())
     #expect(await second.variant(for: Sample.variantKey(1)) != nil)
     clock.advance(by: 10_001)
     #expect(await second.clean().expired == 1)
-    await second.shutDown(within: .seconds(10))
   }
 }

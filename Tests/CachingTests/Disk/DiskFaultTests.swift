@@ -8,39 +8,27 @@ import Testing
 
 @testable import Caching
 
-@Suite(.onOwnThreads) struct DiskFaultTests {
-  let folder: TemporaryFolder
-  let clock = ManualClock()
-  var cache: String { folder.path + "/cache" }
-
-  init() throws { folder = try TemporaryFolder() }
-
-  func open(log: Log = .silent) throws -> DiskTier {
-    try DiskTier(Sample.configuration(folder), log: log) { [clock] in clock.now }
-  }
-
+@Suite(.onOwnThreads) final class DiskFaultTests: DiskFolderTests {
   @Test
   func `a cache folder that becomes unwritable is logged once and used again when it recovers`()
     async throws
   {
     // Given a tier whose folder turns into a file.
     let log = try LogFile(folder)
-    let tier = try DiskTier(Sample.configuration(folder), log: log.log)
+    let tier = try open(log: log.log)
     // After the first clean, which would recreate the folder.
     await tier.clean()
     TemporaryFolder.remove(cache)
     close(creat(cache, 0o600))
     // When entries are stored, then they are not kept, and one line is logged.
     for number in 0..<5 {
-      tier.store(Sample.variant(number, bytes: Sample.bytes(100)))
-      #expect(await tier.quiet())
+      await tier.keep(Sample.variant(number, bytes: Sample.bytes(100)))
       #expect(await tier.variant(for: Sample.variantKey(number)) == nil)
     }
     #expect(tier.figures.failures >= 5)
     // When the folder is usable again, then the tier uses it.
     unlink(cache)
-    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(1, bytes: Sample.bytes(100)))
     #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
     await tier.shutDown(within: .seconds(10))
     #expect(try log.count("cannot write to the cache folder") == 1)
@@ -52,8 +40,7 @@ import Testing
   {
     // Given a directory in place of an entry, which unlink cannot remove.
     let tier = try open()
-    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(1, bytes: Sample.bytes(100)))
     let path = tier.path(of: Sample.variantKey(1))
     unlink(path)
     mkdir(path, 0o700)
@@ -67,7 +54,6 @@ import Testing
     await tier.clean()
     #expect(tier.figures.entries == 0)
     #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a folder that cannot be read completely is an error`() throws {
@@ -114,19 +100,16 @@ import Testing
     // A tier does not write to a disk that it knows is full: the folder's time would show it. The
     // last gap may still be filled, because two threads write.
     for number in 100..<200 {
-      tier.store(Sample.variant(number, bytes: Sample.bytes(20_000)))
-      #expect(await tier.quiet())
+      await tier.keep(Sample.variant(number, bytes: Sample.bytes(20_000)))
       if await tier.variant(for: Sample.variantKey(number)) == nil { break }
     }
     let before = modification(cache + "/tmp")
-    tier.store(Sample.variant(99, bytes: Sample.bytes(20_000)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(99, bytes: Sample.bytes(20_000)))
     #expect(await tier.variant(for: Sample.variantKey(99)) == nil)
     #expect(modification(cache + "/tmp") == before)
     // When there is room again, then it is used.
     try mount.change("size=32m,nr_inodes=1000")
-    tier.store(Sample.variant(99, bytes: Sample.bytes(20_000)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(99, bytes: Sample.bytes(20_000)))
     #expect(await tier.variant(for: Sample.variantKey(99)) != nil)
     await tier.shutDown(within: .seconds(10))
     #expect(try log.count("cannot write to the cache folder") == 1)
@@ -157,8 +140,7 @@ import Testing
     mount = nil
     #expect(mount == nil)
     // When the disk is writable again, then it is used, and a clean repeats the failed removals.
-    tier.store(Sample.variant(10, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(10, bytes: Sample.bytes(100)))
     #expect(await tier.variant(for: Sample.variantKey(10)) != nil)
     await tier.clean()
     #expect(tier.figures.entries == 4)
@@ -179,10 +161,7 @@ import Testing
       log: log.log, clock: { .now })
     store.scan { false }
     func write(_ number: Int) {
-      let ticket = PendingWrites.Ticket(
-        storing: .variant(Sample.variant(number, bytes: Sample.bytes(9))))
-      _ = store.pending.add(ticket)
-      store.write(ticket)
+      store.put(.variant(Sample.variant(number, bytes: Sample.bytes(9))))
     }
     func read(_ number: Int) -> DiskEntry? {
       let key = Sample.variantKey(number)
@@ -216,10 +195,7 @@ import Testing
     let first = try makeStore()
     first.scan { false }
     for number in 0..<5 {
-      let ticket = PendingWrites.Ticket(
-        storing: .variant(Sample.variant(number, bytes: Sample.bytes(9))))
-      _ = first.pending.add(ticket)
-      first.write(ticket)
+      first.put(.variant(Sample.variant(number, bytes: Sample.bytes(9))))
     }
     first.folder.unlock()
     let second = try makeStore()

@@ -36,7 +36,6 @@ import Testing
     #expect(await second.ready())
     #expect(second.figures.bytes == TemporaryFolder.diskUsage(of: cache))
     #expect(second.figures.entries == tier.figures.entries)
-    await second.shutDown(within: .seconds(10))
   }
 
   @Test func `the purge journal counts against the limit, and a clean makes room for it`() throws {
@@ -51,10 +50,7 @@ import Testing
     store.scan { false }
     func fill() {
       for number in 0..<60 {
-        let ticket = PendingWrites.Ticket(
-          storing: .variant(Sample.variant(number, bytes: Sample.bytes(20_000))))
-        _ = store.pending.add(ticket)
-        store.write(ticket)
+        store.put(.variant(Sample.variant(number, bytes: Sample.bytes(20_000))))
         #expect(TemporaryFolder.diskUsage(of: cache) <= configuration.limit)
       }
     }
@@ -85,10 +81,7 @@ import Testing
     store.scan { false }
     for number in 0..<60 {
       clock.advance(by: 1)
-      let ticket = PendingWrites.Ticket(
-        storing: .variant(Sample.variant(number, bytes: Sample.bytes(20_000))))
-      _ = store.pending.add(ticket)
-      store.write(ticket)
+      store.put(.variant(Sample.variant(number, bytes: Sample.bytes(20_000))))
     }
     func isPresent(_ number: Int) -> Bool {
       let digest = EntryDigest(of: Sample.variantKey(number))
@@ -124,7 +117,6 @@ import Testing
     for number in 0..<20 {
       #expect((await tier.variant(for: Sample.variantKey(number)) != nil) == (number >= 10))
     }
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a clean runs at each interval`() async throws {
@@ -137,7 +129,6 @@ import Testing
     clock.advance(by: 101)
     try await eventually { tier.figures.expirations == 10 }
     #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a clean runs when there is no room`() async throws {
@@ -145,17 +136,14 @@ import Testing
     for number in 0..<20 { tier.store(Sample.variant(number, bytes: Sample.bytes(60_000))) }
     #expect(await tier.quiet())
     try await eventually { tier.figures.evictions > 0 }
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a negative maximum age means never`() async throws {
     let tier = try open(limit: 64 << 20) { $0.maximumAge = -1 }
-    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(1, bytes: Sample.bytes(100)))
     clock.advance(by: 1_000_000_000)
     await tier.clean()
     #expect(tier.figures.entries == 1)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a clean halves a full tier, least recently used entries first, across a restart`()
@@ -164,8 +152,7 @@ import Testing
     // Given fifty entries. The first ten were used last, over an hour ago.
     let first = try open(limit: 64 << 20)
     for number in 0..<50 {
-      first.store(Sample.variant(number, bytes: Sample.bytes(60_000)))
-      #expect(await first.quiet())
+      await first.keep(Sample.variant(number, bytes: Sample.bytes(60_000)))
       clock.advance(by: 10)
     }
     clock.advance(by: 3_600)
@@ -187,7 +174,6 @@ import Testing
       let isKept = await second.variant(for: Sample.variantKey(number)) != nil
       #expect(isKept == (number < 10 || number >= 50 - (kept - 10)))
     }
-    await second.shutDown(within: .seconds(10))
   }
 
   @Test(arguments: [(0.5, (64 << 20) / 16), (0.02, 300_000)])
@@ -206,7 +192,6 @@ import Testing
     #expect(await tier.source(for: Sample.sourceKey(3)) == nil)
     #expect(tier.figures.failures == 1 && tier.figures.evictions == 0)
     #expect(tier.figures.sources.entries == 3)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a store beyond the write queue's limit is dropped, counted and not readable`()
@@ -214,15 +199,12 @@ import Testing
   {
     let tier = try open(limit: 64 << 20) { $0.writeQueueLimit = 1_000_000 }
     #expect(await tier.ready())
-    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(1, bytes: Sample.bytes(100)))
     tier.store(Sample.variant(1, bytes: Sample.bytes(2_000_000)))
     #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
     #expect(tier.figures.failures == 1)
     #expect(await tier.quiet())
-    tier.store(Sample.variant(1, bytes: Sample.bytes(500)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(1, bytes: Sample.bytes(500)))
     #expect(await tier.variant(for: Sample.variantKey(1))?.body.count == 500)
-    await tier.shutDown(within: .seconds(10))
   }
 }

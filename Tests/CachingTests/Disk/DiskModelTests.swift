@@ -7,17 +7,9 @@ import Testing
 
 @testable import Caching
 
-@Suite(.onOwnThreads) struct DiskModelTests {
-  let folder: TemporaryFolder
-  let clock = ManualClock()
-
-  init() throws { folder = try TemporaryFolder() }
-
-  func open(_ change: (inout DiskTierConfiguration) -> Void = { _ in }) throws -> DiskTier {
-    var configuration = Sample.configuration(folder, limit: 3 << 20)
-    configuration.promotionThreshold = 8_000
-    change(&configuration)
-    return try DiskTier(configuration, log: .silent) { [clock] in clock.now }
+@Suite(.onOwnThreads) final class DiskModelTests: DiskFolderTests {
+  private func openTier(limit: Int = 3 << 20) throws -> DiskTier {
+    try open(limit: limit) { $0.promotionThreshold = 8_000 }
   }
 
   @Test(arguments: [11, 12])
@@ -26,7 +18,7 @@ import Testing
   {
     var random = SeededGenerator(seed: UInt64(seed))
     var reference: [CacheKey: [UInt8]] = [:]
-    var tier = try open()
+    var tier = try openTier()
     var found = 0
     for step in 0..<3_000 {
       let number = Int.random(in: 0..<40, using: &random)
@@ -54,7 +46,7 @@ import Testing
         await tier.shutDown(within: .seconds(10))
         #expect(
           TemporaryFolder.diskUsage(of: folder.path + "/cache") <= 3 << 20)
-        tier = try open()
+        tier = try openTier()
       case 49:
         clock.advance(by: 1_000)
         await tier.clean()
@@ -76,16 +68,15 @@ import Testing
     try await eventually {
       tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache")
     }
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `while the index is built, existing and new entries are found`() async throws {
-    let first = try open { $0.limit = 64 << 20 }
+    let first = try openTier(limit: 64 << 20)
     for number in 0..<300 {
       first.store(Sample.variant(number, bytes: Sample.bytes(500, seed: number)))
     }
     #expect(await first.shutDown(within: .seconds(10)))
-    let second = try open { $0.limit = 64 << 20 }
+    let second = try openTier(limit: 64 << 20)
     // Without waiting for the index.
     for number in 0..<300 {
       second.store(Sample.variant(1_000 + number, bytes: Sample.bytes(10)))
@@ -97,13 +88,12 @@ import Testing
     #expect(await second.quiet())
     #expect(second.figures.entries == 600)
     #expect(second.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
-    await second.shutDown(within: .seconds(10))
   }
 
   @Test func `before the index is complete, look-ups read the disk and removals apply`()
     async throws
   {
-    let first = try open()
+    let first = try openTier()
     for number in 0..<4 { first.store(Sample.variant(number, bytes: Sample.bytes(500))) }
     #expect(await first.shutDown(within: .seconds(10)))
 
@@ -131,7 +121,7 @@ import Testing
   @Test func `concurrent stores, reads, removals and cleans return no wrong byte`()
     async throws
   {
-    let tier = try open()
+    let tier = try openTier()
     await withTaskGroup(of: Void.self) { group in
       for task in 0..<8 {
         group.addTask { [clock] in
@@ -166,6 +156,5 @@ import Testing
     try await eventually {
       tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache")
     }
-    await tier.shutDown(within: .seconds(10))
   }
 }

@@ -6,12 +6,7 @@ import Testing
 
 @testable import Caching
 
-@Suite(.onOwnThreads) struct DiskPurgeModelTests {
-  let folder: TemporaryFolder
-  let clock = ManualClock()
-
-  init() throws { folder = try TemporaryFolder() }
-
+@Suite(.onOwnThreads) final class DiskPurgeModelTests: DiskFolderTests {
   /// One run of the tier with its own list of purges.
   final class Run {
     let purges = Purges(filter: PurgesTests.filter)

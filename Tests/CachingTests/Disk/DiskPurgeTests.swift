@@ -8,23 +8,13 @@ import Testing
 
 @testable import Caching
 
-@Suite(.onOwnThreads) struct DiskPurgeTests {
-  let folder: TemporaryFolder
-  let purges = Purges(filter: PurgesTests.filter)
-  var cache: String { folder.path + "/cache" }
-
-  init() throws { folder = try TemporaryFolder() }
-
+@Suite(.onOwnThreads) final class DiskPurgeTests: DiskFolderTests {
   static let one = "https://shop.example/a/1.jpg"
   /// Ten URLs of two hosts. Two URLs of each host also have a varied source.
   static let texts = (0..<10).flatMap { number -> [String] in
     let url =
       "https://\(number < 5 ? "shop" : "other").example/\(number % 2 == 0 ? "a" : "b")/\(number).jpg"
     return number % 5 == 0 ? [url, url + "#abc"] : [url]
-  }
-
-  func open(_ purges: Purges? = nil, log: Log = .silent) throws -> DiskTier {
-    try DiskTier(Sample.configuration(folder), purges: purges ?? self.purges, log: log)
   }
 
   /// Stores the source of each text and two variants of it.
@@ -62,10 +52,6 @@ import Testing
     return found
   }
 
-  func entryCount() -> Int {
-    ["v", "s"].reduce(0) { $0 + TemporaryFolder.files(below: "\(cache)/\($1)").count }
-  }
-
   /// Reads the purge journal; `nil` without one.
   func notes() -> PurgeJournal? {
     FileRegion(cache + "/purges").map {
@@ -94,7 +80,6 @@ import Testing
     try await eventually { tier.figures.bytes == TemporaryFolder.diskUsage(of: cache) }
     // A purge without entries removes nothing.
     #expect(try await tier.purge(purges.add(try url("https://shop.example/none"))) == 0)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a URL purge drops pending writes unless they were loaded after it`()
@@ -171,7 +156,6 @@ import Testing
     try await eventually { tier.figures.purgesPending == 0 }
     #expect(tier.figures.entries == 0)
     try await eventually { notes()?.purges == [] }
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(arguments: [
@@ -198,7 +182,6 @@ import Testing
     try await tier.clear()
     try await fill(tier, generation: purge.number - 1)
     #expect(await found(in: tier) == count - sources * 3)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `an unfinished purge applies from the start of the next run and continues`()
@@ -236,7 +219,6 @@ import Testing
     #expect(second.figures.entries == 3)
     #expect(second.figures.bytes == TemporaryFolder.diskUsage(of: cache))
     for purge in [host, prefix, url] { #expect(purge.number <= purges.generation) }
-    await second.shutDown(within: .seconds(10))
   }
 
   @Test func `an entry loaded after a purge survives the restart that continues the purge`()
@@ -248,11 +230,10 @@ import Testing
     try await fill(first, with: [Self.one + "x"], generation: purge.number)
     #expect(await first.shutDown(within: .seconds(10)))
     try folder.write("cache/purges", bytes: Array("\(purge.number) everything\n".utf8))
-    let second = try open(Purges())
+    let second = try open(purges: Purges())
     #expect(await found(in: second, of: [Self.one, Self.one + "x"]) == 6)
     try await eventually { notes()?.purges == [] }
     #expect(entryCount() == 6)
-    await second.shutDown(within: .seconds(10))
   }
 
   @Test func `damaged journal lines are logged, and the valid ones apply`() async throws {
@@ -294,7 +275,6 @@ import Testing
       #expect(entryCount() == (scope == .everything ? 0 : count - 6 * 3))
     }
     #expect(notes() == nil)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `an unreadable purge journal prevents the tier from starting`() throws {

@@ -45,7 +45,6 @@ import Testing
     }
     #expect(figures.entries == files(.variant) + files(.source))
     #expect(figures.bytes == TemporaryFolder.diskUsage(of: cache))
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test
@@ -77,7 +76,6 @@ import Testing
       let isKept = await tier.variant(for: Sample.variantKey(number)) != nil
       #expect(isKept == (number >= 300 - kept))
     }
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a clean reduces a full count to the clean fraction and reports what it removed`()
@@ -100,7 +98,6 @@ import Testing
     #expect(second.figures.sources.entries == 8)
     let report = await second.clean()
     #expect(report == CleanReport())
-    await second.shutDown(within: .seconds(10))
   }
 
   @Test func `a count limit of 0 means no limit`() async throws {
@@ -109,7 +106,6 @@ import Testing
     #expect(await tier.quiet())
     #expect(tier.figures.entries == 50)
     #expect(tier.figures.variants.countLimit == 0)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(arguments: [
@@ -138,15 +134,13 @@ import Testing
     }
     for number in 0..<40 {
       // When
-      tier.store(Sample.variant(number, bytes: Sample.bytes(100, seed: number)))
-      #expect(await tier.quiet())
+      await tier.keep(Sample.variant(number, bytes: Sample.bytes(100, seed: number)))
       // Then
       let found = await tier.variant(for: Sample.variantKey(number))
       #expect(found?.bytes == Sample.bytes(100, seed: number))
       #expect(files(.variant) + files(.source) <= limit)
     }
     #expect(tier.figures.failures == 0 && tier.figures.stores == 40)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(arguments: [(1, 0), (8_192, 0), (40_000, 0), (70_000, 0), (64 << 20, 1), (64 << 20, 2)])
@@ -170,7 +164,6 @@ import Testing
     #expect((tier.figures.stores > 0) == (limit >= 70_000))
     #expect((tier.figures.failures > 0) == (countLimit != 2))
     #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `the shares together never exceed the limit`() {

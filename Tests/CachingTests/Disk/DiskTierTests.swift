@@ -7,18 +7,7 @@ import Testing
 
 @testable import Caching
 
-@Suite(.onOwnThreads) struct DiskTierTests {
-  let folder: TemporaryFolder
-  let clock = ManualClock()
-
-  init() throws { folder = try TemporaryFolder() }
-
-  func open(_ configuration: DiskTierConfiguration? = nil) throws -> DiskTier {
-    try DiskTier(configuration ?? Sample.configuration(folder), log: .silent) { [clock] in
-      clock.now
-    }
-  }
-
+@Suite(.onOwnThreads) final class DiskTierTests: DiskFolderTests {
   @Test func `variants and sources survive a restart with all metadata`() async throws {
     let bytes = Sample.bytes(300_000, seed: 3)
     let first = try open()
@@ -40,7 +29,6 @@ import Testing
     #expect(source.version == stored.version)
     #expect(source.file.offset % 64 == 0)
     #expect(second.figures.hits == 2)
-    await second.shutDown(within: .seconds(10))
   }
 
   @Test func `reading a source without a version gives it none`() async throws {
@@ -52,34 +40,27 @@ import Testing
         version: 0))
     #expect(await tier.quiet())
     #expect(await tier.source(for: source.key)?.version == 0)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `large variants are returned as files, small ones in memory`() async throws {
-    var configuration = Sample.configuration(folder)
-    configuration.promotionThreshold = 100_000
-    let tier = try open(configuration)
+    let tier = try open { $0.promotionThreshold = 100_000 }
     let small = Sample.variant(1, bytes: Sample.bytes(100_000))
     let large = Sample.variant(2, bytes: Sample.bytes(100_001))
     tier.store(small)
-    tier.store(large)
-    #expect(await tier.quiet())
+    await tier.keep(large)
     let foundSmall = try #require(await tier.variant(for: small.key))
     let foundLarge = try #require(await tier.variant(for: large.key))
     #expect(foundSmall.isInMemory)
     #expect(!foundLarge.isInMemory)
     #expect(foundSmall.bytes == small.bytes)
     #expect(foundLarge.bytes == large.bytes)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce, "needs non-blocking reads of files"))
   func `a variant without room in memory is returned as a file`() async throws {
     // Given
     let memory = ByteBudget(limit: 10_000)
-    let tier = try DiskTier(Sample.configuration(folder), memory: memory, log: .silent) { [clock] in
-      clock.now
-    }
+    let tier = try open(memory: memory)
     for number in 1...2 { tier.store(Sample.variant(number, bytes: Sample.bytes(6_000))) }
     #expect(await tier.quiet())
     // When
@@ -91,34 +72,27 @@ import Testing
     #expect(first.isInMemory && (6_001..<7_000).contains(memory.used))
     #expect(tier.variantAtOnce(for: keys[1]) { _ in true } == nil)
     #expect(!second.isInMemory && second.bytes == Sample.bytes(6_000))
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a variant in memory is independent of its file`() async throws {
     // Given a body that could be mapped and may be read into memory
-    var configuration = Sample.configuration(folder)
-    configuration.promotionThreshold = 4 << 20
-    let tier = try open(configuration)
+    let tier = try open { $0.promotionThreshold = 4 << 20 }
     let variant = Sample.variant(1, bytes: Sample.bytes(2 << 20))
-    tier.store(variant)
-    #expect(await tier.quiet())
+    await tier.keep(variant)
     let found = try #require(await tier.variant(for: variant.key))
     #expect(found.isInMemory)
     // When the file is truncated, then the bytes are still valid; a mapping would end the process
     #expect(truncate(tier.path(of: variant.key), 0) == 0)
     #expect(found.bytes == variant.bytes)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `an empty body and a very long key are read back`() async throws {
     let tier = try open()
     let key = CacheKey(text: "https://a.example/" + String(repeating: "ü", count: 60_000) + " w=1")
-    tier.store(Variant(key: key, info: Sample.info(), body: .memory(Sample.body([]))))
-    #expect(await tier.quiet())
+    await tier.keep(Variant(key: key, info: Sample.info(), body: .memory(Sample.body([]))))
     let found = try #require(await tier.variant(for: key))
     #expect(found.bytes.isEmpty)
     #expect(found.key == key)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `temporary files of a killed process are removed at the start`() async throws {
@@ -129,14 +103,12 @@ import Testing
     let second = try open()
     #expect(await second.ready())
     #expect(access(leftover, F_OK) != 0)
-    await second.shutDown(within: .seconds(10))
   }
 
   @Test func `a limit of 0 or a missing path disables the tier`() async throws {
-    for configuration in [
-      DiskTierConfiguration(path: nil), Sample.configuration(folder, limit: 0),
-    ] {
-      let tier = try open(configuration)
+    let changes: [(inout DiskTierConfiguration) -> Void] = [{ $0.path = nil }, { $0.limit = 0 }]
+    for change in changes {
+      let tier = try open(change)
       tier.store(Sample.variant(1, bytes: Sample.bytes(10)))
       #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
       await tier.remove(Sample.variantKey(1))

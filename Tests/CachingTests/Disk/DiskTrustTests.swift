@@ -7,24 +7,17 @@ import Testing
 
 @testable import Caching
 
-@Suite(.onOwnThreads) struct DiskTrustTests {
-  private let folder: TemporaryFolder
-  private var cache: String { folder.path + "/cache" }
-
-  init() throws { folder = try TemporaryFolder() }
-
+@Suite(.onOwnThreads) final class DiskTrustTests: DiskFolderTests {
   /// Makes the folders that a tier has made before.
   private func makeFolders() {
     for name in ["", "/v", "/s", "/tmp"] { mkdir(cache + name, 0o700) }
   }
 
-  private func open() throws -> DiskTier {
-    try DiskTier(Sample.configuration(folder), log: .silent)
-  }
-
   /// Expects that a start and a check both refuse the folder at `path`.
   private func expectRefusal(of path: String, because reason: String) {
-    let starts: [() throws -> Void] = [{ _ = try open() }, { try DiskTier.check(path: cache) }]
+    let starts: [() throws -> Void] = [
+      { _ = try self.open() }, { try DiskTier.check(path: self.cache) },
+    ]
     for start in starts {
       let error = #expect(throws: DiskTierError.self) { try start() }
       guard case .untrusted(path, let text)? = error else {
@@ -81,8 +74,7 @@ import Testing
   @Test func `a link in place of an entry is not followed, and the entry is a miss`() async throws {
     // Given an entry whose file was exchanged for a link to its own bytes
     let tier = try open()
-    tier.store(Sample.variant(1, bytes: Sample.bytes(100)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(1, bytes: Sample.bytes(100)))
     #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
     let file = try #require(TemporaryFolder.files(below: cache + "/v").first)
     let moved = folder.path + "/moved"

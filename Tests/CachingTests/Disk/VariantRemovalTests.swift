@@ -8,11 +8,7 @@ import Testing
 
 @testable import Caching
 
-@Suite(.onOwnThreads) struct VariantRemovalTests {
-  let folder: TemporaryFolder
-
-  init() throws { folder = try TemporaryFolder() }
-
+@Suite(.onOwnThreads) final class VariantRemovalTests: DiskFolderTests {
   /// Keys that look like those of variants of source 1 and are not.
   static let lookAlikes = [
     "https://images.example/1.jpgx w=1", "https://images.example/1.jp w=1",
@@ -20,15 +16,9 @@ import Testing
     "https://images.exbmple/1.jpg w=1", "https://images.example/11.jpg w=1",
   ].map { CacheKey(text: $0) }
 
-  func open() throws -> DiskTier { try DiskTier(Sample.configuration(folder), log: .silent) }
-
   /// Creates the parts of a tier without an index and without the thread that builds it. Writes
   /// wait until they are allowed.
   func parts() throws -> DiskEngine { try DiskEngine(folder, purges: Purges()) }
-
-  func entryCount(_ folderName: String) -> Int {
-    TemporaryFolder.files(below: folder.path + "/cache/" + folderName).count
-  }
 
   @Test func `a variant's key is distinguished from keys that resemble it`() {
     let source = Sample.sourceKey(1)
@@ -76,7 +66,7 @@ import Testing
     for key in Self.lookAlikes { tier.store(Sample.variant(key, bytes: Sample.bytes(100))) }
     #expect(await tier.quiet())
     await tier.removeVariants(of: Sample.sourceKey(1))
-    #expect(entryCount("v") == Self.lookAlikes.count)
+    #expect(fileCount("v") == Self.lookAlikes.count)
     for width in 1...150 {
       #expect(await tier.variant(for: Sample.variantKey(1, width: width)) == nil)
     }
@@ -85,20 +75,17 @@ import Testing
     #expect(tier.figures.entries == Self.lookAlikes.count + 1)
     #expect(tier.figures.evictions == 0)
     #expect(tier.figures.expirations == 0)
-    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
-    await tier.shutDown(within: .seconds(10))
+    #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
   }
 
   @Test func `removing variants of a variant's key or of an unknown source removes nothing`()
     async throws
   {
     let tier = try open()
-    tier.store(Sample.variant(1, bytes: Sample.bytes(10)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(1, bytes: Sample.bytes(10)))
     await tier.removeVariants(of: Sample.variantKey(1))
     await tier.removeVariants(of: Sample.sourceKey(2))
     #expect(await tier.variant(for: Sample.variantKey(1)) != nil)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `pending variants are removed at once and never written`()
@@ -118,19 +105,17 @@ import Testing
     #expect(parts.storeEntry(.variant(Sample.variant(2, bytes: Sample.bytes(30)))))
     #expect(parts.storeEntry(.source(try Sample.source(1, bytes: Sample.bytes(40)))))
     // When the source's variants are removed before writes are allowed
-    await withCheckedContinuation { continuation in
-      parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
-    }
+    await parts.removeVariants(of: Sample.sourceKey(1))
     // Then none of them is found, and none is written afterwards.
     for width in 1...3 { #expect(await parts.find(Sample.variantKey(1, width: width)) == nil) }
     #expect(await parts.find(Sample.variantKey(2)) != nil)
-    #expect(entryCount("v") == 0)
+    #expect(fileCount("v") == 0)
     parts.threads.release()
     #expect(parts.threads.finish(within: .seconds(10)))
-    #expect(entryCount("v") == 1)
-    #expect(entryCount("s") == 1)
+    #expect(fileCount("v") == 1)
+    #expect(fileCount("s") == 1)
     #expect(parts.store.index.count == 2)
-    #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
+    #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
   }
 
   @Test
@@ -151,16 +136,14 @@ import Testing
       Issue.record("not placed")
       return
     }
-    await withCheckedContinuation { continuation in
-      parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
-    }
+    await parts.removeVariants(of: Sample.sourceKey(1))
     // When the disk threads continue
     parts.store.pending.finish(tickets[0])
     parts.store.write(tickets[1])
     // Then both entries are absent.
     for key in keys { #expect(await parts.find(key) == nil) }
-    #expect(entryCount("v") == 0)
-    #expect(entryCount("tmp") == 0)
+    #expect(fileCount("v") == 0)
+    #expect(fileCount("tmp") == 0)
     #expect(parts.store.pending.bytes == 0)
     #expect(parts.threads.finish(within: .seconds(10)))
   }
@@ -184,7 +167,7 @@ import Testing
     #expect(await parts.find(entry.key) == nil)
     #expect(parts.findAtOnce(entry.key) { _ in true } == nil)
     parts.store.write(try #require(parts.store.pending.claim(entry.key, onlyRemoval: true)))
-    #expect(entryCount("v") == 0)
+    #expect(fileCount("v") == 0)
     #expect(parts.store.pending.isEmpty)
     #expect(parts.threads.finish(within: .seconds(10)))
   }
@@ -203,16 +186,14 @@ import Testing
     #expect(await first.shutDown(within: .seconds(10)))
     // When the variants are removed before the index is built
     let parts = try parts()
-    await withCheckedContinuation { continuation in
-      parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
-    }
+    await parts.removeVariants(of: Sample.sourceKey(1))
     // Then only they are gone.
     for width in 1...50 { #expect(await parts.find(Sample.variantKey(1, width: width)) == nil) }
     #expect(await parts.find(Sample.variantKey(neighbour)) != nil)
     #expect(await parts.find(Sample.sourceKey(1)) != nil)
     parts.store.scan { false }
     #expect(parts.store.index.count == 2)
-    #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: folder.path + "/cache"))
+    #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
     #expect(parts.threads.finish(within: .seconds(10)))
   }
 
@@ -227,7 +208,7 @@ import Testing
       parts.remove(.variants(of: Sample.sourceKey(1))) { _ in continuation.resume() }
       #expect(parts.shutDown(.seconds(10)))
     }
-    #expect(entryCount("v") == 0)
+    #expect(fileCount("v") == 0)
   }
 
   @Test func `a disabled or closed tier removes nothing and does not hang`()

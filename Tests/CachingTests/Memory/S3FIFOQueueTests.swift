@@ -49,8 +49,7 @@ struct S3FIFOQueueTests {
     mutating func insert(_ name: Int, cost: Int) {
       uses[name] = 0
       if let place = ghosts.lastIndex(of: name) {
-        // Taken, but its place still counts for the age of the others.
-        ghosts[place] = -1
+        ghosts.remove(at: place)
         main.append((name, cost))
       } else {
         small.append((name, cost))

@@ -25,10 +25,7 @@ final class DeferredAVIFTests: ManagedTests {
   private func wish(
     _ accepted: [ImageFormat] = [.avif, .webp], change: (inout LoadOptions) -> Void = { _ in }
   ) throws -> ImageRequest {
-    var transform = Transform()
-    transform.accepted = accepted
-    var request = ImageRequest(
-      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    var request = try wish { $0.accepted = accepted }
     change(&request.options)
     return request
   }
@@ -52,7 +49,7 @@ final class DeferredAVIFTests: ManagedTests {
     processor.jobs.withLock { $0.map(\.transform.accepted) }
   }
 
-  private let miss = CacheStatus.miss(.uriMiss, stored: true, collapsed: false, originStatus: 200)
+  private let miss = CacheStatus.missed(.uriMiss)
 
   @Test func `the first response is a short-lived fallback, and the AVIF follows`()
     async throws
@@ -345,11 +342,7 @@ final class DeferredAVIFTests: ManagedTests {
     _ = try await manager.variant(for: request)
     _ = try await manager.variant(for: try wish([.webp, .avif]))
     #expect(manager.figures.avifsLater == 0)
-    var settings = ImagingSettings()
-    settings.defersAVIF = false
-    let patient = ImageManager(
-      memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: freshness, purges: purges, imaging: settings)
+    let patient = manager { $0.defersAVIF = false }
     let waited = try await patient.variant(for: try wish())
     #expect(waited.variant.info.image?.format == .avif)
   }

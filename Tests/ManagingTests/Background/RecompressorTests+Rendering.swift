@@ -133,9 +133,7 @@ extension RecompressorTests {
     transform.output.quality = quality
     let request = ImageRequest(
       source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
-    _ = try await manager.variant(for: request)
-    for _ in 0..<Self.hits { _ = manager.cachedVariant(for: request.key) }
-    try await eventually { manager.recompressionFigures.waiting == 0 }
+    try await ask(request, of: manager)
     let job = try #require(recompressions.first)
     #expect(recompressions.count == 1 && job.hasMoreEffort && job.file.count == 4)
     transform.output.quality = lower
@@ -160,9 +158,7 @@ extension RecompressorTests {
     if reason == "no quality is lower" { transform.output.quality = 3 }
     let request = ImageRequest(
       source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
-    _ = try await manager.variant(for: request)
-    for _ in 0..<Self.hits { _ = manager.cachedVariant(for: request.key) }
-    try await eventually { manager.recompressionFigures.waiting == 0 }
+    try await ask(request, of: manager)
     #expect(recompressions.isEmpty)
     #expect(manager.cachedVariant(for: request.key)?.body.count == 5_000)
   }

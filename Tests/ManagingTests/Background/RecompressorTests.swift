@@ -36,17 +36,18 @@ final class RecompressorTests: ManagedTests {
 
   /// Makes a variant popular, and waits until nothing is left to do.
   @discardableResult
-  func ask(_ request: ImageRequest, hits: Int = hits, waits: Bool = true) async throws
-    -> Variant
-  {
+  func ask(
+    _ request: ImageRequest, of other: ImageManager? = nil, hits: Int = hits, waits: Bool = true
+  ) async throws -> Variant {
+    let manager = other ?? manager
     let first = try await manager.variant(for: request).variant
     for _ in 0..<hits { _ = manager.cachedVariant(for: request.key) }
-    if waits { try await waitUntilDone() }
+    if waits { try await waitUntilDone(manager) }
     return first
   }
 
-  func waitUntilDone() async throws {
-    try await eventually { [manager] in manager.recompressionFigures.waiting == 0 }
+  func waitUntilDone(_ other: ImageManager? = nil) async throws {
+    try await eventually { (other ?? manager).recompressionFigures.waiting == 0 }
   }
 
   @Test func `a popular variant becomes smaller in both tiers, with its freshness and a new tag`()
@@ -187,16 +188,6 @@ final class RecompressorTests: ManagedTests {
     processor.result.withLock { $0 = { _ in TestProcessor.image(bytes: 1_000, format: .jpeg) } }
     try await ask(try request("http://origin/small.jpg"))
     #expect(recompressions.isEmpty)
-  }
-
-  /// A manager with settings of its own.
-  func manager(_ change: (inout ImagingSettings) -> Void) -> ImageManager {
-    var settings = ImagingSettings()
-    change(&settings)
-    return ImageManager(
-      memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: freshness, purges: purges, imaging: settings,
-      now: { [clock] in clock.now })
   }
 
   @Test func `nothing is recompressed if the setting is 0`() async throws {

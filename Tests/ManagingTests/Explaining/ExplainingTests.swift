@@ -6,116 +6,78 @@ import Testing
 
 @testable import Managing
 
-/// A state of the cache and of the origin, and how a request uses the cache in it.
-struct ExplainedCase: CustomTestStringConvertible {
-  let name: String
-  var use = CacheUse.normal
-  let arrange: @Sendable (ExplainingTests) async throws -> Void
-
-  var testDescription: String { "\(name), \(use)" }
-}
-
 final class ExplainingTests: StaleTests {
-  static let states: [(String, @Sendable (ExplainingTests) async throws -> Void)] = [
-    ("absent", { $0.openAll() }),
-    ("in both tiers", { try await $0.makeCached() }),
-    (
-      "on disk only",
-      {
-        try await $0.makeCached()
-        $0.memory.remove(try $0.request().key)
-      }
-    ),
-    (
-      "source only",
-      {
-        try await $0.makeCached()
-        $0.memory.remove(try $0.request().key)
-        await $0.disk.remove(try $0.request().key)
-      }
-    ),
-    ("stale", { try await $0.makeStale() }),
-    (
-      "stale without validators",
-      {
-        try await $0.makeStale()
-        $0.loader.etag.withLock { $0 = nil }
-      }
-    ),
-    ("stale while revalidate", { try await $0.makeStale(whileRevalidate: 60) }),
-    (
-      "stale, the origin fails",
-      {
-        try await $0.makeStale(ifError: 600)
-        $0.breakCircuit()
-      }
-    ),
-    (
-      "stale, the origin has failed before",
-      {
-        try await $0.makeStale(ifError: 600)
-        $0.breakCircuit()
-        _ = try await $0.manager.variant(for: try $0.request())
-      }
-    ),
-    (
-      "stale variant, no source, the origin fails",
-      {
-        try await $0.makeStale(ifError: 600)
-        await $0.disk.remove(try $0.request().key.source)
-        $0.breakCircuit()
-      }
-    ),
-    (
-      "stale, not to be served",
-      {
-        try await $0.makeStale()
-        $0.breakCircuit()
-      }
-    ),
-    (
-      "circuit open",
-      {
-        $0.openAll()
-        $0.breakCircuit()
-      }
-    ),
-    (
-      "a remembered failure to load",
-      {
-        $0.openAll()
-        $0.fail(.sourceNotFound(status: 404))
-        _ = try? await $0.manager.variant(for: try $0.request())
-        $0.fail(nil)
-      }
-    ),
-    (
-      "a remembered failure to render",
-      {
-        $0.openAll()
-        $0.processor.failure.withLock { $0 = .undecodable(detail: "no image") }
-        _ = try? await $0.manager.variant(for: try $0.request())
-        $0.processor.failure.withLock { $0 = nil }
-      }
-    ),
-    (
-      "purged",
-      {
-        try await $0.makeCached()
-        _ = try await $0.manager.purge(.url(try SourceURL(parsing: "http://origin/a.jpg")))
-      }
-    ),
-    (
-      "a stale variant of a fresh source",
-      {
-        try await $0.makeStale()
-        _ = try await $0.manager.variant(for: try $0.request(scale: 2))
-      }
-    ),
-  ]
+  /// A state of the cache and of the origin.
+  enum State: String, CaseIterable {
+    case absent
+    case cached = "in both tiers"
+    case onDisk = "on disk only"
+    case sourceOnly = "source only"
+    case stale
+    case withoutValidators = "stale without validators"
+    case whileRevalidate = "stale while revalidate"
+    case ifError = "stale, the origin fails"
+    case afterError = "stale, the origin has failed before"
+    case noSource = "stale variant, no source, the origin fails"
+    case notToBeServed = "stale, not to be served"
+    case circuitOpen = "circuit open"
+    case failedLoad = "a remembered failure to load"
+    case failedRendering = "a remembered failure to render"
+    case purged
+    case freshSource = "a stale variant of a fresh source"
+  }
 
-  static let cases = states.flatMap { name, arrange in
-    CacheUse.allCases.map { ExplainedCase(name: name, use: $0, arrange: arrange) }
+  private func arrange(_ state: State) async throws {
+    let request = try request()
+    switch state {
+    case .absent: openAll()
+    case .cached: try await makeCached()
+    case .onDisk:
+      try await makeCached()
+      memory.remove(request.key)
+    case .sourceOnly:
+      try await makeCached()
+      memory.remove(request.key)
+      await disk.remove(request.key)
+    case .stale: try await makeStale()
+    case .withoutValidators:
+      try await makeStale()
+      loader.etag.withLock { $0 = nil }
+    case .whileRevalidate: try await makeStale(whileRevalidate: 60)
+    case .ifError:
+      try await makeStale(ifError: 600)
+      breakCircuit()
+    case .afterError:
+      try await makeStale(ifError: 600)
+      breakCircuit()
+      _ = try await manager.variant(for: request)
+    case .noSource:
+      try await makeStale(ifError: 600)
+      await disk.remove(request.key.source)
+      breakCircuit()
+    case .notToBeServed:
+      try await makeStale()
+      breakCircuit()
+    case .circuitOpen:
+      openAll()
+      breakCircuit()
+    case .failedLoad:
+      openAll()
+      fail(.sourceNotFound(status: 404))
+      _ = try? await manager.variant(for: request)
+      fail(nil)
+    case .failedRendering:
+      openAll()
+      processor.failure.withLock { $0 = .undecodable(detail: "no image") }
+      _ = try? await manager.variant(for: request)
+      processor.failure.withLock { $0 = nil }
+    case .purged:
+      try await makeCached()
+      _ = try await manager.purge(.url(request.source))
+    case .freshSource:
+      try await makeStale()
+      _ = try await manager.variant(for: try self.request(scale: 2))
+    }
   }
 
   func makeCached() async throws {
@@ -145,12 +107,11 @@ final class ExplainingTests: StaleTests {
     }
   }
 
-  @Test(arguments: cases) func `the next request does what was explained`(
-    of explained: ExplainedCase
-  ) async throws {
+  @Test(arguments: State.allCases, CacheUse.allCases)
+  func `the next request does what was explained`(in state: State, use: CacheUse) async throws {
     // Given
-    try await explained.arrange(self)
-    let request = try request { $0.cache = explained.use }
+    try await arrange(state)
+    let request = try request { $0.cache = use }
     let (loads, jobs) = (loader.started.value, processor.started.value)
     // When
     let explanation = await manager.explain(request)
@@ -255,10 +216,9 @@ final class ExplainingTests: StaleTests {
   @Test(arguments: [false, true])
   func `a watermark is explained as the source that it is`(hasFailed: Bool) async throws {
     try await makeCached()
-    var transform = Transform()
-    transform.watermark = Watermark(source: try SourceURL(parsing: "http://marks/logo.png"))
-    let request = ImageRequest(
-      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    let request = try wish {
+      $0.watermark = Watermark(source: try SourceURL(parsing: "http://marks/logo.png"))
+    }
     if hasFailed {
       fail(.sourceNotFound(status: 404))
       _ = try? await manager.variant(for: request)

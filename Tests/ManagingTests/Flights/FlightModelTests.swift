@@ -73,7 +73,8 @@ import Testing
         #expect(answered.insert(waiter).inserted)
         let isAbandoned =
           running[entry.flight].map { $0.waiting.isEmpty && !$0.isDetached } ?? false
-        #expect((departure.abandoned == entry.flight) == isAbandoned)
+        #expect(departure.abandoned == (isAbandoned ? entry.flight : nil))
+        #expect(table.isRunning(entry.flight) == !isAbandoned)
         if isAbandoned { running[entry.flight] = nil }
       case 850..<870:
         let key = Int.random(in: 0..<12, using: &random)
@@ -104,10 +105,11 @@ import Testing
       }
       #expect(table.flightCount == running.count)
       #expect(table.joinableKeys.count == running.values.count { !$0.isRetired })
+      #expect(table.unattendedCount == running.values.count { $0.waiting.isEmpty })
     }
     for flight in Array(running.keys) { answer(table.finish(flight), of: flight) }
     #expect(answered.count == nextWaiter)
     #expect(table.flightCount == 0)
-    #expect(table.waiterCount == 0)
+    #expect(table.waiterCount == 0 && table.unattendedCount == 0)
   }
 }

@@ -18,24 +18,11 @@ struct EntryUseTests {
       of: freshness, by: options, at: UnixTime(seconds: now), originFails: originFails)
   }
 
-  @Test func `an entry is fresh, then stale while revalidating, then stale on errors`() {
-    #expect(use(at: 59) == .fresh)
-    #expect(use(at: 89) == .stale(.whileRevalidating))
-    #expect(use(at: 100) == nil)
-    #expect(use(at: 100, originFails: true) == .stale(.ifError))
-    #expect(use(at: 700, originFails: true) == nil)
-  }
-
   @Test func `a request that accepts stale responses gets one of that age`() {
     func accepts(_ options: inout LoadOptions) { options.age.maxStale = 100 }
     #expect(use(at: 59, accepts) == .fresh)
     #expect(use(at: 100, accepts) == .stale(.accepted))
     #expect(use(at: 200, originFails: true, accepts) == nil)
-  }
-
-  @Test func `requests that require the origin get no entry`() {
-    for cache in [CacheUse.refresh, .bypass] { #expect(use(at: 1) { $0.cache = cache } == nil) }
-    #expect(use(at: 1) { $0.cache = .only } == .fresh)
   }
 
   @Test func `random requests agree with a naive oracle`() {

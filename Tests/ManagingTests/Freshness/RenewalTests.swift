@@ -24,8 +24,7 @@ final class RenewalTests: StaleTests {
     late.open()
     let renewed = try await renewal.value
     // Then
-    #expect(
-      renewed.cacheStatus == .miss(.stale, stored: false, collapsed: false, originStatus: 304))
+    #expect(renewed.cacheStatus == .missed(.stale, stored: false, status: 304))
     let version = replaced.variant.info.sourceVersion
     #expect(renewed.variant.info.sourceVersion != version)
     #expect(memory.peek(request.key)?.info.sourceVersion == version)
@@ -77,8 +76,7 @@ final class RenewalTests: StaleTests {
     let request = try request()
     await disk.remove(request.key)
     let renewed = try await manager.variant(for: request)
-    #expect(
-      renewed.cacheStatus == .miss(.stale, stored: true, collapsed: false, originStatus: 304))
+    #expect(renewed.cacheStatus == .missed(.stale, status: 304))
     #expect(processor.started.value == 1)
     #expect(manager.cachedVariant(for: request.key) != nil)
     // The same holds if a request for another size revalidated the source.
@@ -114,8 +112,7 @@ final class RenewalTests: StaleTests {
       isDamaged: variant == "damaged", version: variant == "of another version" ? 7 : nil,
       inFile: variant == "in a file")
     let rendered = try await manager.variant(for: try request())
-    #expect(
-      rendered.cacheStatus == .miss(.stale, stored: true, collapsed: false, originStatus: 304))
+    #expect(rendered.cacheStatus == .missed(.stale, status: 304))
     #expect(processor.started.value == 2)
   }
 

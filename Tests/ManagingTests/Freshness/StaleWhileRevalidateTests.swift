@@ -120,7 +120,7 @@ final class StaleWhileRevalidateTests: StaleTests {
     try await eventually { [loader] in loader.started.value == 2 }
     pass(seconds: 10)
     let waiting = ImagingAccounts.$current.withValue(UnlimitedAccount()) {
-      Task { [manager] in try await manager.variant(for: request) }
+      asking(request)
     }
     try await eventually { [manager] in manager.figures.waiting >= 4 }
     // A client waits now, so the priority was raised, and the download is that client's, too.

@@ -39,14 +39,6 @@ struct EntryValidityTests {
     #expect(changed.isCurrent(variant(1, version: 7)) && !changed.isCurrent(variant(1, version: 6)))
   }
 
-  @Test func `beyond the limit the oldest changes are forgotten`() {
-    let changed = EntryValidity(purges: TestPurges())
-    for number in 0..<EntryValidity.limit + 10 { changed.recordChange(of: source(number), to: 2) }
-    #expect(changed.isCurrent(variant(9, version: 1)))
-    #expect(!changed.isCurrent(variant(10, version: 1)))
-    #expect(!changed.isCurrent(variant(EntryValidity.limit + 9, version: 1)))
-  }
-
   @Test func `a repeated change of a source counts as its newest`() {
     let changed = EntryValidity(purges: TestPurges())
     let start = changed.loadStart(of: source(1))
@@ -60,14 +52,5 @@ struct EntryValidityTests {
     #expect(
       !changed.isCurrent(variant(1, version: 2)) && changed.isUploaded(source(1), since: start))
     #expect(changed.isCurrent(variant(2, version: 1)), "it is the oldest now")
-  }
-
-  @Test func `a source that changes repeatedly displaces no other`() {
-    let changed = EntryValidity(purges: TestPurges())
-    changed.recordChange(of: source(1), to: 2)
-    for version in 0..<UInt64(2 * EntryValidity.limit) {
-      changed.recordChange(of: source(2), to: version)
-    }
-    #expect(!changed.isCurrent(variant(1, version: 1)))
   }
 }

@@ -132,20 +132,13 @@ final class UploadTests: ManagedTests {
 
   @Test func `memory that is full of variants refuses no upload`() async throws {
     let full = VariantStorage(memory: ByteBudget(limit: 0), files: nil, maximumInMemory: .max)
-    let manager = ImageManager(
-      memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: TestFreshness(), purges: purges, storage: full)
     let file = try FileRegion.sealed(try TestImages.png(width: 8, height: 8))
-    _ = try await manager.put(
+    _ = try await manager(storage: full).put(
       try SourceURL(parsing: self.url), file: file, origin: OriginResponse(status: 200))
   }
 
   @Test func `a disabled format is refused`() async throws {
-    var imaging = ImagingSettings()
-    imaging.formats = [.jpeg]
-    let manager = ImageManager(
-      memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: TestFreshness(), purges: purges, imaging: imaging)
+    let manager = manager { $0.formats = [.jpeg] }
     let file = try FileRegion.sealed(try TestImages.png(width: 8, height: 8))
     await #expect(throws: ImageError.unsupportedFormat(detail: "\(file.count) bytes of png")) {
       try await manager.put(

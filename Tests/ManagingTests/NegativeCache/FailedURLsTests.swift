@@ -43,7 +43,7 @@ struct FailedURLsTests {
   func `a transient failure is never remembered, regardless of the policy`(error: ImageError) {
     var settings = FailureSettings()
     for status in 400..<600 { settings.lifetimes[status] = .seconds(60) }
-    var failed = FailedURLs(settings)
+    var failed = FailedURLs(settings: settings)
     #expect(failed.add(key, after: error, now: time(0)) == error)
     #expect(failed.count == 0)
   }
@@ -60,7 +60,7 @@ struct FailedURLsTests {
   @Test func `a full list drops its oldest entries`() {
     var settings = FailureSettings()
     settings.limit = 3
-    var failed = FailedURLs(settings)
+    var failed = FailedURLs(settings: settings)
     let keys = (0..<1_000).map { CacheKey(text: "http://a/\($0)") }
     for key in keys { _ = failed.add(key, after: .sourceNotFound(status: 404), now: time(0)) }
     #expect(failed.count == 3)
@@ -68,29 +68,15 @@ struct FailedURLsTests {
       failed.all(now: time(0)).map(\.url) == ["http://a/997", "http://a/998", "http://a/999"])
   }
 
-  @Test func `a failure that recurs takes no additional space`() {
-    var failed = FailedURLs()
-    for round in 0..<1_000 {
-      for number in 0..<5 {
-        let now = time(round * 600)
-        _ = failed.failure(of: CacheKey(text: "http://a/\(number)"), now: now)
-        _ = failed.add(
-          CacheKey(text: "http://a/\(number)"), after: .sourceNotFound(status: 404), now: now)
-      }
-    }
-    #expect(failed.count == 5)
-    #expect(failed.all(now: time(999 * 600)).map(\.url) == (0..<5).map { "http://a/\($0)" })
-  }
-
   @Test func `a limit or lifetime of 0 remembers nothing`() {
     var settings = FailureSettings()
     settings.limit = 0
-    var none = FailedURLs(settings)
+    var none = FailedURLs(settings: settings)
     _ = none.add(key, after: .sourceNotFound(status: 404), now: time(0))
     #expect(none.count == 0)
     settings = FailureSettings()
     settings.lifetimes[404] = nil
-    var some = FailedURLs(settings)
+    var some = FailedURLs(settings: settings)
     #expect(
       some.add(key, after: .sourceNotFound(status: 404), now: time(0))
         == .sourceNotFound(status: 404))

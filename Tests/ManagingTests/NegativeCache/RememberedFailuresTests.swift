@@ -81,10 +81,7 @@ final class RememberedFailuresTests: ManagedTests {
     async throws
   {
     openAll()
-    var transform = Transform()
-    transform.frame = 9
-    let frame = ImageRequest(
-      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    let frame = try wish { $0.frame = 9 }
     _ = try await manager.variant(for: try request())
     processor.failure.withLock { $0 = .ofVariant(.undecodable(detail: "that frame")) }
     _ = try? await manager.variant(for: frame)
@@ -98,31 +95,19 @@ final class RememberedFailuresTests: ManagedTests {
     #expect(processor.started.value == started)
   }
 
-  /// One transform for each request parameter.
+  /// Transforms of each kind: for the size, the pixels, the frame, the format and the product.
   static let wishes: [@Sendable (inout Transform) -> Void] = [
-    { $0.width = 9 }, { $0.height = 9 }, { $0.scale = 0.5 }, { $0.fit = .cover },
-    { $0.position = .attention }, { $0.position = .entropy }, { $0.rotation = .quarter },
-    { $0.flip = .horizontal },
-    { $0.crop = PixelArea(x: 0, y: 0, size: PixelSize(width: 1, height: 1)) },
-    { $0.trim = 9 }, { $0.enlarge = true }, { $0.format = .webp }, { $0.quality = 9 },
-    { $0.maxBytes = 9 }, { $0.limitBytes = 9 },
-    { $0.background = .init(red: 0, green: 0, blue: 0) },
-    { $0.frame = 9 }, { $0.isAnimated = false }, { $0.stripsMetadata = false },
-    { $0.effects.blur = 9 }, { $0.effects.tint = .white }, { $0.product = .placeholder(.blurhash) },
-    { $0.product = .info(.lqip) }, { $0.progressive = true }, { $0.accepted = [.avif] },
-    { $0.accepted = [.webp] },
+    { $0.width = 9 }, { $0.effects.blur = 9 }, { $0.frame = 9 }, { $0.accepted = [.avif] },
+    { $0.product = .info(.lqip) },
   ]
 
-  private func wish(
+  private func memoryWish(
     _ change: @Sendable (inout Transform) -> Void
   ) throws -> ImageRequest {
-    var transform = Transform()
-    change(&transform)
-    var options = LoadOptions()
+    var request = try wish("http://origin/a.jpg", change)
     // Without the disk tier, an AVIF is not deferred.
-    options.store = .memory
-    return ImageRequest(
-      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform, options: options)
+    request.options.store = .memory
+    return request
   }
 
   @Test(arguments: wishes)
@@ -131,7 +116,7 @@ final class RememberedFailuresTests: ManagedTests {
   ) async throws {
     // Given
     openAll()
-    let wish = try wish(change)
+    let wish = try memoryWish(change)
     let failure = ImageError.ofVariant(.undecodable(detail: "the wish"))
     processor.failure.withLock { $0 = failure }
     _ = try? await manager.variant(for: wish)
@@ -153,7 +138,7 @@ final class RememberedFailuresTests: ManagedTests {
     ] {
       // Given
       openAll()
-      let wish = try wish(change)
+      let wish = try memoryWish(change)
       processor.failure.withLock { $0 = failure }
       // When
       await #expect(throws: failure) { try await self.manager.variant(for: wish) }
@@ -161,7 +146,7 @@ final class RememberedFailuresTests: ManagedTests {
       // Then
       #expect(manager.failedURLs().isEmpty)
     }
-    _ = try await manager.variant(for: try wish(change))
+    _ = try await manager.variant(for: try memoryWish(change))
   }
 
   @Test(arguments: wishes)
@@ -171,7 +156,7 @@ final class RememberedFailuresTests: ManagedTests {
     // Given
     openAll()
     processor.failure.withLock { $0 = .undecodable(detail: "damaged") }
-    _ = try? await manager.variant(for: try wish(change))
+    _ = try? await manager.variant(for: try memoryWish(change))
     let started = processor.started.value
     // When, then
     await #expect(

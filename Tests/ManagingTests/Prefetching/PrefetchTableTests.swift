@@ -96,12 +96,6 @@ import Testing
     #expect(takeAll(&table).map(\.line.number) == [4])
   }
 
-  @Test func `local files have no limit per host`() throws {
-    var table = table(limit: 3, limitPerHost: 1)
-    _ = try add("1", [nil, nil, nil, nil], to: &table)
-    #expect(takeAll(&table).count == 3)
-  }
-
   @Test func `a cancelled list starts no more lines and frees its slots as they end`() throws {
     var table = table(limit: 2, limitPerHost: 2)
     _ = try add("1", ["a", "a", "a"], to: &table)

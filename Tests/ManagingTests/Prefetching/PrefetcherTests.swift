@@ -57,7 +57,7 @@ private final class ScriptedProvider: ImageProvider {
   var asked: [String] { state.withLock { $0.asked.map(\.source.text) } }
 }
 
-private let loaded = CacheStatus.miss(.uriMiss, stored: true, collapsed: false, originStatus: 200)
+private let loaded = CacheStatus.missed(.uriMiss)
 
 func prefetchLines(_ urls: [String]) throws -> [PrefetchLine] {
   try urls.enumerated().map { index, url in

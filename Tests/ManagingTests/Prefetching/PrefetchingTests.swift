@@ -85,9 +85,7 @@ final class PrefetchingTests: ManagedTests {
     try await eventually { [loader] in loader.started.value == 1 }
     let priority = try #require(loader.requests.withLock { $0.first?.priority })
     #expect(priority.observe { _ in } == .low)
-    let client = Task { [manager, request = try request()] in
-      try await manager.variant(for: request)
-    }
+    let client = asking(try request())
     try await eventually { priority.observe { _ in } == .normal }
     openAll()
     _ = try await client.value
@@ -99,9 +97,7 @@ final class PrefetchingTests: ManagedTests {
     let prefetcher = Prefetcher(provider: manager)
     let id = try prefetcher.prefetch(prefetchLines((0..<9).map { "http://host\($0)/a.jpg" }))
     try await eventually { [loader] in loader.started.value == 3 }
-    let client = Task { [manager, request = try request("http://host0/a.jpg")] in
-      try await manager.variant(for: request)
-    }
+    let client = asking(try request("http://host0/a.jpg"))
     try await eventually { [manager] in manager.figures.coalesced == 1 }
     #expect(prefetcher.cancelPrefetch(id))
     #expect(!prefetcher.cancelPrefetch(id), "it does not run any more")

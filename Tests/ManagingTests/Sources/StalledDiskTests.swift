@@ -7,9 +7,7 @@ import Testing
 @testable import Managing
 
 final class StalledDiskTests: ManagedTests {
-  override init(fileDeadline: Duration = .seconds(2)) {
-    super.init(fileDeadline: fileDeadline)
-  }
+  init() { super.init(fileDeadline: .seconds(2)) }
 
   /// Occupies all file-reading threads until the semaphore is posted twice.
   private func stall() async throws -> (Semaphore, [Task<Void, Never>]) {

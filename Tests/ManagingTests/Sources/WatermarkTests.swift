@@ -14,11 +14,10 @@ final class WatermarkTests: ManagedTests {
   private func marked(
     scale: Double? = nil, _ change: (inout LoadOptions) -> Void = { _ in }
   ) throws -> ImageRequest {
-    var transform = Transform()
-    transform.scale = scale
-    transform.watermark = Watermark(source: try SourceURL(parsing: mark))
-    var request = ImageRequest(
-      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    var request = try wish {
+      $0.scale = scale
+      $0.watermark = Watermark(source: try SourceURL(parsing: mark))
+    }
     change(&request.options)
     return request
   }

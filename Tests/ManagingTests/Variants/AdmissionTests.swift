@@ -23,8 +23,8 @@ final class AdmissionTests: ManagedTests {
 
   private var demands: [VariantDemand] { disk.demands.withLock { $0 } }
 
-  override init(fileDeadline: Duration = .seconds(60)) {
-    super.init(fileDeadline: fileDeadline)
+  init() {
+    super.init()
     disk.defersFirst.withLock { $0 = true }
   }
 
@@ -34,7 +34,7 @@ final class AdmissionTests: ManagedTests {
     openAll()
     let request = try freeForm()
     let made = try await manager.variant(for: request)
-    #expect(made.cacheStatus == .miss(.uriMiss, stored: true, collapsed: false, originStatus: 200))
+    #expect(made.cacheStatus == .missed(.uriMiss))
     #expect(await !isOnDisk(request))
     #expect(await disk.source(for: request.key.source) != nil, "sources are stored at once")
     for _ in 0..<3 { #expect(manager.cachedVariant(for: request.key) === made.variant) }

@@ -22,11 +22,10 @@ final class DerivationTests: ManagedTests {
   private func wish(
     _ width: Int, quality: Int? = nil, change: (inout LoadOptions) -> Void = { _ in }
   ) throws -> ImageRequest {
-    var transform = Transform()
-    transform.width = width
-    transform.quality = quality
-    var request = ImageRequest(
-      source: try SourceURL(parsing: "http://origin/a.jpg"), transform: transform)
+    var request = try wish {
+      $0.width = width
+      $0.quality = quality
+    }
     change(&request.options)
     return request
   }

@@ -17,8 +17,7 @@ final class FormatAliasesTests: ManagedTests {
     await manager.keepNamed(made, of: request)
     let kept = try #require(manager.cachedVariant(for: named.key))
     #expect(kept.key == named.key && kept.info == made.info)
-    let onDisk = await disk.variant(for: named.key)
-    #expect(onDisk === kept)
+    #expect(await disk.variant(for: named.key) === kept)
     // And
     var info = made.info
     info.content = .image(

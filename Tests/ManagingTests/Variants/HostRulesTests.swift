@@ -42,8 +42,7 @@ final class HostRulesTests: ManagedTests {
     let delivery = try await manager.variant(for: red)
     #expect(delivery.variant.key.text == "http://origin/a.jpg#f00 ")
     #expect(loader.requests.withLock { $0.map(\.forwarded) } == [[], [field]])
-    let kept = await disk.source(for: red.key.source)
-    #expect(kept != nil)
+    #expect(await disk.source(for: red.key.source) != nil)
     _ = try await manager.variant(for: red)
     #expect(loader.started.value == 2)
   }

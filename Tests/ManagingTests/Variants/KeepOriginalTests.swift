@@ -49,9 +49,7 @@ final class KeepOriginalTests: ManagedTests {
     let source = try plain(.jpeg)
     serve(source, made: 9)
     let full = VariantStorage(memory: ByteBudget(limit: 0), files: nil, maximumInMemory: .max)
-    let manager = ImageManager(
-      memory: memory, disk: disk, loader: loader, processor: processor,
-      freshnessPolicy: freshness, purges: purges, storage: full, now: { [clock] in clock.now })
+    let manager = manager(storage: full)
     // When
     let variant = try await manager.variant(for: request(.jpeg)).variant
     // Then

@@ -40,7 +40,6 @@ import Testing
     #expect(await tier.quiet())
     #expect(tier.store(variant(1, width: 1, bytes: 300), for: .first) == .stored)
     #expect(tier.figures.deferred == 1)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test
@@ -70,7 +69,6 @@ import Testing
     #expect(tier.store(variant(59, width: 1), for: .first) == .stored)
     #expect(await tier.quiet())
     #expect(await tier.variant(for: Sample.variantKey(0, width: 1)) != nil)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a thousand widths of one image, each once, do not evict what others use`()
@@ -98,7 +96,6 @@ import Testing
     for number in 0..<50 {
       #expect(await tier.variant(for: Sample.variantKey(number, width: 1)) != nil)
     }
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `admission always writes every variant at once, as full as the share may be`()
@@ -114,7 +111,6 @@ import Testing
       #expect(await tier.quiet())
     }
     #expect(files == 36)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a source has at most so many free-form variants, and vouched ones do not count`()
@@ -139,7 +135,6 @@ import Testing
     #expect(await tier.quiet())
     #expect(files == 21 && tier.figures.displaced == 92)
     #expect(tier.figures.variants.entries == 21)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a free-form variant that is vouched for later stays`() async throws {
@@ -153,7 +148,6 @@ import Testing
     }
     #expect(await tier.variant(for: Sample.variantKey(1, width: 1)) != nil)
     #expect(await tier.variant(for: Sample.variantKey(1, width: 2)) == nil)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a replacement is stored at once and keeps the place of its variant`() async throws {
@@ -171,7 +165,6 @@ import Testing
       let found = await tier.variant(for: Sample.variantKey(1, width: width))
       #expect((found != nil) == isStored, "\(width)")
     }
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `without a limit a source has any number`() async throws {
@@ -179,7 +172,6 @@ import Testing
     for width in 1...100 { _ = tier.store(variant(1, width: width), for: .repeated) }
     #expect(await tier.quiet())
     #expect(files == 100)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a disabled tier refuses`() async throws {

@@ -22,16 +22,9 @@ let systemReadsAtOnce: Bool = {
   return pictor_linux_read_cached(descriptor, &byte, 1, 0) == 1
 }()
 
-@Suite(.onOwnThreads) struct EntryAtOnceTests {
-  let folder: TemporaryFolder
-  let clock = ManualClock()
-
-  init() throws { folder = try TemporaryFolder() }
-
-  private func open(_ configuration: DiskTierConfiguration? = nil) async throws -> DiskTier {
-    let tier = try DiskTier(configuration ?? Sample.configuration(folder), log: .silent) {
-      [clock] in clock.now
-    }
+@Suite(.onOwnThreads) final class EntryAtOnceTests: DiskFolderTests {
+  private func openTier() async throws -> DiskTier {
+    let tier = try open()
     #expect(await tier.ready())
     return tier
   }
@@ -39,26 +32,24 @@ let systemReadsAtOnce: Bool = {
   @Test(.enabled(if: systemReadsAtOnce))
   func `a small variant on disk is read without blocking and counts as a hit`() async throws {
     let variant = Sample.variant(1, bytes: Sample.bytes(18_000))
-    let first = try await open()
+    let first = try await openTier()
     first.store(variant)
     await first.shutDown(within: .seconds(10))
 
-    let tier = try await open()
+    let tier = try await openTier()
     let found = try #require(tier.variantAtOnce(for: variant.key, where: { _ in true }))
     #expect(found.bytes == variant.bytes)
     #expect(found.info == variant.info)
     #expect(tier.figures.hits == 1)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
   func `a variant that the caller rejects is not counted, and a closed tier finds nothing`()
     async throws
   {
-    let tier = try await open()
+    let tier = try await openTier()
     let variant = Sample.variant(1, bytes: Sample.bytes(100))
-    tier.store(variant)
-    #expect(await tier.quiet())
+    await tier.keep(variant)
     #expect(tier.variantAtOnce(for: variant.key) { $0.etag == "another" } == nil)
     #expect(tier.figures.hits == 0)
     #expect(tier.variantAtOnce(for: variant.key) { $0 == variant.info } != nil)
@@ -69,7 +60,7 @@ let systemReadsAtOnce: Bool = {
   @Test func `large variants, sources, absent and removed entries are left to the blocking read`()
     async throws
   {
-    let tier = try await open()
+    let tier = try await openTier()
     let large = Sample.variant(1, bytes: Sample.bytes(EntryFile.longestAtOnce))
     let removed = Sample.variant(2, bytes: Sample.bytes(10))
     tier.store(large)
@@ -84,14 +75,13 @@ let systemReadsAtOnce: Bool = {
     #expect(tier.figures.hits == 0)
     #expect(tier.figures.misses == 0)
     #expect(await tier.variant(for: large.key)?.bytes == large.bytes)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
   func `a damaged, truncated, extended or foreign file is a miss without blocking`()
     async throws
   {
-    let tier = try await open()
+    let tier = try await openTier()
     let changes: [(String, (CInt, Int) -> Void)] = [
       (
         "a flipped byte of the body",
@@ -114,8 +104,7 @@ let systemReadsAtOnce: Bool = {
     ]
     for (number, (what, change)) in changes.enumerated() {
       let variant = Sample.variant(number, bytes: Sample.bytes(3_000, seed: number))
-      tier.store(variant)
-      #expect(await tier.quiet())
+      await tier.keep(variant)
       #expect(tier.variantAtOnce(for: variant.key) { _ in true } != nil)
       let descriptor = Glibc.open(tier.path(of: variant.key), O_RDWR)
       var status = stat()
@@ -130,19 +119,16 @@ let systemReadsAtOnce: Bool = {
     let one = Sample.variant(10, bytes: [1, 2, 3])
     let other = Sample.variant(11, bytes: [4, 5, 6])
     tier.store(one)
-    tier.store(other)
-    #expect(await tier.quiet())
+    await tier.keep(other)
     rename(tier.path(of: one.key), tier.path(of: other.key))
     #expect(tier.variantAtOnce(for: other.key) { _ in true } == nil)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
   func `a non-blocking read counts as a use and updates the file's access time`() async throws {
-    let tier = try await open()
+    let tier = try await openTier()
     let variant = Sample.variant(1, bytes: Sample.bytes(100))
-    tier.store(variant)
-    #expect(await tier.quiet())
+    await tier.keep(variant)
     clock.advance(by: 3_600)
     #expect(tier.variantAtOnce(for: variant.key) { _ in true } != nil)
     let path = tier.path(of: variant.key)
@@ -151,6 +137,5 @@ let systemReadsAtOnce: Bool = {
       var status = stat()
       return stat(path, &status) == 0 && status.st_atim.tv_sec == now
     }
-    await tier.shutDown(within: .seconds(10))
   }
 }

@@ -7,13 +7,7 @@ import Testing
 
 @testable import Caching
 
-@Suite(.onOwnThreads) struct EntryFileTests {
-  let folder: TemporaryFolder
-
-  init() throws { folder = try TemporaryFolder() }
-
-  func open() throws -> DiskTier { try DiskTier(Sample.configuration(folder), log: .silent) }
-
+@Suite(.onOwnThreads) final class EntryFileTests: DiskFolderTests {
   /// Returns the path of the only entry's file.
   func entryFile() throws -> String {
     let files = TemporaryFolder.files(below: folder.path + "/cache")
@@ -231,17 +225,15 @@ import Testing
     let changes: [(String) -> Void] = [
       { truncate($0, 0) }, { truncate($0, 20) }, { truncate($0, 39) }, { truncate($0, 60) },
       { truncate($0, 5_000) }, { truncate($0, 100_000) },
-      { path in change(path, at: 8) { $0 + 1 } },
+      { path in self.change(path, at: 8) { $0 + 1 } },
     ]
     for (count, damage) in changes.enumerated() {
-      tier.store(Sample.variant(1, bytes: body))
-      #expect(await tier.quiet())
+      await tier.keep(Sample.variant(1, bytes: body))
       // Lengths and header are checked on every read, even of a verified body.
       damage(try entryFile())
       #expect(await tier.variant(for: key) == nil)
       #expect(tier.figures.damaged == count + 1)
     }
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a body damaged at run time is a miss, for variants and for sources`()
@@ -249,8 +241,7 @@ import Testing
   {
     let tier = try open()
     let body = Sample.bytes(5_000)
-    tier.store(Sample.variant(1, bytes: body))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(1, bytes: body))
     #expect(await tier.variant(for: Sample.variantKey(1))?.bytes == body)
     change(try entryFile(), at: 3_000) { $0 ^ 0x55 }
     #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
@@ -261,14 +252,12 @@ import Testing
     change(try entryFile(), at: 150_000) { $0 ^ 0x55 }
     #expect(await tier.source(for: Sample.sourceKey(1)) == nil)
     #expect(tier.figures.damaged == 2)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a file under the name of another key is a miss`() async throws {
     let tier = try open()
     tier.store(Sample.variant(1, bytes: Sample.bytes(500)))
-    tier.store(Sample.variant(2, bytes: Sample.bytes(600)))
-    #expect(await tier.quiet())
+    await tier.keep(Sample.variant(2, bytes: Sample.bytes(600)))
     let one = tier.path(of: Sample.variantKey(1))
     let two = tier.path(of: Sample.variantKey(2))
     #expect(rename(one, two) == 0)
@@ -276,7 +265,6 @@ import Testing
     #expect(await tier.variant(for: Sample.variantKey(1)) == nil)
     #expect(tier.figures.damaged == 1)
     #expect(tier.figures.entries == 0)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test func `a source shorter than its stated length is not stored`() async throws {
@@ -289,7 +277,6 @@ import Testing
     #expect(await tier.source(for: key) == nil)
     #expect(tier.figures.failures == 1)
     #expect(TemporaryFolder.files(below: folder.path + "/cache/tmp").isEmpty)
-    await tier.shutDown(within: .seconds(10))
   }
 }
 

@@ -28,10 +28,7 @@ import Testing
     let key = Sample.variantKey(1)
     let digest = EntryDigest(of: key)
     func write() {
-      let ticket = PendingWrites.Ticket(
-        storing: .variant(Sample.variant(1, bytes: Sample.bytes(9))))
-      _ = store.pending.add(ticket)
-      store.write(ticket)
+      store.put(.variant(Sample.variant(1, bytes: Sample.bytes(9))))
     }
     write()
     #expect(store.read(key, digest: digest) != nil)

@@ -22,8 +22,7 @@ import Testing
 
   /// Stores a variant and reads it until its file is kept open.
   private func keep(_ variant: Variant, in tier: DiskTier) async throws {
-    tier.store(variant)
-    #expect(await tier.quiet())
+    await tier.keep(variant)
     // The kernel may decline a read that another one disturbs.
     try await eventually {
       self.read(variant.key, in: tier)?.bytes == variant.bytes && self.openCount(tier) == 1
@@ -38,8 +37,7 @@ import Testing
   @Test(.enabled(if: systemReadsAtOnce))
   func `the file of a variant stays open from its second read`() async throws {
     let tier = try await openTier()
-    tier.store(variant)
-    #expect(await tier.quiet())
+    await tier.keep(variant)
     try await eventually { self.read(self.variant.key, in: tier) != nil }
     #expect(openCount(tier) == 0)
     try await keep(variant, in: tier)
@@ -72,25 +70,21 @@ import Testing
     }
     try await keep(variant, in: tier)
     let other = Sample.variant(variant.key, bytes: Sample.bytes(5_000, seed: 3), etag: "\"2\"")
-    tier.store(other)
-    #expect(await tier.quiet())
+    await tier.keep(other)
     #expect(openCount(tier) == 0)
     #expect(read(variant.key, in: tier)?.bytes == other.bytes)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
   func `a purge in force covers an open file whose entry is not removed yet`() async throws {
     // Given
-    let purges = Purges()
-    let tier = try DiskTier(Sample.configuration(folder), purges: purges, log: .silent)
+    let tier = try open()
     #expect(await tier.ready())
     try await keep(variant, in: tier)
     // When the purge is in the list, before the disk tier hears of it
     _ = purges.add(.url(try SourceURL(parsing: Sample.sourceKey(1).text)))
     // Then
     #expect(read(variant.key, in: tier) == nil)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
@@ -127,7 +121,6 @@ import Testing
       #expect(openCount(tier) == 0, "\(what)")
       #expect(await tier.variant(for: variant.key) == nil, "\(what)")
     }
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce))

@@ -90,8 +90,7 @@ import Testing
   func `a body is not verified again while its file is unchanged`(_ reading: Reading) async throws {
     // Given
     let tier = try await openTier(reading)
-    tier.store(variant)
-    #expect(await tier.quiet())
+    await tier.keep(variant)
     #expect(await read(variant.key, in: tier, reading)?.bytes == variant.bytes)
     let first = verified(variant.key, in: tier)
     #expect(first != 0)
@@ -105,7 +104,6 @@ import Testing
     // Then they are sent: no read looks at them
     let found = try #require(await read(variant.key, in: tier, reading))
     #expect(found.bytes != variant.bytes)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce), arguments: Reading.allCases, [false, true])
@@ -113,8 +111,7 @@ import Testing
     _ reading: Reading, keepsTime: Bool
   ) async throws {
     let tier = try await openTier(reading)
-    tier.store(variant)
-    #expect(await tier.quiet())
+    await tier.keep(variant)
     #expect(await read(variant.key, in: tier, reading) != nil)
     #expect(verified(variant.key, in: tier) != 0)
 
@@ -123,7 +120,6 @@ import Testing
     #expect(await read(variant.key, in: tier, reading) == nil)
     #expect(await tier.variant(for: variant.key) == nil)
     #expect(tier.figures.damaged == 1)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
@@ -132,8 +128,7 @@ import Testing
     let tier = try await openTier(.atOnce)
     let other = Sample.variant(2, bytes: Sample.bytes(5_000, seed: 9))
     tier.store(variant)
-    tier.store(other)
-    #expect(await tier.quiet())
+    await tier.keep(other)
     #expect(tier.variantAtOnce(for: variant.key) { _ in true } != nil)
     #expect(tier.variantAtOnce(for: other.key) { _ in true } != nil)
 
@@ -144,7 +139,6 @@ import Testing
     // Then
     #expect(tier.variantAtOnce(for: variant.key) { _ in true } == nil)
     #expect(await tier.variant(for: variant.key) == nil)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
@@ -153,15 +147,13 @@ import Testing
   {
     let tier = try await openTier(.atOnce)
     for (number, bytes) in [Sample.bytes(700), Sample.bytes(700, seed: 1)].enumerated() {
-      tier.store(Sample.variant(variant.key, bytes: bytes, etag: "\"\(number)\""))
-      #expect(await tier.quiet())
+      await tier.keep(Sample.variant(variant.key, bytes: bytes, etag: "\"\(number)\""))
       for _ in 0..<2 {
         #expect(tier.variantAtOnce(for: variant.key) { _ in true }?.bytes == bytes)
       }
     }
     await tier.remove(variant.key)
     #expect(tier.variantAtOnce(for: variant.key) { _ in true } == nil)
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
@@ -173,8 +165,7 @@ import Testing
       Sample.variant(
         key, bytes: [UInt8](repeating: UInt8(number), count: 3_000), etag: "\"\(number)\"")
     }
-    tier.store(versions[0])
-    #expect(await tier.quiet())
+    await tier.keep(versions[0])
 
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<4 {
@@ -197,20 +188,16 @@ import Testing
         }
       }
     }
-    await tier.shutDown(within: .seconds(10))
   }
 
   @Test(.enabled(if: systemReadsAtOnce))
   func `a folder that was deleted and created again is read at once`() async throws {
     let tier = try await openTier(.atOnce)
-    tier.store(variant)
-    #expect(await tier.quiet())
+    await tier.keep(variant)
     #expect(tier.variantAtOnce(for: variant.key) { _ in true } != nil)
     rename(cache, cache + "-away")
     #expect(await tier.variant(for: variant.key) == nil)
-    tier.store(variant)
-    #expect(await tier.quiet())
+    await tier.keep(variant)
     #expect(tier.variantAtOnce(for: variant.key) { _ in true }?.bytes == variant.bytes)
-    await tier.shutDown(within: .seconds(10))
   }
 }

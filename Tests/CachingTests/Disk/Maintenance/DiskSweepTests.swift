@@ -7,18 +7,10 @@ import Testing
 
 @testable import Caching
 
-@Suite(.onOwnThreads) struct DiskSweepTests {
-  let folder: TemporaryFolder
-  let purges = Purges()
-  var cache: String { folder.path + "/cache" }
-
-  init() throws { folder = try TemporaryFolder() }
-
+@Suite(.onOwnThreads) final class DiskSweepTests: DiskFolderTests {
   static func text(_ number: Int) -> String { "https://images.example/\(number).jpg w=1" }
 
   static func digest(_ number: Int) -> EntryDigest { EntryDigest(of: CacheKey(text: text(number))) }
-
-  func fileCount() -> Int { TemporaryFolder.files(below: cache + "/v").count }
 
   /// Writes variants of the current generation, as a disk thread does.
   func fill(_ parts: DiskEngine, count: Int) throws {
@@ -29,7 +21,7 @@ import Testing
       _ = parts.store.pending.add(ticket)
       parts.store.write(try #require(parts.store.pending.claim(variant.key, onlyRemoval: false)))
     }
-    #expect(fileCount() == count)
+    #expect(fileCount("v") == count)
   }
 
   @Test
@@ -37,7 +29,7 @@ import Testing
     `during a paused sweep of 100,000 entries, look-ups, stores, removals and a clean proceed`()
     async throws
   {
-    let tier = try DiskTier(Sample.configuration(folder), purges: purges, log: .silent)
+    let tier = try open()
     #expect(await tier.ready())
     for number in 0..<200 { tier.store(Sample.variant(Self.text(number), generation: 0)) }
     #expect(await tier.quiet())
@@ -86,8 +78,7 @@ import Testing
     #expect(outcome.withLock { $0?.isComplete } == true)
     #expect(await tier.variant(for: new.key) != nil)
     let meant = (0..<200).count { "\($0)".hasPrefix("1") }
-    #expect(fileCount() == 200 - meant + 1 - 1)
-    await tier.shutDown(within: .seconds(10))
+    #expect(fileCount("v") == 200 - meant + 1 - 1)
   }
 
   @Test
@@ -114,7 +105,7 @@ import Testing
       Issue.record("placed")
       return
     }
-    #expect(fileCount() == 0)
+    #expect(fileCount("v") == 0)
     #expect(parts.store.space.bytes == TemporaryFolder.diskUsage(of: cache))
   }
 
@@ -134,7 +125,7 @@ import Testing
     parts.store.write(new)
     #expect(!parts.store.removeFile(new.digest, kind: .variant, inode: old.inode))
     #expect(parts.store.sweep([purge]) { false }.removed == 0)
-    #expect(fileCount() == 1)
+    #expect(fileCount("v") == 1)
   }
 
   @Test func `a file that cannot be read keeps the purge open, and a damaged one is removed`()
@@ -170,13 +161,13 @@ import Testing
     let result = parts.store.sweep([purge]) { false }
     #expect(result.isComplete && result.removed == 1)
     #expect(parts.store.counts.damaged.value == 0)
-    #expect(fileCount() == 2)
+    #expect(fileCount("v") == 2)
   }
 
   @Test func `concurrent stores, look-ups and purges never return a purged entry`()
     async throws
   {
-    let tier = try DiskTier(Sample.configuration(folder), purges: purges, log: .silent)
+    let tier = try open()
     #expect(await tier.ready())
     await withTaskGroup(of: Void.self) { group in
       for task in 0..<8 {
@@ -228,7 +219,7 @@ import Testing
       }
       #expect(!purges.covers(entry.key, generation: entry.generation))
     }
-    #expect(tier.figures.entries == fileCount())
+    #expect(tier.figures.entries == fileCount("v"))
     await tier.shutDown(within: .seconds(10))
     #expect(tier.figures.bytes == TemporaryFolder.diskUsage(of: cache))
   }

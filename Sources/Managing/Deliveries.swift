@@ -1,4 +1,4 @@
-// VariantService: returns variants, each rendered once for all requests that need it.
+// Deliveries: answers requests for variants, each rendered once for all requests that need it.
 
 import Core
 
@@ -60,25 +60,20 @@ struct FlightDeliveries: Sendable {
   func delivery(hasJoined: Bool) -> ImageDelivery { hasJoined ? joined : first }
 }
 
-/// Returns variants from the tiers, or rendered from their sources (`Miss.swift`). Flights coalesce
-/// requests by variant key.
-final class VariantService: Sendable {
-  let parts: ManagerParts
-  let deferredAVIF: DeferredAVIF
-  private let flights = Flights<FlightKey, FlightDeliveries>()
-
-  init(_ parts: ManagerParts) {
-    self.parts = parts
-    deferredAVIF = DeferredAVIF(parts)
+extension ImageManager: ImageProvider {
+  /// Returns the variant from memory if it is fresh.
+  public func cachedVariant(for key: CacheKey) -> Variant? {
+    parts.cache.hit(key, freshAt: parts.now()) { recompressor.add($0) }
   }
 
-  // MARK: Responses
+  /// Returns whether memory has a fresh variant. Does not update hit statistics.
+  public func isCached(_ key: CacheKey) -> Bool { parts.cache.isFresh(key, at: parts.now()) }
 
   /// Returns a response available without blocking. It is a stale memory entry the request accepts,
   /// a small disk entry in the page cache, or the fallback for a pending AVIF.
   ///
   /// A disk entry is promoted to memory if the request's storage options allow it.
-  func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? {
+  public func deliveryAtOnce(for request: ImageRequest) -> ImageDelivery? {
     guard request.options.cache.readsCache else { return nil }
     if let found = cached(parts.cache.inMemory(request.key), in: .memory, for: request),
       let response = result(with: found, Timings())
@@ -118,7 +113,7 @@ final class VariantService: Sendable {
   ///
   /// - Parameter request: returns the request for the key, without options; called only if the variant
   ///   may be rendered again.
-  func freshOnDisk(_ key: CacheKey, of request: () -> ImageRequest?) -> Variant? {
+  public func variantOnDisk(for key: CacheKey, of request: () -> ImageRequest?) -> Variant? {
     let now = parts.now()
     // One that waits to be written may be in a file. Its request looks again, and is counted then.
     guard
@@ -133,10 +128,15 @@ final class VariantService: Sendable {
     return variant
   }
 
-  /// Returns the response to a request that may already hold its source. Concurrent requests for
-  /// one variant share a flight.
+  /// Returns the response to a request that neither `cachedVariant` nor `deliveryAtOnce` could
+  /// answer. Concurrent requests for one variant share a flight.
+  public func variant(for request: ImageRequest) async throws(ImageError) -> ImageDelivery {
+    try await variant(for: request, holding: nil)
+  }
+
+  /// Returns the response to a request that may already hold its source.
   func variant(
-    for request: ImageRequest, holding held: HeldSource? = nil
+    for request: ImageRequest, holding held: HeldSource?
   ) async throws(ImageError) -> ImageDelivery {
     let delivery = try await delivery(
       of: request, holding: held, for: FlightParticipant(request.options.priority),
@@ -167,7 +167,7 @@ final class VariantService: Sendable {
   }
 
   /// Joins the flight of a request's variant without a task. See `ImageProvider`.
-  func follow(
+  public func follow(
     _ request: ImageRequest, for client: LoadClient,
     completion: @escaping @Sendable (Result<ImageDelivery, ImageError>) -> Void
   ) -> (@Sendable () -> Void)? {
@@ -191,30 +191,6 @@ final class VariantService: Sendable {
   /// has been counted when the variant was stored; another one is a second request.
   private func countRequest(_ demand: VariantDemand, for variant: Variant) {
     if demand != .first { parts.cache.admit(variant, for: demand) }
-  }
-
-  // MARK: Flights
-
-  /// The number of requests in the flight that a request would join; 0 without one.
-  func participants(of request: ImageRequest) -> Int { flights.waiters(of: FlightKey(request)) }
-
-  /// Closes the flights of matching keys to new participants.
-  func retireFlights(where matches: (CacheKey) -> Bool) {
-    flights.retire { matches($0.key) }
-  }
-
-  /// Cancels all flights. Returns the number of waiting requests.
-  func cancelAll() -> Int { flights.cancelAll(.revoked) }
-
-  /// The number of detached flights that run without waiters.
-  var unattendedCount: Int { flights.unattendedCount }
-
-  /// Adds the current flights and counts to `figures`.
-  func add(to figures: inout Figures) {
-    flights.add(to: &figures, kind: "variant")
-    figures.add(
-      "avifs_waiting", deferredAVIF.waiting, "pictor_deferred_avifs_waiting",
-      "AVIFs queued or encoded in the background now.")
   }
 
   private func deliver(_ response: VariantResult, to request: ImageRequest) -> ImageDelivery {
