@@ -14,7 +14,7 @@ BUILD := release
 built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
-.PHONY: help run build build-all test test-sanitized fuzz lint generated format docs check-clients check-deployments check-fleet check-metrics \
+.PHONY: help run build build-all build-sanitized test test-sanitized fuzz lint generated format docs check-clients check-deployments check-fleet check-metrics \
 	check-page check-s3 check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images soak set-up
 
 help: ## what there is
@@ -37,10 +37,13 @@ test: set-up ## all tests
 	swift build --build-tests
 	scripts/run-tests
 
-test-sanitized: export PICTOR_SANITIZED := 1
+build-sanitized test-sanitized: export PICTOR_SANITIZED := 1
+build-sanitized:
+	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
+
 test-sanitized: set-up ## the tests of all that has threads, under the thread sanitizer
 	@scripts/set-up nginx-light openssl redis-server curl
-	swift build --build-tests --sanitize=thread --scratch-path .build-tsan
+	@$(MAKE) build-sanitized
 	TSAN_OPTIONS=halt_on_error=1 scripts/run-tests --sanitize=thread --scratch-path .build-tsan
 
 fuzz: export PICTOR_FUZZ_SECONDS := $(or $(SECONDS),60)
