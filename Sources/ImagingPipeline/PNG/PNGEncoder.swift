@@ -39,18 +39,11 @@ struct PNGEncoder {
 
   /// Encodes with all samples, or with a palette that libimagequant finds.
   private func encode(_ image: borrowing Image, isReduced: Bool) throws(ImageError) -> GLibBytes {
-    let strip = CInt(image.hasMetadata ? 0 : 1)
-    let interlace = CInt(isInterlaced ? 1 : 0)
-    return try image.withVipsImage { image throws(ImageError) in
-      try GLibBytes("encode") { bytes, count in
-        isReduced
-          ? pictor_vips_pngsave_palette(
-            image, bytes, count, CInt(max(effort, Self.leastEffortOfIndices)),
-            CInt(effortOfPalette), Output.dither, interlace, strip)
-          : pictor_vips_pngsave(
-            image, bytes, count, CInt(effort), VIPS_FOREIGN_PNG_FILTER_ALL, interlace, strip)
-      }
-    }
+    let level = isReduced ? max(effort, Self.leastEffortOfIndices) : effort
+    let form =
+      isReduced
+      ? "filter=none,palette=true,effort=\(effortOfPalette),dither=\(Output.dither)" : "filter=all"
+    return try image.saved(by: "pngsave", "compression=\(level),interlace=\(isInterlaced),\(form)")
   }
 }
 

@@ -55,9 +55,8 @@ struct OutputMetadata: ~Copyable {
 
   /// Returns the image with each frame resized, and with this metadata.
   func resized(_ image: borrowing Image, to size: PixelSize) throws(ImageError) -> Image {
-    let copy = try image.made("copy") { pictor_vips_copy($0, $1) }
     let frameSize = frameSize(of: image)
-    let small = try Animation.map(copy, frames: frames, size: frameSize) {
+    let small = try Animation.map(try image.copied(), frames: frames, size: frameSize) {
       frame throws(ImageError) in try frame.resized(to: size)
     }
     return try attached(to: small)
