@@ -207,8 +207,6 @@ extension HEIFImage {
   ///   - target: The size of the result; neither side is longer than the area's.
   ///   - area: The visible part of the upright image.
   ///   - size: The size of the upright image, as libheif gives it.
-  ///   - profile: The ICC profile of the result; empty for none.
-  ///   - decoding: How coded images are decoded.
   /// - Returns: `nil` for what libheif has to decode; and for damage, which it reports.
   func reduced(
     to target: PixelSize, showing area: PixelArea, of size: PixelSize, profile: [UInt8],

@@ -48,7 +48,6 @@ struct SourceHeader {
 
   /// Reads the header.
   ///
-  /// - Parameter failOn: The damage that makes the source fail.
   /// - Throws: `ImageError.undecodable` or `.unsupportedKind`, within `.ofVariant` if only a later frame is so;
   ///   `.invalidParameter` if the frame does not exist.
   init(

@@ -82,9 +82,7 @@ struct PNGPalette {
 
   /// Returns the PNG of the image with a palette, and with all other chunks.
   ///
-  /// - Parameters:
-  ///   - file: The image as a PNG of red, green, blue and perhaps alpha, 8 bits each.
-  ///   - image: The image whose colours were counted.
+  /// - Parameter file: The image as a PNG of red, green, blue and perhaps alpha, 8 bits each.
   /// - Returns: `nil` if the file is something else, or if memory is short.
   func indexed(_ file: UnsafeRawBufferPointer, of image: borrowing Image) -> [UInt8]? {
     guard let parts = PNGParts(file), parts.layout.size == image.size,

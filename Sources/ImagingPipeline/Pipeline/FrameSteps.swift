@@ -95,8 +95,6 @@ enum Animation {
   /// - Parameters:
   ///   - roll: All frames, stacked vertically.
   ///   - frames: The number of frames; `step` receives a still image as a whole.
-  ///   - size: The size of one frame.
-  ///   - step: The processing of one frame.
   static func map(
     _ roll: consuming Image, frames: Int, size: PixelSize,
     step: (consuming Image) throws(ImageError) -> Image
