@@ -48,7 +48,6 @@ struct JPEGCodes {
   /// - Parameters:
   ///   - definition: 16 counts, followed by the symbols.
   ///   - hasOnes: Whether a code may consist of ones only.
-  ///   - body: Called for each code.
   init?(
     _ definition: UnsafeRawBufferPointer, hasOnes: Bool,
     _ body: (_ code: Int, _ length: Int, _ symbol: UInt8) -> Void

@@ -222,10 +222,7 @@ final class JPEGCoefficients {
   /// Block by block, row by row. Owned; freed by `deinit`.
   let values: UnsafeMutablePointer<Int16>
 
-  /// - Parameters:
-  ///   - kept: The coefficients of a block, 1–64.
-  ///   - columns: The blocks of a row.
-  ///   - rows: The rows of blocks.
+  /// - Parameter kept: The coefficients of a block, 1–64.
   init(kept: Int, columns: Int, rows: Int) {
     self.kept = kept
     self.columns = columns

@@ -55,9 +55,7 @@ struct JPEGComponentDecoder: ~Copyable {
 
   /// Decodes this component's blocks of one unit.
   ///
-  /// - Parameters:
-  ///   - target: The address of the upper left pixel; all blocks of the unit must fit.
-  ///   - stride: The number of values from one row to the next.
+  /// - Parameter target: The address of the upper left pixel; all blocks of the unit must fit.
   /// - Returns: Whether the codes are valid.
   mutating func decodeUnit(
     _ bits: inout JPEGBits, to target: UnsafeMutablePointer<Float>, stride: Int
@@ -214,11 +212,8 @@ struct JPEGBlockSum: ~Copyable {
   /// Writes the pixels of a block.
   ///
   /// - Parameters:
-  ///   - mean: The DC coefficient.
   ///   - coefficients: The other coefficients that are not zero, as `JPEGCoefficient` packs them.
-  ///   - found: The number of those.
   ///   - corner: The address of the upper left pixel.
-  ///   - stride: The number of values from one row to the next.
   @inline(__always)
   func paint(
     mean: Int, _ coefficients: UnsafePointer<UInt32>, _ found: Int,

@@ -193,10 +193,7 @@ struct BitmapHeader {
   /// In an icon the pixels follow the header, the height includes the rows of the mask, and the
   /// fourth byte of 32-bit pixels is alpha.
   ///
-  /// - Parameters:
-  ///   - bytes: The file.
-  ///   - start: The offset of the header.
-  ///   - pixels: The offset of the pixels as the file states it; `nil` in an icon.
+  /// - Parameter pixels: The offset of the pixels as the file states it; `nil` in an icon.
   /// - Throws: `ImageError.undecodable`; `.unsupportedFormat` for compressions that only printers
   ///   and OS/2 use.
   init(_ bytes: LittleEndianBytes, at start: Int, pixels: Int?) throws(ImageError) {

@@ -57,8 +57,6 @@ enum Icon {
   }
 
   /// Decodes the selected image.
-  ///
-  /// - Parameter failOn: The damage that makes decoding fail.
   func image(_ failOn: FailOn) throws(ImageError) -> Image {
     switch self {
     case .bitmap(let bitmap): return try bitmap.image()

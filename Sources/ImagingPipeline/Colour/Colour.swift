@@ -19,9 +19,9 @@ extension Image {
     case VIPS_INTERPRETATION_LAB, VIPS_INTERPRETATION_LABS, VIPS_INTERPRETATION_LABQ:
       // TIFF's Lab follows ICC profiles, with white paper in D50; libvips's own conversion assumes
       // D65.
-      return try made("colour profile") {
-        pictor_vips_icc_export($0, $1, "srgb", VIPS_INTENT_RELATIVE)
-      }.withoutProfile()
+      return try made(
+        "colour profile", by: "icc_export", "output-profile=srgb,intent=relative,depth=8"
+      ).withoutProfile()
     case VIPS_INTERPRETATION_XYZ: return try converted(to: VIPS_INTERPRETATION_sRGB)
     default: return self
     }
@@ -102,19 +102,21 @@ extension Image {
   private func applyingProfile(isEmbedded: Bool = true, else fallback: String) throws(ImageError)
     -> Image
   {
-    let intent = isEmbedded ? Self.intent(of: foreignProfile) : VIPS_INTENT_RELATIVE
-    return try made("colour profile") {
-      pictor_vips_icc_transform($0, $1, "srgb", isEmbedded ? 1 : 0, fallback, intent)
-    }.withoutProfile()
+    let intent = isEmbedded ? Self.intent(of: foreignProfile) : "relative"
+    return try made(
+      "colour profile", by: "icc_transform",
+      "output-profile=srgb,embedded=\(isEmbedded),input-profile=\(fallback),intent=\(intent),"
+        + "black-point-compensation=true,depth=8"
+    ).withoutProfile()
   }
 
   /// Returns the intent that a profile supports (ICC.1:2022, table 25): the tables of relative colorimetry (`A2B1`), or
   /// curves and a matrix, serve the relative one.
-  private static func intent(of profile: [UInt8]) -> VipsIntent {
+  private static func intent(of profile: [UInt8]) -> String {
     func has(_ name: String) -> Bool { ProfileDescription.has(name, in: profile) }
-    if has("A2B1") || has("rXYZ") || has("kTRC") { return VIPS_INTENT_RELATIVE }
-    if has("A2B0") { return VIPS_INTENT_PERCEPTUAL }
-    return has("A2B2") ? VIPS_INTENT_SATURATION : VIPS_INTENT_RELATIVE
+    if has("A2B1") || has("rXYZ") || has("kTRC") { return "relative" }
+    if has("A2B0") { return "perceptual" }
+    return has("A2B2") ? "saturation" : "relative"
   }
 
   /// Converts to sRGB with the embedded profile. If the profile cannot be applied, the pixels stay
@@ -141,7 +143,7 @@ extension Image {
     guard colour.isForeign, let profile = MatrixProfile.bytes(for: colour, isGrey: isGrey) else {
       return self
     }
-    let copy = try made("metadata") { pictor_vips_copy($0, $1) }
+    let copy = try copied("metadata")
     copy.withVipsImage {
       vips_image_set_blob_copy($0, VIPS_META_ICC_NAME, profile, profile.count)
     }
@@ -150,7 +152,7 @@ extension Image {
 
   /// Removes the colour profile from the metadata.
   private func withoutProfile() throws(ImageError) -> Image {
-    let copy = try made("metadata") { pictor_vips_copy($0, $1) }
+    let copy = try copied("metadata")
     _ = copy.withVipsImage { vips_image_remove($0, VIPS_META_ICC_NAME) }
     return copy
   }
@@ -158,7 +160,7 @@ extension Image {
   /// Converts three equal bands to one by keeping the last, which alpha follows.
   private func greyOfEqualBands() throws(ImageError) -> Image {
     let grey = try bands(2, count: hasAlpha ? 2 : 1)
-    return try grey.made("grey") { pictor_vips_copy_as($0, $1, VIPS_INTERPRETATION_B_W) }
+    return try grey.named("grey", VIPS_INTERPRETATION_B_W)
   }
 
   /// Whether full light is a 16-bit value.
@@ -180,14 +182,13 @@ extension Image {
   /// so in dark gradients.
   consuming func in8Bits() throws(ImageError) -> Image {
     let meaning = bands < 3 ? VIPS_INTERPRETATION_B_W : VIPS_INTERPRETATION_sRGB
-    let image = try roundedToBytes(by: 255 / fullLight)
-    return try image.made("depth") { pictor_vips_copy_as($0, $1, meaning) }
+    return try roundedToBytes(by: 255 / fullLight).named("depth", meaning)
   }
 
   /// Returns the values multiplied by `factor`, as integers from 0 to 255.
   func roundedToBytes(by factor: Double) throws(ImageError) -> Image {
     // libvips truncates the fraction, so adding 0.5 rounds.
-    try made("depth") { pictor_vips_linear1($0, $1, factor, 0.5, 1) }
+    try scaled("depth", by: [factor], plus: [0.5], toBytes: true)
   }
 
   /// Converts floats to 16-bit integers, except for linear light without a profile, which libvips
@@ -204,8 +205,7 @@ extension Image {
       meaning = VIPS_INTERPRETATION_RGB16
     default: return self
     }
-    let wide = try made("depth") { pictor_vips_linear1($0, $1, 65_535, 0.5, 0) }
-    let whole = try wide.cast(to: VIPS_FORMAT_USHORT)
-    return try whole.made("depth") { pictor_vips_copy_as($0, $1, meaning) }
+    return try scaled("depth", by: [65_535], plus: [0.5]).cast(to: VIPS_FORMAT_USHORT)
+      .named("depth", meaning)
   }
 }

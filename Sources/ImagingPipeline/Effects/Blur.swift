@@ -38,23 +38,20 @@ extension Image {
       // The limit applies only to a reduced image of one pixel, which has a single colour.
       reducedSigma = min(reducedSigma, 2 * Self.reducedBlur)
     } else if hasAlpha {
-      image = try image.made("alpha") { pictor_vips_premultiply($0, $1, full) }
+      image = try image.premultiplied()
     }
     let margin = Int((3.3 * reducedSigma).rounded(.up)) + 1
-    image = try image.made("blur") {
-      pictor_vips_embed_mirrored(
-        $0, $1, CInt(margin), CInt(margin), CInt(small.width + 2 * margin),
-        CInt(small.height + 2 * margin))
-    }
-    image = try image.made("blur") {
-      pictor_vips_gaussblur($0, $1, reducedSigma, Self.leastAmplitude)
-    }
+    let whole = PixelSize(width: small.width + 2 * margin, height: small.height + 2 * margin)
+    image = try image.made("blur", x: margin, y: margin, on: whole, "mirror")
+    image = try image.made(
+      "blur", by: "gaussblur",
+      "sigma=\(reducedSigma),precision=float,min-ampl=\(Self.leastAmplitude)")
     image = try image.cut(x: margin, y: margin, small)
     // Resamples as floats, because 8-bit steps of the reduced image would show as bands.
     if small != size { image = try image.inMemory().resample(from: small, to: size) }
-    if hasAlpha { image = try image.made("alpha") { pictor_vips_unpremultiply($0, $1, full) } }
+    if hasAlpha { image = try image.unpremultiplied(full) }
     // Rounds first, because a cast truncates.
-    image = try image.made("blur") { pictor_vips_rint($0, $1) }
+    image = try image.made("blur", by: "round", "round=rint")
     return try image.cast(to: format).inMemory()
   }
 
@@ -65,13 +62,11 @@ extension Image {
   /// - Parameter sigma: The standard deviation in pixels.
   consuming func sharpened(by sigma: Double) throws(ImageError) -> Image {
     guard hasAlpha else {
-      return try inMemory().made("sharpen") { pictor_vips_sharpen($0, $1, sigma) }.inMemory()
+      return try inMemory().made("sharpen", by: "sharpen", "sigma=\(sigma)").inMemory()
     }
     let image = try inMemory()
     let alpha = try image.bands(image.bands - 1, count: 1)
-    let sharp = try image.filled(with: sigma).made("sharpen") {
-      pictor_vips_sharpen($0, $1, sigma)
-    }
+    let sharp = try image.filled(with: sigma).made("sharpen", by: "sharpen", "sigma=\(sigma)")
     return try sharp.withVipsImage { sharp throws(ImageError) in
       try alpha.made("alpha") { pictor_vips_bandjoin2(sharp, $0, $1) }
     }.inMemory()
@@ -80,8 +75,7 @@ extension Image {
   /// Returns an opaque image in which transparent pixels take the colours around them. The unsharp
   /// mask then finds no edges that exist only in alpha.
   private func filled(with sigma: Double) throws(ImageError) -> Image {
-    let blurred = try made("blur") { pictor_vips_copy($0, $1) }.blurred(
-      by: max(sigma, Effects.blurRange.lowerBound))
+    let blurred = try copied("blur").blurred(by: max(sigma, Effects.blurRange.lowerBound))
     let rows = try PixelRows(of: blurred)
     let width = self.size.width
     let bands = self.bands

@@ -25,9 +25,7 @@ extension Effects {
 extension Image {
   /// Returns an image of the same size in memory, computed row by row.
   ///
-  /// - Parameters:
-  ///   - bands: The bands of the result.
-  ///   - change: Receives a row's index, its bytes, and the buffer for the result.
+  /// - Parameter change: Receives a row's index, its bytes, and the buffer for the result.
   func mapped(
     bands: Int,
     _ change: (Int, UnsafePointer<UInt8>, UnsafeMutablePointer<UInt8>) throws(ImageError) -> Void

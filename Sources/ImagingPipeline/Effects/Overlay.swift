@@ -170,13 +170,10 @@ extension Position {
 extension Image {
   /// Returns the image with its alpha multiplied by `opacity`, below 1.
   fileprivate func faded(to opacity: Double) throws(ImageError) -> Image {
-    var factors = [Double](repeating: 1, count: bands)
-    factors[bands - 1] = opacity
+    let factors = [Double](repeating: 1, count: bands - 1) + [opacity]
     // libvips truncates the fraction, so adding 0.5 rounds.
-    let offsets = [Double](repeating: 0.5, count: bands)
-    return try made("opacity") {
-      pictor_vips_linear($0, $1, factors, offsets, CInt(factors.count))
-    }
+    return try scaled(
+      "opacity", by: factors, plus: factors.map { _ in 0.5 }, toBytes: true)
   }
 
   /// Tiles the image from the upper left corner until it covers `canvas`.
@@ -191,6 +188,6 @@ extension Image {
   private func replicated(toCover canvas: PixelSize) throws(ImageError) -> Image {
     let across = (canvas.width + size.width - 1) / size.width
     let down = (canvas.height + size.height - 1) / size.height
-    return try made("repeat") { pictor_vips_replicate($0, $1, CInt(across), CInt(down)) }
+    return try made("repeat", by: "replicate", "across=\(across),down=\(down)")
   }
 }

@@ -22,9 +22,8 @@ struct AV1OperatingPoints {
 
   /// Returns the bytes to replace so that decoders choose an operating point, and a layer of it.
   ///
-  /// - Parameters:
-  ///   - point: The number of the operating point.
-  ///   - layer: The number of the spatial layer that is shown, with those below it; `nil` for all of the operating point.
+  /// - Parameter layer: The number of the spatial layer that is shown, with those below it; `nil`
+  ///   for all of the operating point.
   /// - Returns: `nil` if the image has no such point or layer.
   func selecting(
     _ point: Int, layer: Int?

@@ -207,8 +207,6 @@ extension HEIFImage {
   ///   - target: The size of the result; neither side is longer than the area's.
   ///   - area: The visible part of the upright image.
   ///   - size: The size of the upright image, as libheif gives it.
-  ///   - profile: The ICC profile of the result; empty for none.
-  ///   - decoding: How coded images are decoded.
   /// - Returns: `nil` for what libheif has to decode; and for damage, which it reports.
   func reduced(
     to target: PixelSize, showing area: PixelArea, of size: PixelSize, profile: [UInt8],
@@ -329,7 +327,7 @@ struct HEIFSamples {
     guard isPremultiplied, hasAlpha else { return image }
     let full = image.fullLight
     let format = image.format
-    return try image.made("alpha") { pictor_vips_unpremultiply($0, $1, full) }.rounded(to: format)
+    return try image.unpremultiplied(full).rounded(to: format)
   }
 }
 
@@ -357,14 +355,12 @@ extension Image {
     let factors = bands.map { $0 ? full / (219 * unit) : 1 }
     let summands = bands.map { $0 ? -16 * full / 219 : 0 }
     let format = format
-    return try made("range") {
-      pictor_vips_linear_float($0, $1, factors, summands, CInt(factors.count))
-    }.rounded(to: format)
+    return try scaled("range", by: factors, plus: summands).rounded(to: format)
   }
 
   /// Returns floats as whole numbers.
   fileprivate consuming func rounded(to format: VipsBandFormat) throws(ImageError) -> Image {
     // libvips truncates the fraction, so adding 0.5 rounds.
-    try made("round") { pictor_vips_linear1($0, $1, 1, 0.5, 0) }.cast(to: format)
+    try scaled("round", by: [1], plus: [0.5]).cast(to: format)
   }
 }

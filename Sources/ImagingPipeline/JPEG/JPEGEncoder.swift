@@ -55,14 +55,11 @@ struct JPEGEncoder: ~Copyable {
   /// Copies the segments that libvips writes for the image's metadata. It writes them for black pixels of the same size,
   /// since Exif states the size, and since the image may be one that can be read only once.
   private func writeMetadata(of image: borrowing Image) throws(ImageError) {
-    let black = try Image("black") {
-      pictor_vips_black($0, CInt(image.size.width), CInt(image.size.height))
-    }
+    let black = try Image(black: image.size)
     black.setResolution(image.resolution)
     black.takeMetadata(of: image, for: .jpeg)
-    let file = try black.withVipsImage { black throws(ImageError) in
-      try GLibBytes("encode") { pictor_vips_jpegsave_metadata(black, $0, $1) }
-    }
+    // With the pixels at the lowest quality.
+    let file = try black.saved(by: "jpegsave", "Q=1", keepsAll: true)
     var result: CInt = 0
     file.withUnsafeBytes { file in
       var markers = JPEGMarkers(file)

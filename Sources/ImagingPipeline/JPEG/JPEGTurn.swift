@@ -27,10 +27,6 @@ struct JPEGTurn: ~Copyable {
 
   /// Returns the upright JPEG with the source's tables and without metadata, except for the colour
   /// description. Returns `nil` if a lossless rotation is not possible.
-  ///
-  /// - Parameters:
-  ///   - orientation: The orientation of the stored source.
-  ///   - isProgressive: Whether the result is progressive.
   func turned(by orientation: Orientation, isProgressive: Bool) -> [UInt8]? {
     let turn = BlockTurn(orientation)
     guard isSuited(to: turn) else { return nil }

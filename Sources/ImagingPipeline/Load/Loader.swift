@@ -22,10 +22,6 @@ struct Loader {
     case one(Int)
     /// All pages, stacked vertically.
     case all
-
-    fileprivate var isPrimary: Bool {
-      if case .one = self { false } else { true }
-    }
   }
 
   let source: UnsafeRawBufferPointer
@@ -245,70 +241,39 @@ struct Loader {
     switch format {
     case .bmp: return try Bitmap(source).image()
     case .ico: return try Icon(source).image(failOn)
-    default: try loadModule(of: format)
+    default: break
     }
-    let (page, count): (CInt, CInt) =
-      switch pages {
-      case .first: (0, 1)
-      case .one(let index): (CInt(clamping: index), 1)
-      case .all: (0, -1)
-      }
-    let bytes = source.baseAddress
-    let size = source.count
-    let access = VIPS_ACCESS_SEQUENTIAL
-    let failOn = failOn.inVips
-    let image = try Image(openingStage) { result in
-      switch format {
-      case .jpeg: pictor_vips_jpegload(bytes, size, result, access, failOn, CInt(shrink))
-      case .png: pictor_vips_pngload(bytes, size, result, access, failOn)
-      case .gif: pictor_vips_gifload(bytes, size, result, access, failOn, page, count)
-      case .webp: pictor_vips_webpload(bytes, size, result, access, failOn, page, count, scale)
-      case .tiff: pictor_vips_tiffload(bytes, size, result, access, failOn, page)
-      case .heic, .avif:
-        if case .one(let index) = pages {
-          pictor_vips_heifload_page(bytes, size, result, access, failOn, CInt(clamping: index))
-        } else {
-          pictor_vips_heifload(bytes, size, result, access, failOn)
-        }
-      case .svg:
-        pictor_vips_svgload(
-          bytes, size, result, access, failOn,
-          min(max(scale, Self.vectorScales.lowerBound), Self.vectorScales.upperBound))
-      case .jxl: pictor_vips_jxlload(bytes, size, result, access, failOn)
-      case .jp2: pictor_vips_jp2kload(bytes, size, result, access, failOn)
-      case .bmp, .ico: -1
-      }
+    let codec = format.codec
+    if let failure = codec.failure() { throw failure }
+    var (page, count, isPrimary) = (0, 1, true)
+    switch pages {
+    case .first: break
+    case .one(let index): (page, isPrimary) = (Int(CInt(clamping: index)), false)
+    case .all: count = -1
+    }
+    var arguments = "access=sequential,fail-on=\(failOn.rawValue)"
+    switch format {
+    case .jpeg: arguments += ",shrink=\(shrink)"
+    case .gif: arguments += ",page=\(page),n=\(count)"
+    case .webp: arguments += ",page=\(page),n=\(count),scale=\(scale)"
+    case .tiff: arguments += ",page=\(page)"
+    case .heic where !isPrimary, .avif where !isPrimary: arguments += ",page=\(page)"
+    case .svg:
+      let scale = min(max(scale, vectorScales.lowerBound), vectorScales.upperBound)
+      arguments += ",scale=\(scale)"
+    default: break
+    }
+    let image = try Image(openingStage) {
+      pictor_vips_load(
+        (codec.loader ?? "") + "_buffer", source.baseAddress, source.count, arguments, $0)
     }
     // Of several images only the primary one is looked at.
-    let isPrimary = pages.isPrimary || image.integer("n-pages") ?? 1 == 1
+    isPrimary = isPrimary || image.integer("n-pages") ?? 1 == 1
     return switch format {
     case .png: try image.withProfile(of: PNGColour(of: source))
     case .heic where isPrimary, .avif where isPrimary:
       try HEIFSamples(of: source).completed(image)
     default: image
-    }
-  }
-
-  /// Loads the module of libvips that reads and writes a format, if it has one.
-  ///
-  /// - Throws: `ImageError.unsupportedFormat` if the module is missing.
-  static func loadModule(of format: ImageFormat) throws(ImageError) {
-    switch format {
-    case .heic, .avif: if let failure = VipsLibrary.heifFailure { throw failure }
-    case .jxl: if let failure = VipsLibrary.jxlFailure { throw failure }
-    default: break
-    }
-  }
-}
-
-extension FailOn {
-  /// The libvips equivalent.
-  fileprivate var inVips: VipsFailOn {
-    switch self {
-    case .none: VIPS_FAIL_ON_NONE
-    case .truncated: VIPS_FAIL_ON_TRUNCATED
-    case .error: VIPS_FAIL_ON_ERROR
-    case .warning: VIPS_FAIL_ON_WARNING
     }
   }
 }

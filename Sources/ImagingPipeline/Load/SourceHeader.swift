@@ -48,7 +48,6 @@ struct SourceHeader {
 
   /// Reads the header.
   ///
-  /// - Parameter failOn: The damage that makes the source fail.
   /// - Throws: `ImageError.undecodable` or `.unsupportedKind`, within `.ofVariant` if only a later frame is so;
   ///   `.invalidParameter` if the frame does not exist.
   init(
@@ -202,24 +201,19 @@ enum Sniffer {
   }
 }
 
-/// APNGs, image sequences of AVIF and HEIC, and animated JPEG XLs. libvips shows one image of each, as readers do that do
-/// not know the animation.
+/// APNGs, image sequences of AVIF and HEIC, and animated JPEG XLs.
 enum UndecodedAnimation {
   /// Returns the number of frames; 1 for a still and for other formats.
   static func frames(of source: UnsafeRawBufferPointer, as format: ImageFormat) -> Int {
-    let count =
-      switch format {
-      case .png: framesOfPNG(source)
-      case .avif, .heic:
-        HEIFTrack.all(in: source).filter { $0.handler == "pict" }.map(\.samples).max() ?? 1
-      case .jxl: framesOfJXL(source)
-      default: 1
-      }
-    return min(max(count, 1), Int(Int32.max))
+    min(max(format.codec.undecodedFrames(source), 1), Int(Int32.max))
+  }
+
+  static func framesOfHEIF(_ file: UnsafeRawBufferPointer) -> Int {
+    HEIFTrack.all(in: file).filter { $0.handler == "pict" }.map(\.samples).max() ?? 1
   }
 
   /// An `acTL` before the pixels makes a PNG an animation; each frame begins with an `fcTL` (PNG, third edition, 11.3.6).
-  private static func framesOfPNG(_ file: UnsafeRawBufferPointer) -> Int {
+  static func framesOfPNG(_ file: UnsafeRawBufferPointer) -> Int {
     var chunks = PNGChunks(file)
     var stated: Int?
     while stated == nil, let chunk = try? chunks.next(), !chunk.isOf("IDAT") {
@@ -234,7 +228,7 @@ enum UndecodedAnimation {
   }
 
   /// libjxl reads the headers of an animation's frames, and skips their pixels.
-  private static func framesOfJXL(_ file: UnsafeRawBufferPointer) -> Int {
+  static func framesOfJXL(_ file: UnsafeRawBufferPointer) -> Int {
     guard let decoder = JxlDecoderCreate(nil) else { return 1 }
     defer { JxlDecoderDestroy(decoder) }
     let events = JXL_DEC_BASIC_INFO.rawValue | JXL_DEC_FRAME.rawValue

@@ -18,17 +18,13 @@ enum SourceMending {
 
   /// Returns the bytes to use in place of a source; `nil` for nearly all sources.
   static func mended(_ source: UnsafeRawBufferPointer) -> [UInt8]? {
-    switch FormatSigns.format(of: source) {
-    case .png:
-      guard let lean = PNGText.removed(from: source) else {
-        return withoutEarlyTransparency(source)
-      }
-      return lean.withUnsafeBytes { withoutEarlyTransparency($0) } ?? lean
-    case .gif: return GIFTransparency.mended(source)
-    case .heic, .avif: return HEIFMending.mended(source)
-    case .svg, nil: return VectorText.mended(source)
-    default: return nil
-    }
+    // A compressed SVG, or one in UTF-16, has no sign.
+    (FormatSigns.format(of: source) ?? .svg).codec.mended(source)
+  }
+
+  static func mendedPNG(_ source: UnsafeRawBufferPointer) -> [UInt8]? {
+    guard let lean = PNGText.removed(from: source) else { return withoutEarlyTransparency(source) }
+    return lean.withUnsafeBytes { withoutEarlyTransparency($0) } ?? lean
   }
 
   /// Returns an RGB PNG without a `tRNS` that comes before its `PLTE`. libpng ignores such a chunk, but takes it for damage.

@@ -206,12 +206,10 @@ struct Orientation: Equatable {
   func apply(to image: consuming Image) throws(ImageError) -> Image {
     if needsRandomAccess { image = try image.inMemory() }
     if quarters > 0 {
-      // VIPS_ANGLE_D0, D90, D180 and D270 are 0 to 3.
-      let angle = VipsAngle(UInt32(quarters))
-      image = try image.made("turn") { pictor_vips_rot($0, $1, angle) }
+      image = try image.made("turn", by: "rot", "angle=d\(90 * quarters)")
     }
     if isMirrored {
-      image = try image.made("mirror") { pictor_vips_flip($0, $1, VIPS_DIRECTION_HORIZONTAL) }
+      image = try image.made("mirror", by: "flip", "direction=horizontal")
     }
     return image
   }

@@ -39,18 +39,11 @@ struct PNGEncoder {
 
   /// Encodes with all samples, or with a palette that libimagequant finds.
   private func encode(_ image: borrowing Image, isReduced: Bool) throws(ImageError) -> GLibBytes {
-    let strip = CInt(image.hasMetadata ? 0 : 1)
-    let interlace = CInt(isInterlaced ? 1 : 0)
-    return try image.withVipsImage { image throws(ImageError) in
-      try GLibBytes("encode") { bytes, count in
-        isReduced
-          ? pictor_vips_pngsave_palette(
-            image, bytes, count, CInt(max(effort, Self.leastEffortOfIndices)),
-            CInt(effortOfPalette), Output.dither, interlace, strip)
-          : pictor_vips_pngsave(
-            image, bytes, count, CInt(effort), VIPS_FOREIGN_PNG_FILTER_ALL, interlace, strip)
-      }
-    }
+    let level = isReduced ? max(effort, Self.leastEffortOfIndices) : effort
+    let form =
+      isReduced
+      ? "filter=none,palette=true,effort=\(effortOfPalette),dither=\(Output.dither)" : "filter=all"
+    return try image.saved(by: "pngsave", "compression=\(level),interlace=\(isInterlaced),\(form)")
   }
 }
 
@@ -89,9 +82,7 @@ struct PNGPalette {
 
   /// Returns the PNG of the image with a palette, and with all other chunks.
   ///
-  /// - Parameters:
-  ///   - file: The image as a PNG of red, green, blue and perhaps alpha, 8 bits each.
-  ///   - image: The image whose colours were counted.
+  /// - Parameter file: The image as a PNG of red, green, blue and perhaps alpha, 8 bits each.
   /// - Returns: `nil` if the file is something else, or if memory is short.
   func indexed(_ file: UnsafeRawBufferPointer, of image: borrowing Image) -> [UInt8]? {
     guard let parts = PNGParts(file), parts.layout.size == image.size,

@@ -50,14 +50,14 @@ struct FrameSteps {
     let size = PixelSize(
       width: min(geometry.canvas.width, geometry.image.width),
       height: min(geometry.canvas.height, geometry.image.height))
-    if place == nil, transform.sizing.focalPoint == nil,
-      let interest = transform.sizing.position.interest
-    {
+    let position = transform.sizing.position
+    if place == nil, transform.sizing.focalPoint == nil, position.isSmart {
       // Smart crop reads the whole image before the crop is read from it.
       image = try image.inMemory()
-      place = try image.made("smart crop") {
-        pictor_vips_smartcrop($0, $1, CInt(size.width), CInt(size.height), interest)
-      }.origin
+      place = try image.made(
+        "smart crop", by: "smartcrop",
+        "width=\(size.width),height=\(size.height),interesting=\(position.rawValue)"
+      ).origin
     }
     let offset = place ?? geometry.offset
     return try image.cut(x: max(0, -offset.x), y: max(0, -offset.y), size)
@@ -84,17 +84,6 @@ struct FrameSteps {
   }
 }
 
-extension Position {
-  /// The libvips interest strategy of a smart crop; `nil` for a fixed position.
-  fileprivate var interest: VipsInteresting? {
-    switch self {
-    case .entropy: VIPS_INTERESTING_ENTROPY
-    case .attention: VIPS_INTERESTING_ATTENTION
-    default: nil
-    }
-  }
-}
-
 enum Animation {
   /// Applies `step` to each frame separately and stacks the results, so that pixels never bleed
   /// between neighbouring frames.
@@ -106,8 +95,6 @@ enum Animation {
   /// - Parameters:
   ///   - roll: All frames, stacked vertically.
   ///   - frames: The number of frames; `step` receives a still image as a whole.
-  ///   - size: The size of one frame.
-  ///   - step: The processing of one frame.
   static func map(
     _ roll: consuming Image, frames: Int, size: PixelSize,
     step: (consuming Image) throws(ImageError) -> Image
@@ -153,7 +140,7 @@ extension Image {
   consuming func stripped() throws(ImageError) -> Image {
     // `vips_copy` gives the copy its own metadata; the source's metadata is shared with other
     // readers of the image.
-    let copy = try made("metadata") { pictor_vips_copy($0, $1) }
+    let copy = try copied("metadata")
     // Built-in fields such as the width cannot be removed, so this leaves them unchanged.
     for name in copy.fields { _ = copy.withVipsImage { vips_image_remove($0, name) } }
     return copy

@@ -79,11 +79,7 @@ struct Placeholder {
       return try JPEGEncoder.encode(
         image, JPEGEncoder.Settings(quality: quality, isProgressive: false, subsamples: false))
     }
-    return try image.withVipsImage { image throws(ImageError) in
-      try GLibBytes("encode") { bytes, count in
-        pictor_vips_pngsave(image, bytes, count, 9, VIPS_FOREIGN_PNG_FILTER_ALL, 0, 1)
-      }
-    }
+    return try image.saved(by: "pngsave", "compression=9,filter=all")
   }
 
   private static func base64(_ bytes: UnsafeRawBufferPointer) -> String {

@@ -15,11 +15,7 @@ struct AV1Planes: ~Copyable {
 
   /// Decodes an image.
   ///
-  /// - Parameters:
-  ///   - data: The coded image.
-  ///   - size: The size that the container gives.
-  ///   - model: The container's colour model.
-  ///   - threads: The most threads that decode.
+  /// - Parameter size: The size that the container gives.
   /// - Returns: `nil` for grey images, other colour models (`ColourMatrix`) and other sizes, and for damage.
   init?(
     _ data: UnsafeRawBufferPointer, size: PixelSize, model: HEIFImage.ColourModel?,
@@ -111,7 +107,6 @@ struct HEVCPlanes: ~Copyable {
   /// Decodes an image, on the calling thread: libde265 waits forever for threads that it cannot start.
   ///
   /// - Parameters:
-  ///   - tile: The coded image.
   ///   - size: The size that the container gives.
   ///   - isSmoothed: Whether the edges of blocks are filtered, and samples corrected (ITU-T H.265, 8.7).
   /// - Returns: `nil` for grey images, other colour models (`ColourMatrix`) and other sizes, for several pictures, and for

@@ -60,11 +60,7 @@ struct PlanarImage {
   /// Both steps are weighted sums, so their order changes nothing but rounding and values outside of RGB, which are clipped
   /// once, at the end. Colour planes with half of the samples are never enlarged to the size of the source.
   ///
-  /// - Parameters:
-  ///   - window: The visible part, in pixels.
-  ///   - target: The size of the result; neither side is longer than the window's.
-  ///   - profile: The ICC profile of the result; empty for none.
-  ///   - threads: The most threads that reduce.
+  /// - Parameter target: The size of the result; neither side is longer than the window's.
   func reduced(
     to target: PixelSize, showing window: Window, profile: [UInt8], threads: Int = 1
   ) throws(ImageError) -> Image {

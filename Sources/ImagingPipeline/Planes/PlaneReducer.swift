@@ -26,9 +26,7 @@ struct PlaneReducer: ~Copyable {
   /// Prepares a reduction.
   ///
   /// - Parameters:
-  ///   - plane: The samples.
   ///   - window: The visible part, in samples.
-  ///   - target: The size of the result.
   ///   - first: The first row of the result that is read.
   init(of plane: Plane, showing window: Window, to target: PixelSize, from first: Int = 0) {
     let covered = window.covered(of: plane.size)

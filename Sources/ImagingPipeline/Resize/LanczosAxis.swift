@@ -25,7 +25,6 @@ struct LanczosAxis {
   /// Computes the windows.
   ///
   /// - Parameters:
-  ///   - source: The number of source pixels.
   ///   - start: The start of the visible span, in pixels from the edge.
   ///   - span: The length of the visible span in source pixels; fractional if the last pixel was
   ///     padded or an edge lies within a pixel.
@@ -155,9 +154,7 @@ extension LanczosAxis {
   /// Writes the weighted sums of a window's rows. For an axis with an even number of `taps`.
   ///
   /// - Parameters:
-  ///   - y: The window.
   ///   - rows: The last `taps` rows; row y is at index y modulo `taps`.
-  ///   - stride: The number of values from one row to the next.
   ///   - count: The number of values in a row that count.
   ///   - line: Receives the sums, in the format of a row.
   func addUp(

@@ -167,9 +167,7 @@ struct WeightedRows: ~Copyable {
 
   /// Starts at the top row.
   ///
-  /// - Parameters:
-  ///   - image: An image of 1–4 bands with 8 or 16 bits each.
-  ///   - target: The size that the image is reduced to.
+  /// - Parameter image: An image of 1–4 bands with 8 or 16 bits each.
   init(of image: borrowing Image, for target: PixelSize) throws(ImageError) {
     source = image.size
     bands = image.bands

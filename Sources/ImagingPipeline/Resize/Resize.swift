@@ -44,12 +44,12 @@ extension Image {
     guard hasAlpha else { return try resample(from: size, to: target) }
     let format = self.format
     let full = fullAlpha
-    var image = try made("alpha") { pictor_vips_premultiply($0, $1, full) }
+    var image = try premultiplied()
     // Casts wider formats back, because integers resample faster than floats. 8-bit colours stay
     // floats, because they would lose precision at low alpha.
     if format != VIPS_FORMAT_UCHAR { image = try image.cast(to: format) }
     image = try image.resample(from: size, to: target)
-    image = try image.made("alpha") { pictor_vips_unpremultiply($0, $1, full) }
+    image = try image.unpremultiplied(full)
     return format == VIPS_FORMAT_UCHAR
       ? try image.roundedToBytes(by: 1) : try image.cast(to: format)
   }
@@ -97,9 +97,7 @@ extension Image {
     let size = self.size
     guard size != target, abs(size.width - target.width) <= 1, abs(size.height - target.height) <= 1
     else { return self }
-    return try made("trim") {
-      pictor_vips_embed_edges($0, $1, 0, 0, CInt(target.width), CInt(target.height))
-    }
+    return try made("trim", x: 0, y: 0, on: target, "copy")
   }
 
   /// The alpha value of an opaque pixel.
@@ -117,11 +115,10 @@ extension Image {
     let less = PixelSize(
       width: min(size.width, target.width), height: min(size.height, target.height))
     // Both factors are given, because with one factor libvips rounds the other side itself.
-    var image = try made("resize") {
-      pictor_vips_resize(
-        $0, $1, Double(less.width) / Double(size.width),
-        Double(less.height) / Double(size.height), VIPS_KERNEL_LANCZOS3)
-    }
+    var image = try made(
+      "resize", by: "resize",
+      "scale=\(Double(less.width) / Double(size.width)),"
+        + "vscale=\(Double(less.height) / Double(size.height)),kernel=lanczos3")
     if less != target {
       // vips_resize of 8.14.1 shifts an enlarged image by half a result pixel to the right and
       // down.

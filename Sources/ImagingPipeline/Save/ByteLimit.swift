@@ -21,11 +21,8 @@ extension Output {
   /// Encodes the image within `limit` bytes. If no attempt fits, returns the smallest one, usually
   /// a single pixel.
   ///
-  /// - Parameters:
-  ///   - image: The image; with a limit it must be in memory, because it is read up to
-  ///     `ByteSearch.maximumAttempts` times.
-  ///   - limit: The maximum bytes; `nil` for no limit.
-  ///   - notes: The metadata of the result.
+  /// - Parameter image: The image; with a limit it must be in memory, because it is read up to
+  ///   `ByteSearch.maximumAttempts` times.
   func encode(
     _ image: borrowing Image, within limit: Int?, notes: borrowing OutputMetadata
   ) throws(ImageError) -> Encoded {
@@ -42,10 +39,7 @@ extension Output {
   /// Encodes the image with no more bytes than its source, at the highest quality that fits; `nil`
   /// if no quality fits.
   ///
-  /// - Parameters:
-  ///   - image: The image, in memory.
-  ///   - limit: The bytes of the source.
-  ///   - notes: The metadata of the result.
+  /// - Parameter image: The image, in memory.
   func encode(
     _ image: borrowing Image, inPlaceOf limit: Int, notes: borrowing OutputMetadata
   ) throws(ImageError) -> Encoded? {
@@ -57,8 +51,6 @@ extension Output {
   }
 
   /// Returns the best attempt of a search.
-  ///
-  /// - Parameter resizes: Whether the search may vary the size.
   private func fitted(
     _ image: borrowing Image, within limit: Int, notes: borrowing OutputMetadata, resizes: Bool
   ) throws(ImageError) -> Encoded? {
@@ -121,7 +113,6 @@ struct ByteSearch {
   ///   - limit: The maximum bytes, at least 1.
   ///   - qualities: The range from the lowest quality before the size is reduced to the highest;
   ///     `nil` for a format without quality.
-  ///   - size: The largest size.
   init(limit: Int, qualities: ClosedRange<Int>?, size: PixelSize) {
     self.limit = limit
     self.qualities = qualities

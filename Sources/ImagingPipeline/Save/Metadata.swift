@@ -14,12 +14,7 @@ struct OutputMetadata: ~Copyable {
 
   /// Reads the metadata.
   ///
-  /// - Parameters:
-  ///   - bytes: The source.
-  ///   - header: The source's header.
-  ///   - frames: The frames of the result.
-  ///   - format: The format of the result.
-  ///   - isBare: Whether metadata is dropped.
+  /// - Parameter isBare: Whether metadata is dropped.
   init(
     of bytes: UnsafeRawBufferPointer, header: SourceHeader, frames: Int, for format: ImageFormat,
     isBare: Bool
@@ -55,9 +50,8 @@ struct OutputMetadata: ~Copyable {
 
   /// Returns the image with each frame resized, and with this metadata.
   func resized(_ image: borrowing Image, to size: PixelSize) throws(ImageError) -> Image {
-    let copy = try image.made("copy") { pictor_vips_copy($0, $1) }
     let frameSize = frameSize(of: image)
-    let small = try Animation.map(copy, frames: frames, size: frameSize) {
+    let small = try Animation.map(try image.copied(), frames: frames, size: frameSize) {
       frame throws(ImageError) in try frame.resized(to: size)
     }
     return try attached(to: small)
@@ -78,10 +72,6 @@ extension Image {
 
   /// Copies a source's metadata: Exif, XMP and IPTC. Excludes the orientation, because pixels are
   /// upright, and thumbnails, which show what was cropped.
-  ///
-  /// - Parameters:
-  ///   - source: The source as opened.
-  ///   - format: The output format of this image.
   func takeMetadata(of source: borrowing Image, for format: ImageFormat) {
     if let exif = source.blob(VIPS_META_EXIF_NAME).flatMap(Exif.cleaned) {
       set(VIPS_META_EXIF_NAME, to: exif)

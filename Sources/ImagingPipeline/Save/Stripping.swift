@@ -8,12 +8,7 @@ import Core
 enum Stripping {
   /// Returns the file without metadata, for an image in sRGB.
   static func stripped(_ file: UnsafeRawBufferPointer, as format: ImageFormat) -> [UInt8]? {
-    switch format {
-    case .jpeg: strippedJPEG(file)
-    case .png: strippedPNG(file)
-    case .webp: strippedWebP(file)
-    default: nil
-    }
+    format.codec.stripped(file)
   }
 
   /// The chunks of a PNG (third edition) that affect how pixels are shown.
@@ -22,7 +17,7 @@ enum Stripping {
     "hIST",
   ]
 
-  private static func strippedPNG(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
+  static func strippedPNG(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
     guard file.count > 25 else { return nil }
     var chunks = PNGChunks(file)
     var result = Array(file[..<chunks.position])
@@ -50,7 +45,7 @@ enum Stripping {
 
   /// Copies or drops the segments of a JPEG (ISO/IEC 10918-1, annex B); `nil` also for kinds that
   /// browsers do not draw.
-  private static func strippedJPEG(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
+  static func strippedJPEG(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
     guard file.starts(with: [0xff, 0xd8]) else { return nil }
     var markers = JPEGMarkers(file)
     var result: [UInt8] = [0xff, 0xd8]

@@ -25,7 +25,7 @@ enum ContainerLengths {
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, limits: ImagingLimits
   ) throws(ImageError) {
     do throws(ContainerFault) {
-      try check(source, as: format)
+      try format.codec.checkLengths(source)
     } catch {
       switch error {
       case .excess(_, let length, let left)
@@ -45,27 +45,9 @@ enum ContainerLengths {
     }
   }
 
-  private static func check(
-    _ source: UnsafeRawBufferPointer, as format: ImageFormat
-  ) throws(ContainerFault) {
-    switch format {
-    case .png: try checkPNG(source)
-    case .webp: try checkWebP(source)
-    case .jpeg: try checkJPEG(source)
-    case .gif: try checkGIF(source)
-    case .tiff: try TIFF.check(source)
-    case .heic, .avif: try BoxLengths.check(source)
-    case .jxl where !source.starts(with: [0xff, 0x0a]): try BoxLengths.check(source)
-    case .jp2: try checkJPEG2000(source)
-    // The BMP and ICO readers are Pictor's own and check each access. An SVG and the bare
-    // codestream of a JPEG XL contain no lengths.
-    case .jxl, .bmp, .ico, .svg: break
-    }
-  }
-
   /// Checks the chunks: length, name, content, checksum (PNG 1.2, 3.2). Texts that inflate to too much were removed from
   /// a source; in an icon they are a fault.
-  private static func checkPNG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
+  static func checkPNG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     guard !PNGText.isExcessive(source) else {
       throw .broken("text that inflates to more than \(PNGText.maximum) bytes")
     }
@@ -82,7 +64,7 @@ enum ContainerLengths {
   }
 
   /// Checks the file length, the chunks, and the chunks inside frames (RFC 9649, 2.3 to 2.7.1.1).
-  private static func checkWebP(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
+  static func checkWebP(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     var chunks = try WebPChunks(of: source)
     var parts = PartCount()
     while let (name, content) = try chunks.next() {
@@ -93,7 +75,7 @@ enum ContainerLengths {
   }
 
   /// Checks the segments up to the first scan (ISO/IEC 10918-1, B.1.1.4).
-  private static func checkJPEG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
+  static func checkJPEG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     var markers = JPEGMarkers(source)
     var parts = PartCount(limit: SourceCost.maximumSegments)
     // Decoders skip bytes that are not a marker.
@@ -113,7 +95,7 @@ enum ContainerLengths {
   }
 
   /// Checks the colour tables and sub-blocks. A missing trailer is common and harmless.
-  private static func checkGIF(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
+  static func checkGIF(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     var blocks = try GIFBlocks(source)
     var parts = PartCount()
     while let block = try blocks.next() {
@@ -126,7 +108,7 @@ enum ContainerLengths {
   }
 
   /// Checks the boxes and the codestream in them, or a bare codestream. Its kind comes first: damage may be tolerated.
-  private static func checkJPEG2000(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
+  static func checkJPEG2000(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     let isBare = source.starts(with: [0xff, 0x4f])
     let boxes = isBare ? nil : try JPEG2000Boxes(of: source)
     let codestream = boxes?.codestream ?? source

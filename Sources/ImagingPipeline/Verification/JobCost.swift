@@ -86,7 +86,6 @@ extension JobCost {
   ///
   /// - Parameters:
   ///   - frames: How many frames of an animation are decoded.
-  ///   - scans: The scans of a JPEG.
   ///   - share: The share of the pixels that the decoder makes, at most 1; 0 for what every transform takes.
   init(
     decoding source: UnsafeRawBufferPointer, _ header: SourceHeader, frames: Int, scans: Int = 1,

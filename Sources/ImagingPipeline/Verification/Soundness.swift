@@ -16,18 +16,15 @@ enum Soundness: Equatable {
 
   /// Checks a source. Formats without a check are left to their decoders.
   init(of bytes: UnsafeRawBufferPointer, as format: ImageFormat) {
-    self =
-      switch format {
-      case .jpeg:
-        switch JPEGCheck.verdict(on: bytes) {
-        case .whole: .whole
-        case .unknown: .unknown
-        case .damaged(let level, let detail): .damaged(level, detail)
-        }
-      case .png: PNGCheck.soundness(of: bytes)
-      case .gif: GIFCheck.soundness(of: bytes)
-      default: .unknown
-      }
+    self = format.codec.soundness(bytes)
+  }
+
+  static func ofJPEG(_ bytes: UnsafeRawBufferPointer) -> Soundness {
+    switch JPEGCheck.verdict(on: bytes) {
+    case .whole: .whole
+    case .unknown: .unknown
+    case .damaged(let level, let detail): .damaged(level, detail)
+    }
   }
 
   /// Fails if the source has damage that `failOn` rejects.

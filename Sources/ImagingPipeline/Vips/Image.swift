@@ -108,6 +108,38 @@ struct Image: ~Copyable {
     return try Image(stage) { operation(image, $0) }
   }
 
+  /// Returns the result of an operation of libvips on this image.
+  ///
+  /// - Parameters:
+  ///   - operation: Its name, as vips(1) has it.
+  ///   - arguments: Its arguments, as vips(1) takes them: `width=10,extend=copy`.
+  func made(
+    _ stage: StaticString, by operation: String, _ arguments: String = ""
+  ) throws(ImageError) -> Image {
+    try made(stage) { pictor_vips_run(operation, $0, arguments, $1) }
+  }
+
+  /// Creates a black image of one band.
+  init(black size: PixelSize) throws(ImageError) {
+    try self.init("black") {
+      pictor_vips_run("black", nil, "width=\(size.width),height=\(size.height)", $0)
+    }
+  }
+
+  /// Returns the image as encoded by a saver of libvips.
+  ///
+  /// - Parameter keepsAll: Whether an Exif block is written even if the image has no metadata.
+  func saved(
+    by saver: String, _ arguments: String, keepsAll: Bool = false
+  ) throws(ImageError) -> GLibBytes {
+    // A saver that keeps metadata creates an Exif block if the image has no Exif.
+    let isStripped = !keepsAll && !hasMetadata
+    let image = image
+    return try GLibBytes("encode") {
+      pictor_vips_save(saver + "_buffer", image, arguments + ",strip=\(isStripped)", $0, $1)
+    }
+  }
+
   // MARK: Properties
 
   var size: PixelSize {
@@ -214,7 +246,7 @@ struct Image: ~Copyable {
     _ body: (UnsafePointer<UInt8>, PixelSize) throws(ImageError) -> Result
   ) throws(ImageError) -> Result {
     if let pixels { return try body(pixels, size) }
-    let copy = try made("copy") { pictor_vips_copy($0, $1) }.inMemory()
+    let copy = try copied().inMemory()
     guard let pixels = copy.pixels else {
       throw .internal(detail: "pixels: the image is not in memory")
     }
@@ -231,49 +263,96 @@ struct Image: ~Copyable {
 
   /// Returns an area of the image.
   func cut(x: Int, y: Int, _ size: PixelSize) throws(ImageError) -> Image {
-    try made("crop") {
-      pictor_vips_extract_area($0, $1, CInt(x), CInt(y), CInt(size.width), CInt(size.height))
-    }
+    try made(
+      "crop", by: "extract_area",
+      "left=\(x),top=\(y),width=\(size.width),height=\(size.height)")
   }
 
   /// Places the image on a larger background.
   func placed(x: Int, y: Int, on size: PixelSize, background: [Double]) throws(ImageError)
     -> Image
   {
-    try made("padding") { image, result in
-      let array = vips_array_double_new(background, CInt(background.count))
-      defer { vips_area_unref(pictor_vips_area_of_array(array)) }
-      return pictor_vips_embed(
-        image, result, CInt(x), CInt(y), CInt(size.width), CInt(size.height), array)
-    }
+    try made("padding", x: x, y: y, on: size, "background,background=\(Self.list(background))")
+  }
+
+  /// Places the image on a larger one, or cuts it off where that is smaller.
+  ///
+  /// - Parameter extend: What is around the image (`VipsExtend`).
+  func made(
+    _ stage: StaticString, x: Int, y: Int, on size: PixelSize, _ extend: String
+  ) throws(ImageError) -> Image {
+    try made(
+      stage, by: "embed",
+      "x=\(x),y=\(y),width=\(size.width),height=\(size.height),extend=\(extend)")
+  }
+
+  /// Returns an array as libvips's arguments have it.
+  private static func list(_ numbers: [Double]) -> String {
+    numbers.map { "\($0)" }.joined(separator: " ")
   }
 
   /// Flattens the image onto a background colour.
   func flattened(on background: [Double]) throws(ImageError) -> Image {
-    try made("background") { image, result in
-      let array = vips_array_double_new(background, CInt(background.count))
-      defer { vips_area_unref(pictor_vips_area_of_array(array)) }
-      return pictor_vips_flatten(image, result, array)
-    }
+    try made("background", by: "flatten", "background=\(Self.list(background))")
+  }
+
+  /// Multiplies each band by its factor, and adds its summand.
+  ///
+  /// - Parameter toBytes: Whether the result has 8 bits, without the fraction; otherwise it has floats.
+  func scaled(
+    _ stage: StaticString, by factors: [Double], plus summands: [Double], toBytes: Bool = false
+  ) throws(ImageError) -> Image {
+    try made(
+      stage, by: "linear", "a=\(Self.list(factors)),b=\(Self.list(summands)),uchar=\(toBytes)")
+  }
+
+  /// Returns a copy with metadata of its own.
+  func copied(_ stage: StaticString = "copy") throws(ImageError) -> Image {
+    try made(stage, by: "copy")
+  }
+
+  /// Returns the same pixels in another meaning.
+  func named(_ stage: StaticString, _ space: VipsInterpretation) throws(ImageError) -> Image {
+    try made(stage, by: "copy", "interpretation=\(space.name)")
   }
 
   /// Converts the image to another colour space.
   func converted(to space: VipsInterpretation) throws(ImageError) -> Image {
-    try made("colour") { pictor_vips_colourspace($0, $1, space) }
+    try made("colour", by: "colourspace", "space=\(space.name)")
   }
 
   /// Converts the image to another number format.
   func cast(to format: VipsBandFormat) throws(ImageError) -> Image {
-    try made("cast") { pictor_vips_cast($0, $1, format) }
+    let name = String(cString: vips_enum_nick(vips_band_format_get_type(), CInt(format.rawValue)))
+    return try made("cast", by: "cast", "format=\(name)")
   }
 
   /// Returns a range of bands.
   func bands(_ first: Int, count: Int) throws(ImageError) -> Image {
-    try made("bands") { pictor_vips_extract_band($0, $1, CInt(first), CInt(count)) }
+    try made("bands", by: "extract_band", "band=\(first),n=\(count)")
   }
 
   /// Adds an opaque alpha.
   func withOpaqueAlpha() throws(ImageError) -> Image {
-    try made("alpha") { pictor_vips_bandjoin_const1($0, $1, 255) }
+    try made("alpha", by: "bandjoin_const", "c=255")
+  }
+
+  /// Multiplies the colours by alpha, as floats.
+  func premultiplied() throws(ImageError) -> Image {
+    try made("alpha", by: "premultiply", "max-alpha=\(fullAlpha)")
+  }
+
+  /// Divides the colours by alpha.
+  ///
+  /// - Parameter full: The alpha of an opaque pixel.
+  func unpremultiplied(_ full: Double) throws(ImageError) -> Image {
+    try made("alpha", by: "unpremultiply", "max-alpha=\(full)")
+  }
+}
+
+extension VipsInterpretation {
+  /// The name in libvips's arguments.
+  fileprivate var name: String {
+    String(cString: vips_enum_nick(vips_interpretation_get_type(), CInt(rawValue)))
   }
 }

@@ -47,9 +47,7 @@ enum VipsLibrary {
     return nil
   }()
 
-  private static let allowedLoaders = [
-    "Jpeg", "Png", "Nsgif", "Webp", "Tiff", "Heif", "Svg", "Jxl", "Jp2k",
-  ].map { "VipsForeignLoad\($0)" }
+  private static let allowedLoaders = ImageFormat.allCases.compactMap(\.codec.loader)
 
   /// Blocks all loaders but those in use. `vips_block_untrusted_set` would block SVG and allow the text formats.
   ///
@@ -61,9 +59,10 @@ enum VipsLibrary {
       { loader, _ in
         // A class of GObject starts with its `GTypeClass`.
         let type = UnsafeMutableRawPointer(loader)?.assumingMemoryBound(to: GTypeClass.self)
-        let name = String(cString: g_type_name_from_class(type))
-        if !VipsLibrary.allowedLoaders.contains(where: name.hasPrefix) {
-          vips_operation_block_set(name, 1)
+        guard let type, let name = vips_nickname_find(type.pointee.g_type) else { return nil }
+        let nickname = String(cString: name)
+        if !VipsLibrary.allowedLoaders.contains(where: nickname.hasPrefix) {
+          vips_operation_block_set(g_type_name_from_class(type), 1)
         }
         return nil
       }, nil)

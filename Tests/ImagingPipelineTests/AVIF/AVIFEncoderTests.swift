@@ -175,7 +175,7 @@ import Testing
       try AVIFEncoder(quality: 63, threads: 1).encode(image).withUnsafeBytes { Array($0) }
     }
     let image = try Pixels.textured(width: 150, height: 90).image()
-    let lazy = try image.made("copy") { pictor_vips_copy($0, $1) }
+    let lazy = try image.copied()
     #expect(image.pixels != nil && lazy.pixels == nil)
     let isSame = try encoded(image) == encoded(lazy)
     #expect(isSame)

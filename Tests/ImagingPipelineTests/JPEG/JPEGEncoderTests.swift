@@ -146,7 +146,7 @@ import Testing
   }
 
   @Test func `a side that JPEG cannot hold is an internal error with libjpeg's reason`() throws {
-    let image = try Image("black") { pictor_vips_black($0, 65_501, 1) }
+    let image = try Image(black: PixelSize(width: 65_501, height: 1))
     let error = Self.error(encoding: image)
     #expect(error?.code == "internal" && error?.logDetail?.contains("65500") == true)
   }
