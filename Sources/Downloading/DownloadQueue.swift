@@ -2,20 +2,21 @@
 
 import Core
 
-/// Grants slots to loads, limited in total, per host and per client. Waiting loads start by priority,
-/// within one priority by the clients' turns (`ClientPlaces`), then by `DownloadOrder`.
+/// Grants slots to loads, limited in total, per host and per client. Waiting loads start by
+/// priority, within one priority by the clients' turns (`ClientPlaces`), then by `DownloadOrder`.
 ///
 /// - A load whose host is full is skipped, so a slow host fills only its own slots.
 /// - A stalled load, silent or slow, no longer counts against the total limit, up to `silentLimit`
-///   loads. Beyond that, a stalled load ends when a waiting load could have its place: the slowest one
-///   of the client with the most of them.
-/// - A client that has its share starts further loads while the total limit has room and no other load
-///   waits. These no longer count against the total limit for clients below their shares, up to
-///   `silentLimit` loads together with stalled ones. So a client that was alone delays no load of
-///   another for another host.
+///   loads. Beyond that, a stalled load ends when a waiting load could have its place: the slowest
+///   one of the client with the most of them.
+/// - A client that has its share starts further loads while the total limit has room and no other
+///   load waits. These no longer count against the total limit for clients below their shares, up
+///   to `silentLimit` loads together with stalled ones. So a client that was alone delays no load
+///   of another for another host.
 /// - A load for several clients waits for the first of them that has a place.
-/// - A stalled load still counts against its host's limit. A client without a load of the host starts one
-///   beside silent loads, up to twice that limit: perhaps only the URLs of the first are silent.
+/// - A stalled load still counts against its host's limit. A client without a load of the host
+///   starts one beside silent loads, up to twice that limit: perhaps only the URLs of the first are
+///   silent.
 struct DownloadQueue {
   typealias ID = Int
 
@@ -97,7 +98,8 @@ struct DownloadQueue {
     clients = ClientPlaces(share: limits.share)
   }
 
-  /// Changes the limits, and the order of waiting loads. Running and waiting loads beyond the limits stay.
+  /// Changes the limits, and the order of waiting loads. Running and waiting loads beyond the
+  /// limits stay.
   mutating func set(_ limits: Limits, order: DownloadOrder) -> [Action] {
     self.order = order
     self.limits = limits
@@ -227,8 +229,8 @@ struct DownloadQueue {
   private var active: Int { running.count - silent.count - slow.count }
 
   /// Ends a stalled load if too many are running: of the client with the most stalled ones the
-  /// slowest. Of equally slow loads, the one that began first ends, so that each has had as much time as
-  /// possible.
+  /// slowest. Of equally slow loads, the one that began first ends, so that each has had as much
+  /// time as possible.
   private mutating func makePlace() -> [Action] {
     guard running.count >= limits.total + limits.silent else { return [] }
     let paces = silent.map { (id: $0, rate: 0) } + slow.map { (id: $0.key, rate: $0.value) }

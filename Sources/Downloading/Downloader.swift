@@ -24,8 +24,8 @@ public final class Downloader: ImageLoader, DownloadOperations {
 
   /// Starts the transfer thread. Logs a warning for hosts whose certificates are not verified.
   ///
-  /// - Parameter bodies: the memory for bodies, from their first byte to their last use; `nil`: what
-  ///   `maximumBytesInFlight` allows.
+  /// - Parameter bodies: the memory for bodies, from their first byte to their last use; `nil`:
+  ///   what `maximumBytesInFlight` allows.
   /// - Throws: `ImageError.internal` if curl or the thread cannot be created.
   public init(
     configuration: DownloaderConfiguration = DownloaderConfiguration(),
@@ -60,13 +60,14 @@ public final class Downloader: ImageLoader, DownloadOperations {
 
   deinit { shutDown() }
 
-  /// Refuses this server itself from now on, as `forbiddenSource`: connections to the address and port that it listens on;
-  /// `0.0.0.0` and `::` are all addresses of the machine. Redirects are held to it, too.
+  /// Refuses this server itself from now on, as `forbiddenSource`: connections to the address and
+  /// port that it listens on; `0.0.0.0` and `::` are all addresses of the machine. Redirects are
+  /// held to it, too.
   public func refuse(own addresses: [ListenAddress]) { own.set(addresses) }
 
-  /// Fetches the whole body, or has the origin say that it is still what the validators tell of. Cancelling the calling
-  /// task takes it out of the queue or closes its transfer at once. Raising the request's priority moves it up in the
-  /// queue.
+  /// Fetches the whole body, or has the origin say that it is still what the validators tell of.
+  /// Cancelling the calling task takes it out of the queue or closes its transfer at once. Raising
+  /// the request's priority moves it up in the queue.
   ///
   /// - Throws:
   ///   - `forbiddenSource`: scheme, host or address of the URL or a redirect are not allowed.
@@ -143,7 +144,8 @@ public final class Downloader: ImageLoader, DownloadOperations {
     return refused
   }
 
-  /// Applies the keys `download.…`, host rules and the proxy to loads that start from now on. What is shared stays.
+  /// Applies the keys `download.…`, host rules and the proxy to loads that start from now on. What
+  /// is shared stays.
   public func apply(_ wanted: DownloaderConfiguration) {
     let next = current.withLock { running in
       running.settings = wanted.settings
@@ -218,7 +220,8 @@ public struct DownloaderConfiguration: Sendable {
   /// URL of the HTTP proxy for hosts without a rule of their own, `http://host:port`, optionally
   /// with user and password. `nil`: no proxy; environment variables are ignored.
   public var proxy: String?
-  /// What this server is called in `CDN-Loop` (RFC 8586) and `Via`: a token. Empty: neither is sent.
+  /// What this server is called in `CDN-Loop` (RFC 8586) and `Via`: a token. Empty: neither is
+  /// sent.
   public var serverID = ""
   /// The `User-Agent` header.
   public var userAgent = "Pictor"
@@ -266,8 +269,8 @@ public struct DownloaderConfiguration: Sendable {
     log.warning("certificates are not verified", fields: ["hosts": .string(hosts)])
   }
 
-  /// Returns the trace that the origin of a hop is told, if it may know one. A pattern has to cover each
-  /// way of reading the path, as on the allow list.
+  /// Returns the trace that the origin of a hop is told, if it may know one. A pattern has to cover
+  /// each way of reading the path, as on the allow list.
   func tells(_ trace: TraceContext?, to target: DownloadTarget) -> TraceContext? {
     guard let trace, !traced.isEmpty else { return nil }
     let path = PathReading(target.url.path)

@@ -22,13 +22,13 @@ enum NameFailure: Error, Hashable, Sendable {
 /// Shares look-ups between the loads that need the same name, and limits their number. The transfer
 /// thread owns it.
 ///
-/// - getaddrinfo(3) cannot be interrupted, so a look-up takes its thread until the resolver answers.
-///   Each load waits until a deadline of its own. Further names wait for a thread.
-/// - Names of one domain take at most a thirty-second part of the threads and of the queue, so that domains
-///   whose servers never answer delay no other domain.
+/// - getaddrinfo(3) cannot be interrupted, so a look-up takes its thread until the resolver
+///   answers. Each load waits until a deadline of its own. Further names wait for a thread.
+/// - Names of one domain take at most a thirty-second part of the threads and of the queue, so that
+///   domains whose servers never answer delay no other domain.
 /// - Addresses that have expired serve while they cannot be looked up anew (RFC 8767).
-/// - Answers are remembered, failures more briefly. A name whose address is refused is remembered as
-///   briefly as one that does not exist (`shorten`), so that its answers take the same time.
+/// - Answers are remembered, failures more briefly. A name whose address is refused is remembered
+///   as briefly as one that does not exist (`shorten`), so that its answers take the same time.
 struct NameTable {
   typealias ID = DownloadQueue.ID
 
@@ -157,7 +157,8 @@ struct NameTable {
     return ids.map { .answer($0, answer) } + startWaiting(now)
   }
 
-  /// Forgets a load that needs no answer any more; ignores others. A look-up that has begun continues.
+  /// Forgets a load that needs no answer any more; ignores others. A look-up that has begun
+  /// continues.
   mutating func leave(_ id: ID) {
     guard let name = names.removeValue(forKey: id) else { return }
     lookUps[name]?.waiters[id] = nil
@@ -250,8 +251,8 @@ struct NameTable {
     counts[domain] = count > 0 ? count : nil
   }
 
-  /// Returns the last two labels of a name: the domain that its owner has registered, or a suffix that
-  /// more owners share.
+  /// Returns the last two labels of a name: the domain that its owner has registered, or a suffix
+  /// that more owners share.
   private static func domain(of name: String) -> String {
     name.split(separator: ".").suffix(2).joined(separator: ".")
   }
@@ -339,8 +340,8 @@ struct HopName: Hashable, Sendable {
       }
   }
 
-  /// Returns lines for curl's table of names (`CURLOPT_RESOLVE`). curl drops them some time after the
-  /// hop, because of the `+`.
+  /// Returns lines for curl's table of names (`CURLOPT_RESOLVE`). curl drops them some time after
+  /// the hop, because of the `+`.
   func lines(_ addresses: [IPAddress]) -> [String] {
     let list = addresses.map { address in
       if case .v6 = address { "[\(address)]" } else { "\(address)" }
@@ -349,11 +350,11 @@ struct HopName: Hashable, Sendable {
   }
 }
 
-/// Looks names up, each on a thread of its own, which ends with the answer. `NameTable` limits their
-/// number.
+/// Looks names up, each on a thread of its own, which ends with the answer. `NameTable` limits
+/// their number.
 ///
-/// A stuck thread cannot be ended. It has no reference to the downloader, so a shut-down neither waits
-/// for it nor frees what it uses.
+/// A stuck thread cannot be ended. It has no reference to the downloader, so a shut-down neither
+/// waits for it nor frees what it uses.
 final class NameResolver: Sendable {
   /// Returns the addresses of a name. May block.
   typealias Look = @Sendable (String) -> NameAnswer

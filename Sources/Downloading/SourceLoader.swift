@@ -14,7 +14,8 @@ public struct SourceLoader: ImageLoader {
     self.local = Lock(local)
   }
 
-  /// Applies the folder, the limit of bytes and the lifetime of local files to loads that start from now on.
+  /// Applies the folder, the limit of bytes and the lifetime of local files to loads that start
+  /// from now on.
   public func apply(_ wanted: LocalFiles) { local.withLock { $0.take(settingsOf: wanted) } }
 
   /// See `Downloader.load` and `LocalFiles.load`.
@@ -72,8 +73,8 @@ public struct LocalFiles: ImageLoader {
   ///
   /// - Throws:
   ///   - `forbiddenSource`: no root is configured, or the URL is not `local`.
-  ///   - `sourceNotFound(status: 404)`: absent, unreadable, hidden, outside the root, behind a link, or
-  ///     not a regular file. A file or folder is hidden if its name begins with a dot.
+  ///   - `sourceNotFound(status: 404)`: absent, unreadable, hidden, outside the root, behind a
+  ///     link, or not a regular file. A file or folder is hidden if its name begins with a dot.
   ///   - `sourceTooLarge`, `cancelled`.
   ///   - `unsupportedFormat`: the file is empty.
   ///   - `sourceTimeout`: the disk does not respond.
@@ -166,8 +167,8 @@ public struct LocalFiles: ImageLoader {
   }
 }
 
-/// Runs loads up to the moment in which they would open a socket or a file has been opened. Names are
-/// resolved; nothing is sent to any source.
+/// Runs loads up to the moment in which they would open a socket or a file has been opened. Names
+/// are resolved; nothing is sent to any source.
 public final class SourceProbe: Sendable {
   /// What a configuration does with a source.
   public enum Finding: Hashable, Sendable {
@@ -189,7 +190,8 @@ public final class SourceProbe: Sendable {
   /// Creates a probe.
   ///
   /// - Parameters:
-  ///   - configuration: the downloader's configuration. Retries and circuit breakers are turned off.
+  ///   - configuration: the downloader's configuration. Retries and circuit breakers are turned
+  ///     off.
   ///   - local: the loader of local files.
   ///   - own: the server's own listening addresses.
   /// - Throws: `ImageError.internal` without a thread.
@@ -226,8 +228,8 @@ public final class SourceProbe: Sendable {
 /// A downloader's settings for the self-test: each load runs as always, up to the moment in which a
 /// socket would be opened.
 struct DryRun: Sendable {
-  /// Returns the `Location` of a redirect that a load begins with, as if an origin that may be loaded had sent it; `nil`
-  /// for none.
+  /// Returns the `Location` of a redirect that a load begins with, as if an origin that may be
+  /// loaded had sent it; `nil` for none.
   let location: @Sendable () -> String?
   /// Receives each endpoint that a load would connect to.
   let report: @Sendable (String) -> Void

@@ -104,8 +104,8 @@ struct JPEGBits {
     }
   }
 
-  /// The whole bytes between the last bit that was read and the next marker; `nil` after reading past the end, or without a
-  /// marker.
+  /// The whole bytes between the last bit that was read and the next marker; `nil` after reading
+  /// past the end, or without a marker.
   var bytesBeforeMarker: Range<Int>? {
     guard !isPastEnd else { return nil }
     var start = (place + 7) / 8
@@ -127,7 +127,8 @@ struct JPEGBits {
     return range.allSatisfy { bytes[$0] == bytes[first] }
   }
 
-  /// Whether less than a byte is left before the next marker, all ones: the padding of T.81, F.1.2.3.
+  /// Whether less than a byte is left before the next marker, all ones: the padding of T.81,
+  /// F.1.2.3.
   var hasOnlyPadding: Bool {
     mutating get {
       refill()

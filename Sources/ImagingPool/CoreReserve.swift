@@ -29,7 +29,8 @@ final class CoreReserve: Sendable {
 
   /// The time between two measurements.
   static let pause = Duration.milliseconds(10)
-  /// The time after which the server's cores are read again: an operator may change them (cpuset(7)).
+  /// The time after which the server's cores are read again: an operator may change them
+  /// (cpuset(7)).
   static let readingPause = Duration.seconds(1)
   /// How long there is no reserve after workers could not be moved.
   static let failurePause = Duration.seconds(60)
@@ -38,9 +39,11 @@ final class CoreReserve: Sendable {
   /// How long less must be in use before the reserve shrinks.
   private static let patience = Duration.milliseconds(500)
 
-  /// The share of the reserved cores in use from which on the loops have too few, and below which they have enough again.
+  /// The share of the reserved cores in use from which on the loops have too few, and below which
+  /// they have enough again.
   private static let (scarce, ample) = (0.95, 0.85)
-  /// How long fewer jobs must run before the loops are freed. The next job of a slot follows in less.
+  /// How long fewer jobs must run before the loops are freed. The next job of a slot follows in
+  /// less.
   private static let patienceWithJobs = Duration.milliseconds(20)
 
   private struct State {
@@ -56,8 +59,8 @@ final class CoreReserve: Sendable {
     var isAmpleSince: ContinuousClock.Instant?
     /// Whether the loops are on the reserved cores.
     var isConfining = false
-    /// Whether the cores were too few in the last measurement. One alone may be wrong: the thread that measures may lose
-    /// its core between two clocks.
+    /// Whether the cores were too few in the last measurement. One alone may be wrong: the thread
+    /// that measures may lose its core between two clocks.
     var wasScarce = false
     /// Until when the loops have all cores, because the reserved ones were too few.
     var scarceUntil: ContinuousClock.Instant?
@@ -76,7 +79,8 @@ final class CoreReserve: Sendable {
   private let allowed: @Sendable () throws(SystemError) -> Cores
   private let loops: EventLoops
   private let state: Lock<State>
-  /// Its lock is held across `running` and `confine`, neither of which calls the reserve, and taken before all others.
+  /// Its lock is held across `running` and `confine`, neither of which calls the reserve, and taken
+  /// before all others.
   private let place = Lock(Place())
 
   /// Creates a reserve.
@@ -106,7 +110,8 @@ final class CoreReserve: Sendable {
     readCores(now: now)
     measure(now: now)
     return state.withLock { state in
-      // The first cores are the loops', because the others of two threads of a core have the higher numbers.
+      // The first cores are the loops', because the others of two threads of a core have the higher
+      // numbers.
       let cores =
         state.count == 0 ? state.cores : Cores(state.cores.numbers.dropFirst(state.count))
       return Share(cores: cores, reserved: state.count)
@@ -115,8 +120,8 @@ final class CoreReserve: Sendable {
 
   /// Moves the loops to the reserved cores while jobs run on all others, and frees them otherwise.
   ///
-  /// - Parameter running: returns the number of running jobs. Called while no other thread moves the loops, so the last
-  ///   call decides.
+  /// - Parameter running: returns the number of running jobs. Called while no other thread moves
+  ///   the loops, so the last call decides.
   /// - Throws: what the loops throw. The next call tries again.
   func placeLoops(
     running: () -> Int, now: ContinuousClock.Instant = .now
@@ -150,7 +155,8 @@ final class CoreReserve: Sendable {
     )
   }
 
-  /// Ends the reserve for a while, since a worker or a loop could not be moved. Returns whether that is news.
+  /// Ends the reserve for a while, since a worker or a loop could not be moved. Returns whether
+  /// that is news.
   func fail(now: ContinuousClock.Instant = .now) -> Bool {
     state.withLock { state in
       let isNews = state.failedUntil == nil
@@ -194,7 +200,8 @@ final class CoreReserve: Sendable {
     }
   }
 
-  /// Frees the loops for a while if the reserved cores are too few: those that they are on, or the most there can be.
+  /// Frees the loops for a while if the reserved cores are too few: those that they are on, or the
+  /// most there can be.
   private static func noteScarcity(
     in state: inout State, used: Double, before: Int, now: ContinuousClock.Instant
   ) {

@@ -2,12 +2,13 @@
 
 import Core
 
-/// The sources that cost more than their headers tell. A pure state machine: the caller passes the time.
+/// The sources that cost more than their headers tell. A pure state machine: the caller passes the
+/// time.
 ///
-/// - A job of such a source starts as an expensive one, so a kind of image whose cost no estimate finds holds at most half
-///   of the workers.
-/// - Two variants of a source that exceed the processor time, and ask for nothing that is expensive itself, blame the
-///   source.
+/// - A job of such a source starts as an expensive one, so a kind of image whose cost no estimate
+///   finds holds at most half of the workers.
+/// - Two variants of a source that exceed the processor time, and ask for nothing that is expensive
+///   itself, blame the source.
 struct CostlySources {
   private struct Entry {
     var until: ContinuousClock.Instant
@@ -15,8 +16,8 @@ struct CostlySources {
     var stopped: Transform?
   }
 
-  /// How long a source is remembered after its last such job. Its images change seldom, and a mistake only makes its jobs
-  /// wait for others.
+  /// How long a source is remembered after its last such job. Its images change seldom, and a
+  /// mistake only makes its jobs wait for others.
   static let lifetime = Duration.seconds(600)
   /// The maximum number of sources. The one that was found first is forgotten first.
   static let limit = 1_024
@@ -40,7 +41,8 @@ struct CostlySources {
 
   /// Records that a job exceeded the processor time.
   ///
-  /// - Returns: whether the source is to blame: another variant exceeded it before, and neither transform explains why.
+  /// - Returns: whether the source is to blame: another variant exceeded it before, and neither
+  ///   transform explains why.
   mutating func stopped(
     _ source: SourceIdentity, _ transform: Transform, now: ContinuousClock.Instant
   ) -> Bool {

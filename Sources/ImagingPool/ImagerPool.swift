@@ -43,8 +43,8 @@ public final class ImagerPool: ImageProcessor {
     loops.withLock { $0 = EventLoops(time: loopTime, confine: confineLoops) }
   }
 
-  /// Applies other limits of decoding, times and efforts to jobs that begin from now on. The number of workers and their
-  /// memory stay.
+  /// Applies other limits of decoding, times and efforts to jobs that begin from now on. The number
+  /// of workers and their memory stay.
   public func apply(_ wanted: ImagerPoolConfiguration) {
     guard let core = core.load() else { return }
     core.current.withLock { running in

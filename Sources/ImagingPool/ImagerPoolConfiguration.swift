@@ -17,25 +17,25 @@ public struct ImagerPoolConfiguration: Sendable {
   /// How long a worker may continue a cancelled job. Starting another one costs about 30 ms of
   /// processor time, more than most jobs, mainly for linking libvips.
   public var cancelGrace = Duration.milliseconds(250)
-  /// The processor time from which on a job counts as expensive although its estimate did not say so. Twice the bound of
-  /// the estimate (`JobCost`), because estimates are rough.
+  /// The processor time from which on a job counts as expensive although its estimate did not say
+  /// so. Twice the bound of the estimate (`JobCost`), because estimates are rough.
   package var quickTime = Duration.seconds(2)
-  /// Number of jobs with a risky format (`SourceHead`) after which a worker is replaced. The next one starts
-  /// meanwhile, so that no job waits.
+  /// Number of jobs with a risky format (`SourceHead`) after which a worker is replaced. The next
+  /// one starts meanwhile, so that no job waits.
   var maximumRiskyJobs = 20
   /// Resident memory in bytes above which a worker is replaced after a job.
   public var retireAboveResidentBytes: Int
   /// Maximum private memory of a worker in bytes (RLIMIT_DATA). `nil` means no limit. GLib aborts
   /// if an allocation fails, so a job that needs more fails with `outOfMemory`.
   public var maximumWorkerMemory: Int?
-  /// The estimated memory of all expensive jobs together, in bytes. One of them may have more, up to
-  /// `maximumWorkerMemory`.
+  /// The estimated memory of all expensive jobs together, in bytes. One of them may have more, up
+  /// to `maximumWorkerMemory`.
   public var expensiveJobMemory: Int
-  /// What a job may take beyond the memory that it was admitted with, in bytes: the stacks of six threads. Each counts
-  /// 8 MiB against the limit and takes a few KiB.
+  /// What a job may take beyond the memory that it was admitted with, in bytes: the stacks of six
+  /// threads. Each counts 8 MiB against the limit and takes a few KiB.
   package var memorySlack = 48 << 20
-  /// Maximum size of a result in bytes (RLIMIT_FSIZE). `nil` means no limit. A result is a memory file, which does not
-  /// count as private memory.
+  /// Maximum size of a result in bytes (RLIMIT_FSIZE). `nil` means no limit. A result is a memory
+  /// file, which does not count as private memory.
   public var maximumResultBytes: Int?
   /// The limits for decoding.
   public var limits: ImagingLimits
@@ -51,8 +51,8 @@ public struct ImagerPoolConfiguration: Sendable {
   ///   - executable: the path of the program.
   ///   - settings: the keys; by default all have their defaults.
   ///   - plan: the available memory and cores; by default all cores and no limit of memory.
-  ///   - parts: the bytes that the other parts of the server may hold together. Of what they leave, expensive jobs share
-  ///     half, and each worker has a part of the other half for any other job.
+  ///   - parts: the bytes that the other parts of the server may hold together. Of what they leave,
+  ///     expensive jobs share half, and each worker has a part of the other half for any other job.
   public init(
     executable: String, _ settings: ImagingSettings = ImagingSettings(),
     plan: MemoryPlan = .unlimited(cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)),
@@ -74,8 +74,9 @@ public struct ImagerPoolConfiguration: Sendable {
     limits.maximumQuickBytes = isPlenty ? .max : quickBytes
   }
 
-  /// Returns the most that a result may have of the memory that its job was admitted with, in bytes: half. A worker writes
-  /// it when the encoded bytes are all that is left of the job, and has both for a moment.
+  /// Returns the most that a result may have of the memory that its job was admitted with, in
+  /// bytes: half. A worker writes it when the encoded bytes are all that is left of the job, and
+  /// has both for a moment.
   static func resultBytes(ofMemory bytes: Int) -> Int { bytes / 2 }
 
   /// A setting of `settings`.

@@ -60,7 +60,8 @@ extension WorkerSlot {
     var hasMissedMemory = false
     // The last worker that got this job, perhaps twice as it is expensive, and had no job before.
     var freshWorker: pid_t?
-    // A worker that was dead before it got the job is no evidence against the job, but such attempts are limited too.
+    // A worker that was dead before it got the job is no evidence against the job, but such
+    // attempts are limited too.
     for _ in 0..<6 {
       if let worker = current, !worker.mayTake(pending.job) { retire(worker) }
       guard let worker = current ?? replacement(for: id) else {
@@ -146,8 +147,8 @@ extension WorkerSlot {
     return .failure(.internal(detail: "workers end before they get a job"))
   }
 
-  /// Returns the error for a job that took more processor time than it may. It blames the source if the job only reduces
-  /// it, or if another variant of it was as costly, otherwise the variant.
+  /// Returns the error for a job that took more processor time than it may. It blames the source if
+  /// the job only reduces it, or if another variant of it was as costly, otherwise the variant.
   private func tooCostly(_ job: ImageJob, _ limit: Duration) -> ImageError {
     let error = ImageError.tooCostly(
       reason: "more than \(limit) of processor time", key: ImagingLimits.timeKey)
@@ -196,7 +197,8 @@ extension WorkerSlot {
     }
   }
 
-  /// Moves the event loops to the cores that are reserved for them, or frees them. Call whenever the slot begins to wait.
+  /// Moves the event loops to the cores that are reserved for them, or frees them. Call whenever
+  /// the slot begins to wait.
   func placeLoops() {
     guard let reserve = core.reserve else { return }
     do throws(SystemError) {
@@ -213,8 +215,8 @@ extension WorkerSlot {
       "workers leave no cores to event loops: \(what)", fields: ["reason": .string("\(error)")])
   }
 
-  /// Starts a worker for a job whose worker died, again if it does not start. Returns `nil` if several in a row do not
-  /// start, or if the job was cancelled.
+  /// Starts a worker for a job whose worker died, again if it does not start. Returns `nil` if
+  /// several in a row do not start, or if the job was cancelled.
   private func replacement(for id: UInt64) -> WorkerProcess? {
     while current == nil, endedEarly(id) == nil {
       placeLoops()
@@ -336,8 +338,9 @@ extension WorkerSlot {
 
   // MARK: Memory
 
-  /// Lowers the worker's limits of memory and of its result to what the job was admitted with, or lifts them for a job that
-  /// was admitted with the whole memory of a worker. A machine that refuses this has estimates and no limit for them.
+  /// Lowers the worker's limits of memory and of its result to what the job was admitted with, or
+  /// lifts them for a job that was admitted with the whole memory of a worker. A machine that
+  /// refuses this has estimates and no limit for them.
   ///
   /// - Returns: whether the worker has less than its whole memory for the job.
   func hold(_ worker: WorkerProcess, for id: UInt64, _ job: ImageJob) -> Bool {
@@ -377,9 +380,9 @@ extension ImageJob {
     [file, overlay?.file].compactMap(\.self).contains(where: SourceHead.mayBeVector)
   }
 
-  /// Whether libimagequant finds the colours of the result, as far as that is known: for a GIF, and for a PNG of a source
-  /// with a palette. With less memory it finds other colours and reports no error, so these jobs have the whole memory of
-  /// a worker.
+  /// Whether libimagequant finds the colours of the result, as far as that is known: for a GIF, and
+  /// for a PNG of a source with a palette. With less memory it finds other colours and reports no
+  /// error, so these jobs have the whole memory of a worker.
   fileprivate func mayFindColours(_ limits: ImagingLimits) -> Bool {
     let format = transform.output.format
     if (format ?? SourceHead.format(of: file)) == .gif { return true }
@@ -388,8 +391,8 @@ extension ImageJob {
 }
 
 extension Result<ProcessedImage, ImageError> {
-  /// Whether missing memory may be the cause. Some decoders and encoders report a failed allocation as any other failure,
-  /// tolerant ones as damage, and libimagequant not at all.
+  /// Whether missing memory may be the cause. Some decoders and encoders report a failed allocation
+  /// as any other failure, tolerant ones as damage, and libimagequant not at all.
   var mayLackMemory: Bool {
     switch self {
     case .success(let image): image.report.isDamaged || image.rendered?.format == .gif

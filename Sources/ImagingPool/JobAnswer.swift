@@ -4,19 +4,22 @@ import CLinux
 import Core
 import Glibc
 
-/// The answer to a job. Workers decode untrusted input, so their answers are validated like network input.
+/// The answer to a job. Workers decode untrusted input, so their answers are validated like network
+/// input.
 enum JobAnswer {
   /// The job is done or has failed.
   case ended(Result<ProcessedImage, ImageError>)
   /// The worker did not begin the job because it is expensive. `bytes` is its estimated memory.
   case takesLong(bytes: Int)
 
-  /// Validates an answer and puts its image into `storage`. A result that does not match the job is a
-  /// failure of the worker, not of the source. Blocks on the disk if the image does not stay in memory.
+  /// Validates an answer and puts its image into `storage`. A result that does not match the job is
+  /// a failure of the worker, not of the source. Blocks on the disk if the image does not stay in
+  /// memory.
   ///
-  /// - Parameter results: The worker's file of results. The worker may change it at any time, so it is copied first.
-  /// - Throws: `WireError` for an answer that a correct worker never sends: for another job, without a result of the
-  ///   stated length, or with more than `limit` bytes.
+  /// - Parameter results: The worker's file of results. The worker may change it at any time, so it
+  ///   is copied first.
+  /// - Throws: `WireError` for an answer that a correct worker never sends: for another job,
+  ///   without a result of the stated length, or with more than `limit` bytes.
   static func read(
     _ received: consuming WireMessage, for id: UInt64, transform: Transform,
     sourceBytes: Int = 0, source: FileRegion? = nil, limits: ImagingLimits? = nil,
@@ -81,7 +84,8 @@ enum JobAnswer {
 extension RenderReport {
   /// Bytes of a result beside its pixels and what it keeps of its source.
   private static var slack: Int { 1 << 20 }
-  /// More bytes than any encoder takes for a pixel: four channels of 16 bits, and what does not compress.
+  /// More bytes than any encoder takes for a pixel: four channels of 16 bits, and what does not
+  /// compress.
   private static var bytesPerPixel: Int { 10 }
 
   /// More bytes than the image can have, apart from what it keeps of its source.
@@ -100,7 +104,8 @@ extension RenderReport {
     guard case .image(let image) = content else { return nil }
     let size = image.size
     if let limits {
-      // No product overflows: a side is at most 10 million, and 2^31 frames of 2^31 pixels are fewer than 2^63.
+      // No product overflows: a side is at most 10 million, and 2^31 frames of 2^31 pixels are
+      // fewer than 2^63.
       guard size.isWithin(limits.maximumResultPixels) else { return "\(size)" }
       let isStill = image.frames == 1
       guard isStill || image.frames <= limits.maximumFrames,
@@ -141,7 +146,8 @@ extension RenderReport {
 }
 
 extension PixelSize {
-  /// Whether a result that is scaled down to this many pixels may have this size: its sides are rounded down, and up to 1.
+  /// Whether a result that is scaled down to this many pixels may have this size: its sides are
+  /// rounded down, and up to 1.
   fileprivate func isWithin(_ pixels: Int) -> Bool {
     // Divides instead of multiplying, because the product of untrusted sides could overflow.
     min(width, height) == 1 || height <= pixels / width
@@ -155,8 +161,8 @@ extension Sizing {
     return fit == .outside || size.width <= pixels(width) && size.height <= pixels(height)
   }
 
-  /// The size of the result if it is the same for every source, without the limits; otherwise `nil`. Finds mistakes. A
-  /// worker that was taken over may claim that a limit reduced its result.
+  /// The size of the result if it is the same for every source, without the limits; otherwise
+  /// `nil`. Finds mistakes. A worker that was taken over may claim that a limit reduced its result.
   fileprivate var sizeOfAnySource: PixelSize? {
     guard width != nil, height != nil,
       fit == .contain || enlarge && (fit == .cover || fit == .fill)

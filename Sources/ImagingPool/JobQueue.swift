@@ -12,10 +12,10 @@ enum JobPriority: Comparable {
   case next
 }
 
-/// A priority queue in which clients take turns: among jobs of one priority, the client with the fewest running jobs comes
-/// first, then the one that has waited longest for a turn, then arrival. Jobs of a client above its share of the workers
-/// compare as of the lowest priority, as downloads do (`ClientPlaces`). A lower priority has a turn after
-/// `maximumPassed` jobs of higher ones.
+/// A priority queue in which clients take turns: among jobs of one priority, the client with the
+/// fewest running jobs comes first, then the one that has waited longest for a turn, then arrival.
+/// Jobs of a client above its share of the workers compare as of the lowest priority, as downloads
+/// do (`ClientPlaces`). A lower priority has a turn after `maximumPassed` jobs of higher ones.
 ///
 /// The queue is short, so a search through all jobs finds the next one.
 struct JobQueue<Job> {
@@ -33,7 +33,8 @@ struct JobQueue<Job> {
     let id: UInt64
     let job: Job
     var turn: JobPriority
-    /// The memory that the job needs besides its worker's own, in bytes; 0 if it is not known to be expensive.
+    /// The memory that the job needs besides its worker's own, in bytes; 0 if it is not known to be
+    /// expensive.
     let bytes: Int
     /// Whom the job works for, at least one. It counts against the first one's part of the queue.
     var clients: [LoadClient]
@@ -71,7 +72,8 @@ struct JobQueue<Job> {
   /// Returns the number of waiting jobs of this priority.
   func count(of turn: JobPriority) -> Int { counts[turn.index] }
 
-  /// Returns the number of waiting jobs that count as the client's, without those with a woken slot.
+  /// Returns the number of waiting jobs that count as the client's, without those with a woken
+  /// slot.
   func count(of client: LoadClient) -> Int {
     entries.count { $0.clients[0] == client && $0.turn != .next }
   }

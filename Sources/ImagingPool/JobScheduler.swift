@@ -35,7 +35,8 @@ struct JobScheduler<Job> {
   struct Orders: Equatable {
     /// Whether the job was cancelled or answered.
     var isAbandoned = false
-    /// Whether the worker must be stopped and the job queued again, because it takes long and others wait.
+    /// Whether the worker must be stopped and the job queued again, because it takes long and
+    /// others wait.
     var givesWay = false
     /// When the worker must be stopped, even with a job.
     var stopAt: ContinuousClock.Instant?
@@ -59,7 +60,8 @@ struct JobScheduler<Job> {
     var job: Job?
     /// Whose turn it was.
     var client = LoadClient.unlimited
-    /// The estimated memory of an expensive job (`JobCost`), in bytes, 0 if it is unknown; `nil` for any other.
+    /// The estimated memory of an expensive job (`JobCost`), in bytes, 0 if it is unknown; `nil`
+    /// for any other.
     var bytes: Int?
     /// Whether the job gives way to others.
     var isBackground = false
@@ -69,15 +71,16 @@ struct JobScheduler<Job> {
 
   /// The most threads of a job. A job has few steps that gain from more.
   private static var maximumThreads: Int { 4 }
-  /// The number of other jobs that may overtake an expensive one. Without a limit it could wait forever.
+  /// The number of other jobs that may overtake an expensive one. Without a limit it could wait
+  /// forever.
   private static var maximumPassed: Int { 8 }
 
   /// The maximum number of waiting jobs, not counting those with a woken slot.
   var limit: Int
   /// The maximum memory of all expensive jobs together, in bytes. One of them may have more.
   let memory: Int
-  /// The maximum number of jobs at a time, not counting expensive and background ones: the cores that workers have. At
-  /// least 1.
+  /// The maximum number of jobs at a time, not counting expensive and background ones: the cores
+  /// that workers have. At least 1.
   private(set) var width: Int
   private(set) var slots: [Slot]
   private(set) var waiting: JobQueue<Job>
@@ -120,8 +123,8 @@ struct JobScheduler<Job> {
   /// places.
   ///
   /// - Parameters:
-  ///   - clients: whom the job works for; without any, the background. If all have a share, it counts as that of the one with
-  ///     the fewest waiting jobs.
+  ///   - clients: whom the job works for; without any, the background. If all have a share, it
+  ///     counts as that of the one with the fewest waiting jobs.
   ///   - isExpensive: whether the job is known to be expensive. Its memory is not known.
   mutating func submit(
     _ id: UInt64, job: Job, clients: [LoadClient] = [.unlimited], priority: LoadPriority,
@@ -129,7 +132,8 @@ struct JobScheduler<Job> {
   ) -> Admission {
     guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
     if let fault = commonFault { return .refused(.internal(detail: fault)) }
-    // A slot is idle only if no job waits that may run, or if other slots have been woken for those.
+    // A slot is idle only if no job waits that may run, or if other slots have been woken for
+    // those.
     if !isExpensive, hasWidth, let slot = idle.popLast() {
       waiting.append(id, job: job, clients: clients, turn: .next)
       return .next(wake: slot)
@@ -153,7 +157,8 @@ struct JobScheduler<Job> {
   /// The maximum number of jobs of one client that wait: a quarter of all.
   private var limitPerClient: Int { (limit + 3) / 4 }
 
-  /// Returns the client that a job counts as, and how many of its jobs wait; 0 for a client without a share.
+  /// Returns the client that a job counts as, and how many of its jobs wait; 0 for a client without
+  /// a share.
   private func payer(of clients: [LoadClient]) -> (client: LoadClient, count: Int) {
     let counts = clients.map { client in
       if case .network = client { return (client: client, count: waiting.count(of: client)) }
@@ -189,7 +194,8 @@ struct JobScheduler<Job> {
   /// Whether a slot may take a job that is not expensive.
   private var mayTakeQuick: Bool { width == slots.count || runningQuick < width }
 
-  /// The number of running jobs that are not known to be expensive. A background job takes no other's place.
+  /// The number of running jobs that are not known to be expensive. A background job takes no
+  /// other's place.
   private var runningQuick: Int {
     running.values.reduce(0) { $0 + ($1.bytes == nil && !$1.isBackground ? 1 : 0) }
   }
@@ -232,15 +238,16 @@ struct JobScheduler<Job> {
     return taken
   }
 
-  /// Whether an expensive job of this memory may run beside the others. Half of the slots are reserved for other jobs:
-  /// one of 2 or 3, two of 4, four of 8.
+  /// Whether an expensive job of this memory may run beside the others. Half of the slots are
+  /// reserved for other jobs: one of 2 or 3, two of 4, four of 8.
   private func hasRoom(forLong bytes: Int, besides id: UInt64? = nil) -> Bool {
     let others = running.filter { $0.key != id }.values.compactMap(\.bytes)
     guard !others.isEmpty else { return true }
     return others.count < maximumLong && bytes <= memory - others.reduce(0, +)
   }
 
-  /// The threads that a job with a slot may use: one, and one for each core on which no other job runs or is about to.
+  /// The threads that a job with a slot may use: one, and one for each core on which no other job
+  /// runs or is about to.
   ///
   /// - Parameter cores: The cores that workers have.
   func threads(onCores cores: Int) -> Int {
@@ -251,8 +258,8 @@ struct JobScheduler<Job> {
   /// The slots that expensive jobs may have.
   var maximumLong: Int { (slots.count + 1) / 2 }
 
-  /// Takes an idle slot that must be woken because a waiting job may run; `nil` if no job may run or no slot is idle. A
-  /// large job that ends may leave room for several.
+  /// Takes an idle slot that must be woken because a waiting job may run; `nil` if no job may run
+  /// or no slot is idle. A large job that ends may leave room for several.
   mutating func slotForWaiting() -> Int? {
     guard alone == nil, !idle.isEmpty else { return nil }
     let quick = waiting.count - waiting.count(of: .next) - waiting.count(of: .later)
@@ -264,8 +271,9 @@ struct JobScheduler<Job> {
   /// The estimated memory of the expensive jobs that run, in bytes.
   var bytesOfLong: Int { running.values.reduce(0) { $0 + ($1.bytes ?? 0) } }
 
-  /// Reports that a slot's job is expensive, or needs more memory than it was admitted with. Returns whether the slot
-  /// continues it. Otherwise the job is queued again behind all other jobs, and the slot has none.
+  /// Reports that a slot's job is expensive, or needs more memory than it was admitted with.
+  /// Returns whether the slot continues it. Otherwise the job is queued again behind all other
+  /// jobs, and the slot has none.
   mutating func takesLong(_ id: UInt64, bytes: Int) -> Bool {
     guard let entry = running[id], let job = entry.job else { return true }
     if waiting.count == 0, hasRoom(forLong: bytes, besides: id) {
@@ -283,7 +291,8 @@ struct JobScheduler<Job> {
     return false
   }
 
-  /// The memory that an expensive job with a slot was admitted with, in bytes, 0 if it is unknown; `nil` for any other job.
+  /// The memory that an expensive job with a slot was admitted with, in bytes, 0 if it is unknown;
+  /// `nil` for any other job.
   func bytesOfLong(_ id: UInt64) -> Int? { running[id]?.bytes }
 
   /// Removes and returns the matching queued jobs, whose callers must be answered.
@@ -358,8 +367,8 @@ struct JobScheduler<Job> {
     stopAt = min(stopAt ?? instant, instant)
   }
 
-  /// Ends a slot, after which the caller must wake the others: those that waited for memory may have nothing left to wait
-  /// for. The last one returns the queued jobs, which can no longer run.
+  /// Ends a slot, after which the caller must wake the others: those that waited for memory may
+  /// have nothing left to wait for. The last one returns the queued jobs, which can no longer run.
   mutating func leave(slot: Int) -> [Job] {
     idle.removeAll { $0 == slot }
     slots[slot] = Slot()
@@ -377,7 +386,8 @@ struct JobScheduler<Job> {
   /// The maximum number of background jobs that wait.
   private static var maximumBackground: Int { 16 }
 
-  /// Adds a job that runs alone of its kind, while half of the slots are idle and no other job waits.
+  /// Adds a job that runs alone of its kind, while half of the slots are idle and no other job
+  /// waits.
   mutating func submitBackground(_ id: UInt64, job: Job) -> Admission {
     guard stopAt == nil, staffed > 0 else { return .refused(.draining) }
     if let fault = commonFault { return .refused(.internal(detail: fault)) }
@@ -396,7 +406,8 @@ struct JobScheduler<Job> {
     running.first { $1.isBackground && $1.job != nil }?.key
   }
 
-  /// The background job that is to be cancelled, because another job waits for a slot or for its memory.
+  /// The background job that is to be cancelled, because another job waits for a slot or for its
+  /// memory.
   var backgroundInTheWay: UInt64? {
     guard waiting.count > 0, let id = runningBackground else { return nil }
     let hasMemory = running[id]?.bytes != nil && waiting.count(of: .later) > 0
@@ -422,15 +433,16 @@ struct JobScheduler<Job> {
 
   // MARK: Overruns
 
-  /// Reports that a job which began as a quick one takes long. From now on it counts as an expensive one.
+  /// Reports that a job which began as a quick one takes long. From now on it counts as an
+  /// expensive one.
   mutating func overran(_ id: UInt64) {
     guard let entry = running[id], !entry.isBackground, entry.bytes == nil else { return }
     running[id]?.bytes = 0
     running[id]?.hasOverrun = true
   }
 
-  /// The job that gives its slot back, because expensive jobs have more than half of the slots and another job waits. Of
-  /// several it is the one that arrived last. `nil` if no job has to.
+  /// The job that gives its slot back, because expensive jobs have more than half of the slots and
+  /// another job waits. Of several it is the one that arrived last. `nil` if no job has to.
   var overrunInTheWay: (id: UInt64, slot: Int)? {
     let quick = waiting.count - waiting.count(of: .next) - waiting.count(of: .later)
     guard quick > 0, idle.isEmpty, alone == nil else { return nil }
@@ -440,7 +452,8 @@ struct JobScheduler<Job> {
       .map { ($0.key, $0.value.slot) }
   }
 
-  /// Queues a job with a slot again, behind all others, as an expensive one. The slot has no job then.
+  /// Queues a job with a slot again, behind all others, as an expensive one. The slot has no job
+  /// then.
   ///
   /// - Returns: `false` if the caller of the job was answered.
   mutating func giveWay(_ id: UInt64) -> Bool {

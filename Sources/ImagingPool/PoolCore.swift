@@ -186,7 +186,8 @@ final class PoolCore: Sendable {
 
   // MARK: Sandbox
 
-  /// The layers that seal the workers, as the last one to start reports them; `nil` before the first.
+  /// The layers that seal the workers, as the last one to start reports them; `nil` before the
+  /// first.
   var sandbox: SandboxReport? { seal.withLock { $0 } }
 
   /// Records how a new worker is sealed. The first report and each change have a line in the log.
@@ -223,11 +224,12 @@ final class PoolCore: Sendable {
     return next
   }
 
-  /// Orders a result's memory before its reader. If a continuation is resumed before it is awaited, Swift 6.3 hands it
-  /// over without a release that the thread sanitizer detects. The lock has one.
+  /// Orders a result's memory before its reader. If a continuation is resumed before it is awaited,
+  /// Swift 6.3 hands it over without a release that the thread sanitizer detects. The lock has one.
   func synchronize() { board.withLock { _ in } }
 
-  /// The cores of the server when the first job begins (sched_getaffinity(2)); without a reserve they are read once.
+  /// The cores of the server when the first job begins (sched_getaffinity(2)); without a reserve
+  /// they are read once.
   private static let allowedCores = (try? Cores.allowed())?.numbers.count ?? 1
 
   /// The threads that a job with a slot may use.
@@ -305,7 +307,8 @@ final class PoolCore: Sendable {
 
   // MARK: Jobs that take far longer than estimated
 
-  /// Reports that a job which began as a quick one takes long. Its source's other jobs wait as expensive ones.
+  /// Reports that a job which began as a quick one takes long. Its source's other jobs wait as
+  /// expensive ones.
   func overran(_ id: UInt64, _ source: SourceIdentity?) {
     if let source { costly.withLock { $0.add(source, now: .now) } }
     let (later, slot) = board.withLock { board in

@@ -5,7 +5,8 @@ import Core
 /// A back-off that doubles with each failed start, from 100 ms to 5 s. A successful start resets
 /// it.
 struct RespawnBackoff {
-  /// Failed starts in a row after which jobs are refused. Until then, in about 0.7 s, a killed start is an accident.
+  /// Failed starts in a row after which jobs are refused. Until then, in about 0.7 s, a killed
+  /// start is an accident.
   private static let patience = 4
   private static let pauses = Backoff(.milliseconds(100), longest: .seconds(5))
 

@@ -13,12 +13,12 @@ enum SourceHead {
     withBytes(of: file) { FormatSigns.format(of: $0) } ?? nil
   }
 
-  /// Returns whether a file may be a vector. A compressed one, and one that begins with a long comment, have an unknown
-  /// head.
+  /// Returns whether a file may be a vector. A compressed one, and one that begins with a long
+  /// comment, have an unknown head.
   static func mayBeVector(_ file: FileRegion) -> Bool { format(of: file) ?? .svg == .svg }
 
-  /// Returns whether a file is in a risky format, or in an unknown one. A fault in a decoder stays with few sources if
-  /// workers that have decoded such sources are replaced early.
+  /// Returns whether a file is in a risky format, or in an unknown one. A fault in a decoder stays
+  /// with few sources if workers that have decoded such sources are replaced early.
   static func isRisky(_ file: FileRegion) -> Bool {
     format(of: file).map(\.traits.isRisky) ?? true
   }
@@ -35,8 +35,8 @@ enum SourceHead {
     } ?? false
   }
 
-  /// Returns the pixels of a file whose decoder makes no others: PNG and JPEG. `nil` for any other, or if its head
-  /// does not tell.
+  /// Returns the pixels of a file whose decoder makes no others: PNG and JPEG. `nil` for any other,
+  /// or if its head does not tell.
   static func size(of file: FileRegion) -> PixelSize? {
     let size: (width: Int, height: Int)? =
       withBytes(of: file) { bytes in

@@ -16,7 +16,8 @@ struct WorkerEnd: Hashable, Sendable, CustomStringConvertible {
     case crash
   }
 
-  /// The status of wait(2): the lower seven bits hold the signal, the next byte the exit status. `nil` if unknown.
+  /// The status of wait(2): the lower seven bits hold the signal, the next byte the exit status.
+  /// `nil` if unknown.
   let status: CInt?
   /// The end of its standard error.
   var lastWords = ""
@@ -24,9 +25,9 @@ struct WorkerEnd: Hashable, Sendable, CustomStringConvertible {
   /// The cause. Only the OOM killer and operators send SIGKILL to a worker that the pool has not
   /// killed.
   ///
-  /// If an allocation fails, GLib, the C++ library and Rust end the process with a message: "failed to allocate 4096
-  /// bytes", "std::bad_alloc", "memory allocation of 4096 bytes failed".
-  /// An unknown end is no evidence against the job, so it counts as `killed`.
+  /// If an allocation fails, GLib, the C++ library and Rust end the process with a message: "failed
+  /// to allocate 4096 bytes", "std::bad_alloc", "memory allocation of 4096 bytes failed". An
+  /// unknown end is no evidence against the job, so it counts as `killed`.
   var cause: Cause {
     guard let status else { return .killed }
     switch status & 0x7f {
@@ -55,12 +56,12 @@ struct WorkerEnd: Hashable, Sendable, CustomStringConvertible {
 /// | reached its memory limit | retry, or 422 for this variant if the worker was new | 422 for this variant if the worker was new, else 503 |
 /// | crashed | retry | 422 for this variant |
 ///
-/// If only one of two workers crashed, the job fails with 503, because memory may be the cause. A job that needs more than
-/// all memory of a new worker never succeeds, so it is `too_costly`. Without a limit for workers, the machine's memory is
-/// exhausted, and the job fails with 503.
+/// If only one of two workers crashed, the job fails with 503, because memory may be the cause. A
+/// job that needs more than all memory of a new worker never succeeds, so it is `too_costly`.
+/// Without a limit for workers, the machine's memory is exhausted, and the job fails with 503.
 ///
-/// For the source, no death is negatively cached, because the encoder or the machine may be at fault. For the variant, a
-/// 422 is, because each request would cost two more workers.
+/// For the source, no death is negatively cached, because the encoder or the machine may be at
+/// fault. For the variant, a 422 is, because each request would cost two more workers.
 struct JobDeaths {
   /// What happens next.
   enum Verdict: Equatable {

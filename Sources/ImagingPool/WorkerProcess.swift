@@ -121,8 +121,8 @@ final class WorkerProcess {
 
   /// Lets the worker run on its share of the cores only. Costs nothing if it does already.
   ///
-  /// A worker that was never confined keeps what it inherited as long as nothing is reserved. After an error it stays
-  /// where it is, until other cores are named.
+  /// A worker that was never confined keeps what it inherited as long as nothing is reserved. After
+  /// an error it stays where it is, until other cores are named.
   func confine(to share: CoreReserve.Share) throws(SystemError) {
     guard share.cores != cores, cores != nil || share.reserved > 0 else { return }
     cores = share.cores
@@ -135,8 +135,8 @@ final class WorkerProcess {
     return lastResidentBytes
   }
 
-  /// Memory in bytes that the worker maps beside its private memory, touched or not. A sealed worker makes no memory file:
-  /// it has the one for its results, whose size is limited.
+  /// Memory in bytes that the worker maps beside its private memory, touched or not. A sealed
+  /// worker makes no memory file: it has the one for its results, whose size is limited.
   var sharedBytes: Int {
     // proc_pid_statm(5): all that is mapped, and private memory with the stack.
     max((pages(at: 0) ?? 0) - (pages(at: 5) ?? 0), 0) * Int(getpagesize())
@@ -144,9 +144,9 @@ final class WorkerProcess {
 
   private var residentBytes: Int { pages(at: 1).map { $0 * Int(getpagesize()) } ?? 0 }
 
-  /// Lowers the limit of its private memory (RLIMIT_DATA) to `bytes` more than it has now, and that of a result
-  /// (RLIMIT_FSIZE) to `resultBytes`. With `nil` it raises both again to the hard limits. A sealed worker cannot change
-  /// them.
+  /// Lowers the limit of its private memory (RLIMIT_DATA) to `bytes` more than it has now, and that
+  /// of a result (RLIMIT_FSIZE) to `resultBytes`. With `nil` it raises both again to the hard
+  /// limits. A sealed worker cannot change them.
   ///
   /// After an error, a limit is the one before.
   func holdMemory(to bytes: Int?, resultBytes: Int) throws(SystemError) {
@@ -159,7 +159,8 @@ final class WorkerProcess {
     guard let present = pages(at: 5) else { throw SystemError(ENODATA) }
     // Never 0, which Linux takes for no limit (mm/mmap.c, may_expand_vm).
     try setMemoryLimit(UInt(present * Int(getpagesize()) + max(bytes, 0)))
-    // A job of a worker with its whole memory is not repeated, so it has the whole result limit, too.
+    // A job of a worker with its whole memory is not repeated, so it has the whole result limit,
+    // too.
     if isHeld {
       try setResultLimit(UInt(max(resultBytes, 0)))
     } else if hasLowResultLimit {
@@ -207,8 +208,8 @@ final class WorkerProcess {
   /// Kills the worker. `reap` then ends the rest of its process group.
   func kill() { _ = Glibc.kill(pid, SIGKILL) }
 
-  /// Kills the process group of a worker that has ended. A worker is the first of its group, and until it is reaped no
-  /// other process can have its number.
+  /// Kills the process group of a worker that has ended. A worker is the first of its group, and
+  /// until it is reaped no other process can have its number.
   private static func endGroup(of pid: pid_t) {
     var info = siginfo_t()
     guard waitid(P_PID, id_t(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0, info.si_signo != 0
@@ -216,8 +217,8 @@ final class WorkerProcess {
     _ = Glibc.kill(-pid, SIGKILL)
   }
 
-  /// Reaps the process, after killing what is left of its process group. Returns `nil` if it has not ended within
-  /// `patience`.
+  /// Reaps the process, after killing what is left of its process group. Returns `nil` if it has
+  /// not ended within `patience`.
   static func reap(_ pid: pid_t, within patience: Duration) -> WorkerEnd? {
     let deadline = ContinuousClock.now + patience
     var pause: useconds_t = 100

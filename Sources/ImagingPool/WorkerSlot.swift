@@ -159,7 +159,8 @@ final class WorkerSlot: @unchecked Sendable {
     core.update(slot: index) { $0.isBusy = false }
     placeLoops()
     var cause = hasEnded ? WorkerProcess.reap(worker.pid, within: .seconds(1)) : nil
-    // A worker that closed its connection and runs is killed here, which is no sign of scarce memory.
+    // A worker that closed its connection and runs is killed here, which is no sign of scarce
+    // memory.
     let isAlive = hasEnded && cause == nil
     if cause == nil { cause = end(worker, patience: .milliseconds(100)) }
     let lastWords = worker.readComplaints()
@@ -202,15 +203,16 @@ final class WorkerSlot: @unchecked Sendable {
 
   /// How often a worker is looked at.
   static var watchPause: Duration { .seconds(1) }
-  /// The processor time that a worker without a job has, to give memory back, which takes 0.3 ms a MiB, and more under a
-  /// sanitizer.
+  /// The processor time that a worker without a job has, to give memory back, which takes 0.3 ms a
+  /// MiB, and more under a sanitizer.
   private static func restTime(of worker: WorkerProcess) -> Duration {
     .milliseconds(500 + worker.lastResidentBytes >> 20)
   }
   /// Shared memory beyond the limit of private memory and that of a new worker: sources.
   private static var sharedSlack: Int { 256 << 20 }
 
-  /// Waits for the signal, the current worker and its successor. Ends the current worker if it works without a job.
+  /// Waits for the signal, the current worker and its successor. Ends the current worker if it
+  /// works without a job.
   ///
   /// - Returns: which of them is ready; `nil` if the worker was ended.
   func watchedWait(until deadline: ContinuousClock.Instant?) -> [Bool]? {

@@ -18,8 +18,8 @@ enum WorkerSpawn {
     return Pipe(reader: OwnedDescriptor(owning: ends[0]), writer: OwnedDescriptor(owning: ends[1]))
   }
 
-  /// Starts a program with `socket` as descriptor 3, `results` as 4, `complaints` as standard error, an empty
-  /// standard input, and no other descriptor.
+  /// Starts a program with `socket` as descriptor 3, `results` as 4, `complaints` as standard
+  /// error, an empty standard input, and no other descriptor.
   static func spawn(
     path: String, arguments: [String], socket: borrowing OwnedDescriptor,
     results: borrowing OwnedDescriptor, complaints: borrowing OwnedDescriptor
@@ -62,7 +62,8 @@ enum WorkerSpawn {
     return pid
   }
 
-  /// The worker's environment. It has nothing of the server's, which may hold secrets and names of libraries.
+  /// The worker's environment. It has nothing of the server's, which may hold secrets and names of
+  /// libraries.
   ///
   /// - No back-traces: a crash must end a worker at once.
   /// - One malloc arena: after 690 jobs a worker holds 129 MB and not 420, in the same time.

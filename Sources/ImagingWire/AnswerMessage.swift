@@ -2,7 +2,8 @@
 
 /// A message from a worker. Workers decode untrusted input, so every field is validated.
 public enum AnswerMessage: Hashable, Sendable {
-  /// The worker has started, is sealed as reported, and can take jobs. Sent once, as the first message.
+  /// The worker has started, is sealed as reported, and can take jobs. Sent once, as the first
+  /// message.
   case ready(SandboxReport)
   /// The job is done. The bytes are in the worker's file of results.
   case result(ResultMessage)

@@ -13,9 +13,11 @@ public struct ImagingLimits: Hashable, Sendable {
   public var maximumFrames: Int
   /// The maximum estimated processor time of a job, in seconds, all stages together.
   public var maximumSeconds: Double
-  /// The same without the encoding of an animation's frames and the drawing of a vector, which have limits of their own.
+  /// The same without the encoding of an animation's frames and the drawing of a vector, which have
+  /// limits of their own.
   public var maximumSecondsOfPixels: Double
-  /// The memory of a worker, in bytes; `Int.max` without a limit. A job that is estimated far above it is not begun.
+  /// The memory of a worker, in bytes; `Int.max` without a limit. A job that is estimated far above
+  /// it is not begun.
   public var maximumBytes = Int.max
   /// A job that is estimated above these bytes of memory is expensive.
   public var maximumQuickBytes = Int.max

@@ -1,7 +1,7 @@
 // WireCoder: writes and reads the fields of messages, little-endian and with all checks.
 
-/// A direction of the wire. A message names its fields once, and is written by one coder and read by
-/// the other.
+/// A direction of the wire. A message names its fields once, and is written by one coder and read
+/// by the other.
 protocol WireCoder {
   /// What reading throws. Writing throws nothing.
   associatedtype Failure: Error
@@ -189,7 +189,8 @@ enum WireKind: UInt8 {
   /// From the worker: it would take long, and was to be made only if it does not.
   case takesLong = 5
 
-  /// Grows with every change to a message, so that a server never talks to a worker of another build.
+  /// Grows with every change to a message, so that a server never talks to a worker of another
+  /// build.
   static let version: UInt8 = 12
   /// Longest text in a message, in bytes.
   static let longestText = 2_048

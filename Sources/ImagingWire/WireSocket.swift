@@ -33,8 +33,8 @@ public struct WireMessage: ~Copyable, Sendable {
 public struct WireSocket: ~Copyable, Sendable {
   /// The descriptor of a worker's end.
   public static let workerDescriptor: CInt = 3
-  /// A worker's descriptor of the memory file for its results, the only one that it has. The server made it, reads each
-  /// result from it and empties it.
+  /// A worker's descriptor of the memory file for its results, the only one that it has. The server
+  /// made it, reads each result from it and empties it.
   public static let resultDescriptor: CInt = 4
 
   private let owned: OwnedDescriptor

@@ -1,9 +1,11 @@
-// Alternatives: equivalent images that are smaller than a rendered one, and the alias of a negotiated one.
+// Alternatives: equivalent images that are smaller than a rendered one, and the alias of a
+// negotiated one.
 
 import Core
 
 extension ImageManager {
-  /// Returns the cached variant in the fallback format in place of an AVIF, if the AVIF is not smaller.
+  /// Returns the cached variant in the fallback format in place of an AVIF, if the AVIF is not
+  /// smaller.
   func smallerFallback(
     than image: ProcessedImage, for request: ImageRequest, source: Source, watermark: Source?
   ) async -> Variant? {
@@ -16,8 +18,9 @@ extension ImageManager {
       of: found, as: request.key, freshness: source.freshness.combined(with: watermark))
   }
 
-  /// Returns the source in place of a rendered image, if it is no larger and looks the same. The source
-  /// needs the same pixel size, an accepted format, upright orientation, sRGB and no metadata.
+  /// Returns the source in place of a rendered image, if it is no larger and looks the same. The
+  /// source needs the same pixel size, an accepted format, upright orientation, sRGB and no
+  /// metadata.
   ///
   /// Both tiers store this variant, unlike one that is passed through. Otherwise a restart would
   /// lose the decision and encode the image again.
@@ -54,8 +57,8 @@ extension ImageManager {
     }
   }
 
-  /// Stores a negotiated variant under the key with its explicit format, too, for redirected clients,
-  /// unless a tier has a fresh entry of that key.
+  /// Stores a negotiated variant under the key with its explicit format, too, for redirected
+  /// clients, unless a tier has a fresh entry of that key.
   public func keepNamed(_ variant: Variant, of request: ImageRequest) async {
     guard let image = variant.info.image else { return }
     let named = request.naming(image.format)

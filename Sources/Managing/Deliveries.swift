@@ -109,10 +109,11 @@ extension ImageManager: ImageProvider {
     return (fallback, found)
   }
 
-  /// Returns a fresh small variant on disk if it is available without blocking, and stores it in memory.
+  /// Returns a fresh small variant on disk if it is available without blocking, and stores it in
+  /// memory.
   ///
-  /// - Parameter request: returns the request for the key, without options; called only if the variant
-  ///   may be rendered again.
+  /// - Parameter request: returns the request for the key, without options; called only if the
+  ///   variant may be rendered again.
   public func variantOnDisk(for key: CacheKey, of request: () -> ImageRequest?) -> Variant? {
     let now = parts.now()
     // One that waits to be written may be in a file. Its request looks again, and is counted then.
@@ -187,8 +188,8 @@ extension ImageManager: ImageProvider {
     }
   }
 
-  /// Counts a participant's request for the variant of its flight. The request that started the flight
-  /// has been counted when the variant was stored; another one is a second request.
+  /// Counts a participant's request for the variant of its flight. The request that started the
+  /// flight has been counted when the variant was stored; another one is a second request.
   private func countRequest(_ demand: VariantDemand, for variant: Variant) {
     if demand != .first { parts.cache.admit(variant, for: demand) }
   }

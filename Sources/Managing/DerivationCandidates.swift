@@ -52,8 +52,8 @@ struct DerivationCandidates {
 }
 
 extension Variant.Body {
-  /// Whether the pixels of this PNG are indices of a palette, for which colours may have been lost. A file that would
-  /// have to be waited for counts as one.
+  /// Whether the pixels of this PNG are indices of a palette, for which colours may have been lost.
+  /// A file that would have to be waited for counts as one.
   fileprivate var hasPalette: Bool {
     // The colour type in `IHDR` (PNG, third edition, 11.2.1).
     let place = 25

@@ -104,7 +104,8 @@ extension ImageManager: RequestExplainer {
 }
 
 extension Variant {
-  /// Creates a variant without its bytes from an entry, for an explanation; `nil` for another entry.
+  /// Creates a variant without its bytes from an entry, for an explanation; `nil` for another
+  /// entry.
   convenience init?(_ entry: CacheEntryInfo, of key: CacheKey) {
     guard case .variant(let info) = entry.stored else { return nil }
     let none = [UInt8]().withUnsafeBytes { ImageBytes(copying: $0) }
@@ -123,8 +124,8 @@ extension Source {
       freshness: entry.freshness, version: version, generation: entry.generation)
   }
 
-  /// The source of an explained request that would ask the origin: without a version, for nothing is
-  /// known of it.
+  /// The source of an explained request that would ask the origin: without a version, for nothing
+  /// is known of it.
   static func unknown(_ key: CacheKey) -> Source {
     Source(
       key: key, file: FileRegion(owning: -1, count: 0), origin: OriginResponse(status: 200),

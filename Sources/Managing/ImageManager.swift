@@ -60,8 +60,8 @@ public final class ImageManager: Sendable {
     recompressor = Recompressor(parts)
   }
 
-  /// Applies other times of failures and of the back-off to failures from now on, and the settings of images. The number
-  /// of remembered failures stays.
+  /// Applies other times of failures and of the back-off to failures from now on, and the settings
+  /// of images. The number of remembered failures stays.
   public func apply(
     _ failures: FailureSettings, _ stale: FreshnessSettings, _ imaging: ImagingSettings
   ) {

@@ -1,4 +1,5 @@
-// Miss: how a variant is found or made that a request's own look-up did not have, from top to bottom.
+// Miss: how a variant is found or made that a request's own look-up did not have, from top to
+// bottom.
 
 import Core
 
@@ -10,8 +11,9 @@ private struct StaleVariants {
   /// The variant for an answer that stays stale.
   var any: Variant? { onDisk ?? inMemory }
 
-  /// Returns the variant that can take over the freshness of its source and watermark: it is intact and was
-  /// rendered from these versions. Prefers memory: a large variant on disk is a file and cannot be renewed.
+  /// Returns the variant that can take over the freshness of its source and watermark: it is intact
+  /// and was rendered from these versions. Prefers memory: a large variant on disk is a file and
+  /// cannot be renewed.
   func renewable(_ source: Source, watermark: Source?) -> Variant? {
     guard let cached = inMemory ?? onDisk, case .memory = cached.body,
       cached.isRendered(from: source), !cached.info.isDamaged,
@@ -175,8 +177,8 @@ extension ImageManager {
     parts.cache.store(variant, in: request.options.store.intersection(.memory))
   }
 
-  /// Answers with a fresh variant that another machine has rendered, and stores it in this machine's
-  /// tiers. The disk tier does not defer it: another machine has admitted it.
+  /// Answers with a fresh variant that another machine has rendered, and stores it in this
+  /// machine's tiers. The disk tier does not defer it: another machine has admitted it.
   private func shared(
     _ request: ImageRequest, _ timings: Timings, _ effects: Effects
   ) async -> MissAnswer? {
@@ -321,7 +323,8 @@ extension ImageManager {
         timings: timings))
   }
 
-  /// Answers with the cached variant if the source is just as stale. Rendering again would gain nothing.
+  /// Answers with the cached variant if the source is just as stale. Rendering again would gain
+  /// nothing.
   private func reuse(
     _ stale: StaleVariants, of loaded: LoadedSource, joined: Bool, _ timings: Timings,
     _ effects: Effects
@@ -336,8 +339,8 @@ extension ImageManager {
     return .result(VariantResult(variant: found, status: status, timings: timings))
   }
 
-  /// Returns the source of the request's watermark, or `nil` if the request has none. A watermark is
-  /// cached, coalesced, revalidated and negatively cached under its own URL.
+  /// Returns the source of the request's watermark, or `nil` if the request has none. A watermark
+  /// is cached, coalesced, revalidated and negatively cached under its own URL.
   ///
   /// The request's load options apply, except the storage tiers: many images share one watermark,
   /// so all tiers may store it.
@@ -379,8 +382,8 @@ extension ImageManager {
       stale.inMemory == nil ? .disk : .memory)
   }
 
-  /// Returns the source as the variant if it needs no processing: the request asks for no change, and
-  /// the head shows that none is needed.
+  /// Returns the source as the variant if it needs no processing: the request asks for no change,
+  /// and the head shows that none is needed.
   private func passThrough(
     _ source: Source, to request: ImageRequest, hasStale: Bool, _ effects: Effects
   ) async throws(ImageError) -> Variant? {

@@ -136,7 +136,8 @@ extension FailureSettings {
   }
 }
 
-/// The negative cache (SDWebImage's blacklist, but with lifetimes). A pure state machine: the caller passes the time.
+/// The negative cache (SDWebImage's blacklist, but with lifetimes). A pure state machine: the
+/// caller passes the time.
 struct FailedURLs {
   private struct Entry {
     let error: ImageError
@@ -144,11 +145,12 @@ struct FailedURLs {
     /// The freshness of the origin's error response.
     let originFreshness: Freshness?
 
-    /// How long clients and shared caches may keep a failure that may heal, in seconds. A page of maintenance is no
-    /// image for a minute, and a purge does not reach their copies.
+    /// How long clients and shared caches may keep a failure that may heal, in seconds. A page of
+    /// maintenance is no image for a minute, and a purge does not reach their copies.
     private static let healingTime = 60
 
-    /// Whether the same URL may soon be an image: its bytes failed, and not the request for one variant.
+    /// Whether the same URL may soon be an image: its bytes failed, and not the request for one
+    /// variant.
     private var mayHeal: Bool {
       switch error {
       case .sourceNotFound, .ofVariant: false
@@ -174,8 +176,8 @@ struct FailedURLs {
     entries = BoundedTable(limit: settings.limit)
   }
 
-  /// Changes how long failures are remembered from now on, but not how many, and forgets those that limits decided: the
-  /// limits may have changed as well.
+  /// Changes how long failures are remembered from now on, but not how many, and forgets those that
+  /// limits decided: the limits may have changed as well.
   mutating func apply(_ settings: FailureSettings) {
     self.settings = settings
     _ = entries.removeAll { _, entry in
@@ -204,8 +206,8 @@ struct FailedURLs {
   /// Adds a failure of a source or a variant if the policy caches it. An unexpired entry keeps its
   /// first failure.
   ///
-  /// - Parameter originFreshness: the freshness of the origin's error response, which limits the lifetime (RFC
-  ///   9111); `nil` if there was none.
+  /// - Parameter originFreshness: the freshness of the origin's error response, which limits the
+  ///   lifetime (RFC 9111); `nil` if there was none.
   /// - Returns: the error for the client.
   mutating func add(
     _ key: CacheKey, after error: ImageError, originFreshness: Freshness? = nil, now: UnixTime

@@ -1,4 +1,5 @@
-// Variant+Source: describes variants by the source they were rendered from, and passes their bytes to a worker.
+// Variant+Source: describes variants by the source they were rendered from, and passes their bytes
+// to a worker.
 
 import Core
 

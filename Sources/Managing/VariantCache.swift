@@ -25,8 +25,8 @@ final class VariantCache: Sendable {
 
   // MARK: Look-ups
 
-  /// Returns the variant of a memory hit. Never blocks, and allocates nothing, except for the one hit
-  /// that ends a deferral and the one that makes a variant popular.
+  /// Returns the variant of a memory hit. Never blocks, and allocates nothing, except for the one
+  /// hit that ends a deferral and the one that makes a variant popular.
   ///
   /// Needs no look-up of purges but while `MemorySweep` is due.
   ///
@@ -42,8 +42,8 @@ final class VariantCache: Sendable {
     return variant
   }
 
-  /// Returns whether memory has a fresh variant, without updating hit statistics. Ends its deferral, as a
-  /// hit does: a prefetch asks no further.
+  /// Returns whether memory has a fresh variant, without updating hit statistics. Ends its
+  /// deferral, as a hit does: a prefetch asks no further.
   func isFresh(_ key: CacheKey, at now: UnixTime) -> Bool {
     let mark = sweep.mark
     guard let variant = memory.peek(key), variant.info.freshness.isFresh(at: now),
@@ -68,7 +68,8 @@ final class VariantCache: Sendable {
     await disk.look(for: key).flatMap { validity.isCurrent($0, of: key) ? $0 : nil }
   }
 
-  /// Whether machines may share a variant: not that of local files, which differ, nor that of some clients (`Vary`).
+  /// Whether machines may share a variant: not that of local files, which differ, nor that of some
+  /// clients (`Vary`).
   static func mayBeShared(_ key: CacheKey) -> Bool { key.host != nil && key.variation == nil }
 
   /// Returns the current variant in the shared tier, fresh or not.
@@ -118,7 +119,8 @@ final class VariantCache: Sendable {
       // Before the check: a purge that is applied after it has a later position.
       let mark = tiers.contains(.disk) && !isFromFleet ? fleet?.mark : nil
       guard validity.isCurrent(variant) else { return false }
-      // Before it is in memory, where the next hit may find it and then counts as the second request.
+      // Before it is in memory, where the next hit may find it and then counts as the second
+      // request.
       if tiers.contains(.disk) { variant.deferStoring() }
       if tiers.contains(.memory) { imaging.countHits(of: variant) }
       let isInMemory = tiers.contains(.memory) && memory.store(variant, releasing: &gone)
@@ -159,7 +161,8 @@ final class VariantCache: Sendable {
   func exchange(_ old: Variant, _ change: (Variant) -> Variant) -> Bool {
     var gone: [Variant] = []
     return validity.writing(old.key) {
-      // A renewal replaces the object. More than one at this moment is unlikely, and costs only the work.
+      // A renewal replaces the object. More than one at this moment is unlikely, and costs only the
+      // work.
       for _ in 0..<3 {
         guard let present = memory.peek(old.key), present.info.etag == old.info.etag,
           validity.isCurrent(present)

@@ -70,8 +70,8 @@ public final class Fleet: SharedCache {
   /// Replaces the rules with the tags of hosts.
   public func apply(_ filter: CacheKeyFilter) { stream.apply(filter) }
 
-  /// Publishes a purge that this machine has applied. Waits for Redis no longer than its time-out; if Redis is away,
-  /// the purge waits on disk and is delivered later.
+  /// Publishes a purge that this machine has applied. Waits for Redis no longer than its time-out;
+  /// if Redis is away, the purge waits on disk and is delivered later.
   public func publish(
     _ scope: PurgeScope, number: Int, isDurable: Bool
   ) async throws(ImageError) {
@@ -99,8 +99,8 @@ public final class Fleet: SharedCache {
   ///
   /// - Parameters:
   ///   - record: makes purges durable for which `apply` could not; throws if it still cannot.
-  ///   - apply: applies a purge to this machine's tiers, without publishing it. One that throws is in force and not
-  ///     durable.
+  ///   - apply: applies a purge to this machine's tiers, without publishing it. One that throws is
+  ///     in force and not durable.
   public func start(
     recording record: @escaping @Sendable () async throws(ImageError) -> Void = {},
     applying apply: @escaping @Sendable (PurgeScope) async throws(ImageError) -> Void

@@ -2,8 +2,8 @@
 
 import Core
 
-/// The variants that machines share: small ones in Redis, all in the bucket. Other machines and the bucket are untrusted.
-/// Writes follow the answers.
+/// The variants that machines share: small ones in Redis, all in the bucket. Other machines and the
+/// bucket are untrusted. Writes follow the answers.
 final class VariantTier: Sendable {
   /// The longest metadata of an entry, and what frames it.
   static let frameLimit = 64 << 10
@@ -146,8 +146,8 @@ final class VariantTier: Sendable {
   /// Variants that wait to be written.
   var waiting: Int { writes.withLock { $0.redis.count + $0.bucket.count } }
 
-  /// Writes a variant in the background, or drops it. Small ones go to Redis and to the bucket, large
-  /// ones to the bucket.
+  /// Writes a variant in the background, or drops it. Small ones go to Redis and to the bucket,
+  /// large ones to the bucket.
   func store(_ variant: Variant, since mark: SharedMark) {
     // Machines take fresh variants only.
     guard case .memory = variant.body, variant.info.freshness.timeToLive(at: .now) > 0 else {
@@ -163,7 +163,8 @@ final class VariantTier: Sendable {
     if fitsRedis ? !isForRedis : !isForBucket { counters.dropped.add() }
     if !isForBucket { bucket?.counters.dropped.add() }
     guard isForBucket, let bucket else { return }
-    // For all machines: it inherits neither priority nor client of the request that made the variant.
+    // For all machines: it inherits neither priority nor client of the request that made the
+    // variant.
     Task.detached { [self] in
       let isWritten = await write(variant, mark, to: bucket)
       // Redis says that the bucket has it.
@@ -224,7 +225,8 @@ final class VariantTier: Sendable {
   }
 }
 
-/// The bytes of an entry: a version, the mark, a SHA-256 in hexadecimal, and the content that it is of.
+/// The bytes of an entry: a version, the mark, a SHA-256 in hexadecimal, and the content that it is
+/// of.
 enum SharedEntry {
   /// The versions.
   enum Kind: UInt8 {
@@ -248,8 +250,8 @@ enum SharedEntry {
     return bytes(mark, dated, as: .dated)
   }
 
-  /// Reads untrusted bytes of the bucket; `nil` for an entry that is damaged, expired or of another kind. The content is
-  /// valid as long as the bytes.
+  /// Reads untrusted bytes of the bucket; `nil` for an entry that is damaged, expired or of another
+  /// kind. The content is valid as long as the bytes.
   static func parse(
     dated bytes: UnsafeRawBufferPointer, at now: UnixTime
   ) -> (mark: SharedMark, content: UnsafeRawBufferPointer)? {

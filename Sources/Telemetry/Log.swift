@@ -55,7 +55,8 @@ public struct Log: Sendable {
     access = nil
   }
 
-  /// Creates a log that a queue's thread writes, in the queue's format, and sets the level of all logs of the queue.
+  /// Creates a log that a queue's thread writes, in the queue's format, and sets the level of all
+  /// logs of the queue.
   ///
   /// - Parameter access: where the lines of requests go; `nil`: they are like other lines.
   public init(level: LogLevel, queue: LogQueue, access: AccessLog? = nil) {
@@ -120,8 +121,8 @@ public struct Log: Sendable {
     return figures
   }
 
-  /// Writes all bytes and returns how many were written before an error. Blocks until the reader accepts
-  /// them.
+  /// Writes all bytes and returns how many were written before an error. Blocks until the reader
+  /// accepts them.
   static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: CInt) -> Int {
     var rest = bytes
     while let start = rest.baseAddress, !rest.isEmpty {

@@ -2,7 +2,8 @@
 
 import Glibc
 
-/// The bytes of a log line while it is written. Each request logs a line, so it is written without intermediate texts.
+/// The bytes of a log line while it is written. Each request logs a line, so it is written without
+/// intermediate texts.
 struct LogLine {
   /// The maximum length of a text value, in bytes. Each request logs a URL, which may be long.
   static let longestText = 512
@@ -90,8 +91,8 @@ struct LogLine {
     }
   }
 
-  /// Appends a value of logfmt: as it is, or quoted if it has more than printable ASCII or a sign of the
-  /// format.
+  /// Appends a value of logfmt: as it is, or quoted if it has more than printable ASCII or a sign
+  /// of the format.
   private mutating func appendValue(_ text: String) {
     let isPlain =
       !text.isEmpty
@@ -113,7 +114,8 @@ struct LogLine {
     }
   }
 
-  /// Returns a text without its secrets (`SecretMask`), cut to the maximum length with an ellipsis at its end.
+  /// Returns a text without its secrets (`SecretMask`), cut to the maximum length with an ellipsis
+  /// at its end.
   static func shown(_ text: String) -> String {
     // Masked before it is cut, because the mark of a password may follow it.
     let text = SecretMask.masked(text)
@@ -163,10 +165,12 @@ struct LogLine {
     append("\"")
   }
 
-  /// Escapes as JSON does (RFC 8259, section 7), so that a value cannot forge a line or what a terminal shows of it.
+  /// Escapes as JSON does (RFC 8259, section 7), so that a value cannot forge a line or what a
+  /// terminal shows of it.
   ///
-  /// Also escapes control characters above ASCII (U+0080–U+009F, of which U+009B begins a terminal's commands), other
-  /// line ends (U+2028, U+2029) and marks that change the direction of text (Unicode's UAX #9).
+  /// Also escapes control characters above ASCII (U+0080–U+009F, of which U+009B begins a
+  /// terminal's commands), other line ends (U+2028, U+2029) and marks that change the direction of
+  /// text (Unicode's UAX #9).
   private mutating func appendEscaped(_ text: String, alsoQuotes: Bool) {
     // 0xc2, 0xd8 and 0xe2 are the first bytes of those above ASCII, and of harmless characters.
     let isSuspect = { (byte: UInt8) in

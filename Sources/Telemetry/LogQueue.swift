@@ -16,7 +16,8 @@ public final class LogQueue: Sendable {
     /// Bytes of `lines`.
     var bytes = 0
     var limiter = LogLimiter()
-    /// Lines that a limit has summarized, lines written, and lines lost to a full queue or a failed write.
+    /// Lines that a limit has summarized, lines written, and lines lost to a full queue or a failed
+    /// write.
     var summedUp = 0, written = 0, dropped = 0
     /// Dropped lines that the log has not reported yet.
     var untold = 0

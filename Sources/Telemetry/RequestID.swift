@@ -2,10 +2,12 @@
 
 import Synchronization
 
-/// The client's or proxy's id of its request (`X-Request-ID`), or a generated one of sixteen hexadecimal digits.
+/// The client's or proxy's id of its request (`X-Request-ID`), or a generated one of sixteen
+/// hexadecimal digits.
 ///
-/// A generated id is a counter, encrypted with a key of the process. It is unique in a process and practically unique in
-/// a fleet. One id tells neither another one nor how many there are. Neither kind takes a lock, a system call or memory.
+/// A generated id is a counter, encrypted with a key of the process. It is unique in a process and
+/// practically unique in a fleet. One id tells neither another one nor how many there are. Neither
+/// kind takes a lock, a system call or memory.
 public struct RequestID: Sendable, CustomStringConvertible {
   /// The length of a generated id in UTF-8 bytes.
   public static let ownLength = 16
@@ -30,8 +32,8 @@ public struct RequestID: Sendable, CustomStringConvertible {
     }
   }
 
-  /// Accepts a client's or proxy's id of 1 to `longest` letters, digits and `-._~:/+=@`; otherwise returns `nil`. These
-  /// need no escape in a header, JSON or a shell's quotes.
+  /// Accepts a client's or proxy's id of 1 to `longest` letters, digits and `-._~:/+=@`; otherwise
+  /// returns `nil`. These need no escape in a header, JSON or a shell's quotes.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     guard (1...Self.longest).contains(bytes.count) else { return nil }
     length = bytes.count
@@ -57,7 +59,8 @@ public struct RequestID: Sendable, CustomStringConvertible {
 }
 
 /// Speck64/128 (Beaulieu et al., "The SIMON and SPECK Families of Lightweight Block Ciphers", 2013,
-/// section 4). Encrypts one number in about 30 ns, without memory. For identifiers, not for secrets.
+/// section 4). Encrypts one number in about 30 ns, without memory. For identifiers, not for
+/// secrets.
 struct BlockCipher: Sendable {
   private static let rounds = 27
   private var keys = InlineArray<27, UInt32>(repeating: 0)

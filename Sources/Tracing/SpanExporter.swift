@@ -80,8 +80,8 @@ public final class SpanExporter: SpanSink {
   /// The figures now.
   public var figures: Figures { state.withLock { $0.queue.figures } }
 
-  /// Sends what waits, each batch once more, then ends the thread. Waits up to `limit`; what the collector has not taken
-  /// by then is lost. Blocks; not for tasks.
+  /// Sends what waits, each batch once more, then ends the thread. Waits up to `limit`; what the
+  /// collector has not taken by then is lost. Blocks; not for tasks.
   public func stop(within limit: Duration) {
     let end = ContinuousClock.now + limit
     state.withLock { $0.queue.close(until: end) }

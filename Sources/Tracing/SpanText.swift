@@ -2,8 +2,8 @@
 
 import Core
 
-/// Writes requests to export spans (opentelemetry-proto, "OTLP/JSON"): ids in hexadecimal digits, 64-bit integers as
-/// texts, enumerations as numbers.
+/// Writes requests to export spans (opentelemetry-proto, "OTLP/JSON"): ids in hexadecimal digits,
+/// 64-bit integers as texts, enumerations as numbers.
 struct SpanText: Sendable {
   private let head: String
   private static let tail = "]}]}]}"
@@ -25,7 +25,8 @@ struct SpanText: Sendable {
     Array((head + spans.map(Self.text).joined(separator: ",") + Self.tail).utf8)
   }
 
-  /// The flag that says that the next one has a meaning, and the flag of a parent in another process (`SpanFlags`).
+  /// The flag that says that the next one has a meaning, and the flag of a parent in another
+  /// process (`SpanFlags`).
   private static let knowsParent = 0x100, hasRemoteParent = 0x200
 
   private static func text(_ span: Span) -> String {

@@ -117,7 +117,8 @@ struct BodyDigests: Hashable, Sendable {
 
   // MARK: Verification
 
-  /// Compares a body with the digests. Blocks. Returns a description of the first mismatch, for operators; `nil` if all digests match.
+  /// Compares a body with the digests. Blocks. Returns a description of the first mismatch, for
+  /// operators; `nil` if all digests match.
   func mismatch(with file: FileRegion) -> String? {
     for algorithm in Set(claims.map(\.algorithm)) {
       guard let digest = Self.digest(of: file, algorithm) else {

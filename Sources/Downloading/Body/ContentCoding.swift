@@ -30,8 +30,8 @@ enum ContentCoding: String, Sendable {
   }
 }
 
-/// Decodes a body while it is received. Keeps the coded bytes if the origin sent digests, which cover
-/// them (RFC 9530, section 2; RFC 9110, section 8.1).
+/// Decodes a body while it is received. Keeps the coded bytes if the origin sent digests, which
+/// cover them (RFC 9530, section 2; RFC 9110, section 8.1).
 final class CodedBody {
   private let coding: ContentCoding
   private let decoder: ContentDecoder
@@ -45,9 +45,11 @@ final class CodedBody {
   /// The processor time that decoding took, in nanoseconds.
   private var nanoseconds = 0
 
-  /// The processor time that decoding may take, in nanoseconds: 25 ms, and 50 ns a byte. Decoders need 1 to 5 ns.
+  /// The processor time that decoding may take, in nanoseconds: 25 ms, and 50 ns a byte. Decoders
+  /// need 1 to 5 ns.
   ///
-  /// All transfers share a thread. Brotli's block types make streams possible that cost 100 times as much.
+  /// All transfers share a thread. Brotli's block types make streams possible that cost 100 times
+  /// as much.
   private var allowance: Int { 25_000_000 + 50 * (received + decoded) }
 
   /// Creates an empty body.
@@ -92,7 +94,8 @@ final class CodedBody {
     return isSound ? answer : .refused(.sourceIncomplete(detail: "\(coding): invalid data"))
   }
 
-  /// The processor time of the calling thread, in nanoseconds. Other threads do not add to it, however busy they are.
+  /// The processor time of the calling thread, in nanoseconds. Other threads do not add to it,
+  /// however busy they are.
   private static func processorTime() -> Int {
     var time = timespec()
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
@@ -142,8 +145,8 @@ struct DecodingStep {
 
 /// A library's decoder of one coded stream. Owns its C state.
 protocol CodedStream: AnyObject {
-  /// Decodes as much of `input` as there is room for in `output`. The input may be empty: then bytes
-  /// that did not fit before are written.
+  /// Decodes as much of `input` as there is room for in `output`. The input may be empty: then
+  /// bytes that did not fit before are written.
   ///
   /// - Returns: `nil` if the stream is damaged.
   func decode(

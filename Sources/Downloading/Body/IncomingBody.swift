@@ -4,8 +4,8 @@ import CCurl
 import Core
 import Glibc
 
-/// The body of a response while it is received: a memory file, its lease, and its readers. Belongs to the transfer
-/// thread.
+/// The body of a response while it is received: a memory file, its lease, and its readers. Belongs
+/// to the transfer thread.
 final class IncomingBody {
   /// The answer to a piece of the body.
   enum Answer {
@@ -61,11 +61,13 @@ final class IncomingBody {
     growing?.hold(lease)
     guard isPaused else { return }
     isPaused = false
-    // curl delivers what it has kept back. If the transfer refuses that, it refuses the rest as well, and so ends.
+    // curl delivers what it has kept back. If the transfer refuses that, it refuses the rest as
+    // well, and so ends.
     _ = curl_easy_pause(handle, CURLPAUSE_CONT)
   }
 
-  /// Offers the body to readers while it is received. If that fails, they get the complete body later.
+  /// Offers the body to readers while it is received. If that fails, they get the complete body
+  /// later.
   func offer(_ origin: OriginResponse, to reader: (any StreamingBody) -> Void) {
     guard let file = try? MemoryFile(name: "pictor-body"),
       let growing = try? DownloadBuffer(
@@ -115,8 +117,9 @@ final class IncomingBody {
     return .taken
   }
 
-  /// Returns the complete body, which counts against its memory until its last use; `nil` if it is empty. `sent`: the
-  /// bytes that its digests cover; of a coded body without digests, the decoded ones.
+  /// Returns the complete body, which counts against its memory until its last use; `nil` if it is
+  /// empty. `sent`: the bytes that its digests cover; of a coded body without digests, the decoded
+  /// ones.
   ///
   /// - Throws: `sourceIncomplete` if a coded body has no end, or bytes are missing.
   func sealed() throws(ImageError) -> (file: FileRegion, sent: FileRegion, version: UInt64)? {
@@ -134,8 +137,9 @@ final class IncomingBody {
     }
   }
 
-  /// Tells the readers that the body is complete, or that it will never be. An image without its end is not, also if
-  /// its length is the promised one: curl drops bytes behind that without an error.
+  /// Tells the readers that the body is complete, or that it will never be. An image without its
+  /// end is not, also if its length is the promised one: curl drops bytes behind that without an
+  /// error.
   func end(isWhole: Bool) {
     guard let growing else { return }
     let isWhole = isWhole && ImageEnd.isThere(growing)
@@ -233,8 +237,8 @@ final class DownloadBuffer: StreamingBody {
   }
 }
 
-/// The memory for bodies. A transfer that knows the length of its body waits until the whole body fits, so no two
-/// transfers wait for each other. Belongs to the transfer thread.
+/// The memory for bodies. A transfer that knows the length of its body waits until the whole body
+/// fits, so no two transfers wait for each other. Belongs to the transfer thread.
 final class BodyRoom {
   private let budget: ByteBudget
   private var waiting: [IncomingBody] = []
@@ -265,7 +269,8 @@ final class BodyRoom {
     if waiting.count == 1 { grant() }
   }
 
-  /// Gives memory to the bodies that fit, until the first that does not. Call when bytes were returned.
+  /// Gives memory to the bodies that fit, until the first that does not. Call when bytes were
+  /// returned.
   func grant() {
     while let next = waiting.first {
       guard let lease = budget.leaseOrNotice(next.expected ?? 0) else { return }
@@ -282,8 +287,8 @@ final class BodyRoom {
   }
 }
 
-/// Looks for the end of an image of a format that is passed through while it arrives: its clients must not take a cut
-/// one for complete. What decodes it later finds the rest.
+/// Looks for the end of an image of a format that is passed through while it arrives: its clients
+/// must not take a cut one for complete. What decodes it later finds the rest.
 enum ImageEnd {
   /// How many of the last bytes are searched: some programs append data.
   private static let reach = 64 << 10

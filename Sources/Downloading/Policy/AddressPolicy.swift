@@ -4,7 +4,8 @@ import CCurl
 import Core
 import Glibc
 
-/// Allows public addresses, and other addresses that the operator lists (`download.allow_networks`).
+/// Allows public addresses, and other addresses that the operator lists
+/// (`download.allow_networks`).
 ///
 /// Checks the address of each socket instead of names, so no spelling of a host can bypass it
 /// (`127.1`, `0x7f000001`, names that resolve to private addresses, redirects). Refused are:
@@ -108,7 +109,8 @@ extension ImageError {
 enum CloudEndpoints {
   /// Returns why `address` is refused; `nil` if it is no endpoint, or `networks` name the endpoint.
   ///
-  /// An endpoint embedded in an IPv6 address is allowed by naming the endpoint, or that IPv6 address.
+  /// An endpoint embedded in an IPv6 address is allowed by naming the endpoint, or that IPv6
+  /// address.
   static func refusal(of address: IPAddress, allowing networks: [CIDR]) -> String? {
     let isNamed = networks.contains {
       guard case .v6 = $0.address else { return false }
@@ -125,10 +127,11 @@ enum CloudEndpoints {
     return nil
   }
 
-  /// The endpoints with their names. Sources: each platform's documentation of its metadata service.
+  /// The endpoints with their names. Sources: each platform's documentation of its metadata
+  /// service.
   private static let all = AddressPolicy.table([
-    // AWS, Azure, Google, Oracle, DigitalOcean, Hetzner, OpenStack: 169.254.169.254. Task credentials of
-    // AWS: 169.254.170.2 and .23. Tencent: 169.254.0.23. Scaleway: 169.254.42.42.
+    // AWS, Azure, Google, Oracle, DigitalOcean, Hetzner, OpenStack: 169.254.169.254. Task
+    // credentials of AWS: 169.254.170.2 and .23. Tencent: 169.254.0.23. Scaleway: 169.254.42.42.
     ("169.254.0.0/16", "link-local, cloud metadata"), ("168.63.129.16/32", "Azure platform"),
     ("100.100.100.200/32", "Alibaba metadata"), ("192.0.0.192/32", "Oracle metadata"),
     ("161.26.0.0/16", "IBM Cloud services"), ("166.8.0.0/14", "IBM Cloud services"),
@@ -139,8 +142,8 @@ enum CloudEndpoints {
 
 /// The server's own listening addresses. No origin has one of them.
 ///
-/// It covers the addresses of this machine. An address that leads back through another machine, such as a load
-/// balancer, is recognized by `CDN-Loop` only.
+/// It covers the addresses of this machine. An address that leads back through another machine,
+/// such as a load balancer, is recognized by `CDN-Loop` only.
 final class OwnEndpoint: Sendable {
   private struct Place {
     let address: IPAddress
@@ -154,8 +157,8 @@ final class OwnEndpoint: Sendable {
   /// Creates an endpoint that does not listen yet.
   init() {}
 
-  /// Sets the listening addresses. One with port 0, or that is not numeric, counts as none. No download reaches a unix
-  /// socket.
+  /// Sets the listening addresses. One with port 0, or that is not numeric, counts as none. No
+  /// download reaches a unix socket.
   func set(_ addresses: [ListenAddress]) {
     let all = addresses.compactMap { address -> Place? in
       guard let ip = address.ip, let port = address.port else { return nil }
@@ -189,7 +192,8 @@ final class OwnEndpoint: Sendable {
     }
   }
 
-  /// Whether this machine has the address now: the kernel then sends to it from the same address. Sends nothing.
+  /// Whether this machine has the address now: the kernel then sends to it from the same address.
+  /// Sends nothing.
   private static func isOfThisMachine(_ address: IPAddress) -> Bool {
     if case .v4(let value) = address, value >> 24 == 127 { return true }
     var hints = addrinfo()
@@ -221,9 +225,9 @@ final class OwnEndpoint: Sendable {
 extension TransferRules {
   /// Returns why a connection to `address` is refused; `nil` if it is allowed.
   ///
-  /// To clients, a name whose address is refused looks like a name that does not exist. Otherwise they
-  /// could find out the names of a private network. The one exception is this server itself at an
-  /// address that is not refused otherwise.
+  /// To clients, a name whose address is refused looks like a name that does not exist. Otherwise
+  /// they could find out the names of a private network. The one exception is this server itself at
+  /// an address that is not refused otherwise.
   ///
   /// Reads curl's own structure: an IPv6 address is longer than the `sockaddr` in a copy of it.
   func refusal(

@@ -4,9 +4,10 @@ import Core
 
 /// A `Breaker` for each failing host, port and use of TLS (`DownloadTarget.circuit`).
 ///
-/// Connection failures in a row open a circuit. What happens on a connection says something about its URL: a client that
-/// asks for bad ones keeps no other client from the host. A success of any load closes the circuit in every state. Only
-/// failing hosts have an entry, and the number of entries is limited.
+/// Connection failures in a row open a circuit. What happens on a connection says something about
+/// its URL: a client that asks for bad ones keeps no other client from the host. A success of any
+/// load closes the circuit in every state. Only failing hosts have an entry, and the number of
+/// entries is limited.
 struct CircuitBreaker {
   typealias ID = DownloadQueue.ID
 
@@ -174,11 +175,11 @@ struct RetryPolicy: Sendable {
   }
 }
 
-/// Measures how fast a hop's host sends: whether it responds in time, and then how many bytes it sends
-/// in each of the windows since its response.
+/// Measures how fast a hop's host sends: whether it responds in time, and then how many bytes it
+/// sends in each of the windows since its response.
 ///
-/// Only a window that is over counts, so a host that sends in bursts has `window` for each. A host that
-/// was slow in one window may be fast in the next.
+/// Only a window that is over counts, so a host that sends in bursts has `window` for each. A host
+/// that was slow in one window may be fast in the next.
 package struct TransferPace {
   /// What a check found.
   enum Finding: Hashable {

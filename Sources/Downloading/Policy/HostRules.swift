@@ -4,8 +4,8 @@ import CCurl
 import Core
 import Requesting
 
-/// The operator's allow and deny lists of sources, and the ports. Each hop of a load is checked by the
-/// name that is connected to, the port and the path.
+/// The operator's allow and deny lists of sources, and the ports. Each hop of a load is checked by
+/// the name that is connected to, the port and the path.
 ///
 /// Another name may lead to a denied host's address; `AddressPolicy` checks addresses.
 public struct HostPolicy: Sendable {
@@ -57,7 +57,8 @@ public struct HostPolicy: Sendable {
   }
 }
 
-/// The rules of a downloader, with their connections and cookies. The first rule that matches a host applies.
+/// The rules of a downloader, with their connections and cookies. The first rule that matches a
+/// host applies.
 struct HostRules: Sendable {
   /// A rule with what its transfers share.
   struct Entry: Sendable {
@@ -86,7 +87,8 @@ struct HostRules: Sendable {
       return entries.first { $0.rule.store == nil && $0.rule.host.matches(target.host) }
     }
     let entry = entries.first { $0.rule.store != nil && $0.rule.host.matches(object.host) }
-    // A load that waited may have the endpoint of an earlier rule, which must not see the secrets of this one.
+    // A load that waited may have the endpoint of an earlier rule, which must not see the secrets
+    // of this one.
     return (try? entry?.rule.store?.url(of: object)) == target.url ? entry : nil
   }
 }
@@ -96,8 +98,8 @@ struct HostRules: Sendable {
 ///
 /// Another port, or the same host without TLS, may belong to someone else. A client's forwarded
 /// fields therefore go to the first origin only. A host rule's secrets go only to the host's origin
-/// that the load reached first, or after an upgrade from HTTP to TLS at the default ports. Both must
-/// also be among the rule's `credentialOrigins`.
+/// that the load reached first, or after an upgrade from HTTP to TLS at the default ports. Both
+/// must also be among the rule's `credentialOrigins`.
 struct RedirectTrail {
   private let first: DownloadTarget.Origin
   private var origins: [String: DownloadTarget.Origin]
@@ -122,8 +124,8 @@ struct RedirectTrail {
 
 /// What requests to object stores have beside other requests.
 enum ObjectRequest {
-  /// Returns the fields that sign a request now; none for requests to other origins or without credentials. Call it
-  /// for each attempt: stores accept a signature for 15 minutes.
+  /// Returns the fields that sign a request now; none for requests to other origins or without
+  /// credentials. Call it for each attempt: stores accept a signature for 15 minutes.
   static func signature(for target: DownloadTarget, of rule: HostRule?) -> [HeaderField] {
     guard target.object != nil, let store = rule?.store, let credentials = rule?.storeCredentials
     else { return [] }
@@ -151,14 +153,15 @@ enum ObjectRequest {
   ]
 }
 
-/// What all transfers of one rule share, and no other transfer: idle connections, and cookies if the
-/// rule keeps them. curl assigns cookies to hosts and paths.
+/// What all transfers of one rule share, and no other transfer: idle connections, and cookies if
+/// the rule keeps them. curl assigns cookies to hosts and paths.
 ///
-/// A rule decides about credentials, certificates and the proxy. Without pools of their own, two rules
-/// with one proxy would share its connections, with the user that opened them. Only the transfer
-/// thread uses a share, so curl needs no locks.
+/// A rule decides about credentials, certificates and the proxy. Without pools of their own, two
+/// rules with one proxy would share its connections, with the user that opened them. Only the
+/// transfer thread uses a share, so curl needs no locks.
 final class RuleShare: @unchecked Sendable {
-  // Sound as Sendable: created before the transfer thread starts or on it, and used on that thread only from then on.
+  // Sound as Sendable: created before the transfer thread starts or on it, and used on that thread
+  // only from then on.
 
   /// curl's share handle. It outlives the easy handles that use it, because their transfers retain
   /// the share.

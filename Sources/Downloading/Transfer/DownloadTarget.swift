@@ -52,8 +52,8 @@ struct DownloadTarget: Sendable {
 
   /// Returns what has to be requested for a source.
   ///
-  /// The lists of hosts are about what clients name. An object store's endpoint is the operator's, so the rule of its
-  /// bucket is what allows it.
+  /// The lists of hosts are about what clients name. An object store's endpoint is the operator's,
+  /// so the rule of its bucket is what allows it.
   ///
   /// - Throws: `ImageError.forbiddenSource` or `invalidURL`.
   static func of(
@@ -81,8 +81,8 @@ struct DownloadTarget: Sendable {
   /// The URL that operators know the request by.
   var source: SourceURL { object ?? url }
 
-  /// Whether the host is a name that a resolver has to be asked for. Addresses and localhost names are
-  /// not (RFC 6761, section 6.3): their refusal tells nothing that the URL does not.
+  /// Whether the host is a name that a resolver has to be asked for. Addresses and localhost names
+  /// are not (RFC 6761, section 6.3): their refusal tells nothing that the URL does not.
   var isNamed: Bool { Self.isNamed(host) }
 
   /// Whether a resolver has to be asked for a host in normalized form.
@@ -134,7 +134,8 @@ struct DownloadTarget: Sendable {
     try self.init(url, hosts: hosts)
   }
 
-  /// Returns a URL's scheme in lower case (RFC 3986, section 3.1), cut for messages; `nil` without a scheme.
+  /// Returns a URL's scheme in lower case (RFC 3986, section 3.1), cut for messages; `nil` without
+  /// a scheme.
   private static func scheme(of location: String) -> String? {
     guard let end = location.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
     let scheme = location[..<end].lowercased()
@@ -145,8 +146,9 @@ struct DownloadTarget: Sendable {
     return String(scheme.prefix(32))
   }
 
-  /// Returns the URL without the trailing dot of its host, if the host is an IP address in any spelling or a localhost
-  /// name (RFC 6761, section 6.3). With the dot, curl recognizes neither and asks a resolver, which fails.
+  /// Returns the URL without the trailing dot of its host, if the host is an IP address in any
+  /// spelling or a localhost name (RFC 6761, section 6.3). With the dot, curl recognizes neither
+  /// and asks a resolver, which fails.
   private static func undotted(_ url: SourceURL) -> SourceURL? {
     let beginning = "\(url.scheme.rawValue)://\(url.host)"
     guard url.host.hasSuffix("."), url.text.hasPrefix(beginning) else { return nil }

@@ -1,4 +1,5 @@
-// HopSpan: one request to an origin as an exported span, by OpenTelemetry's semantic conventions for HTTP clients.
+// HopSpan: one request to an origin as an exported span, by OpenTelemetry's semantic conventions
+// for HTTP clients.
 
 import Core
 
@@ -6,16 +7,16 @@ import Core
 struct HopSpans {
   /// The ids of a recorded hop whose span has not begun.
   var next: TraceContext?
-  /// The ids of the current hop's span, which the origin's `traceparent` names, and its start: the look-up of the
-  /// target's name. `nil` if the hop is not recorded, has not begun, or has ended.
+  /// The ids of the current hop's span, which the origin's `traceparent` names, and its start: the
+  /// look-up of the target's name. `nil` if the hop is not recorded, has not begun, or has ended.
   var current: (context: TraceContext, since: ContinuousClock.Instant)?
   /// Recorded hops that have begun.
   var begun = 0
 }
 
 extension Transfer {
-  /// Returns the trace that a hop's origin may be told, and ends the span of the hop before. A recorded hop has ids of its
-  /// own; its span begins with `beginSpan`.
+  /// Returns the trace that a hop's origin may be told, and ends the span of the hop before. A
+  /// recorded hop has ids of its own; its span begins with `beginSpan`.
   func traceOfHop(now: ContinuousClock.Instant) -> TraceContext? {
     endSpan(after: nil, now: now)
     let isRecorded = request.trace?.isSampled == true && rules.configuration.spans != nil
@@ -23,8 +24,8 @@ extension Transfer {
     return spans.next ?? request.trace
   }
 
-  /// Begins the span of a recorded hop. Call it when the look-up of the hop's name begins, or curl gets the hop: a hop
-  /// that is refused before has no span.
+  /// Begins the span of a recorded hop. Call it when the look-up of the hop's name begins, or curl
+  /// gets the hop: a hop that is refused before has no span.
   func beginSpan(now: ContinuousClock.Instant) {
     guard let context = spans.next.take() else { return }
     spans.current = (context, now)

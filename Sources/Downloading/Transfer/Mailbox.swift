@@ -72,8 +72,8 @@ struct PendingDownload: Sendable {
   func answer(_ result: Result<LoadResult, ImageError>) { reply.give(result) }
 }
 
-/// A load's priority and clients: they grow on any thread, and are read on the transfer thread. Being
-/// shared, a change that arrives before its load is not lost.
+/// A load's priority and clients: they grow on any thread, and are read on the transfer thread.
+/// Being shared, a change that arrives before its load is not lost.
 final class SharedPriority: Sendable {
   private struct State {
     var value = LoadPriority.low

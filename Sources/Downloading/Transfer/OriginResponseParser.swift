@@ -29,8 +29,8 @@ struct OriginResponseParser {
   var bodyLength: Int? { contentEncoding == nil ? contentLength : nil }
   /// The body's digests, complete after the last line. Those of a coded body cover the coded bytes.
   private(set) var digests = BodyDigests()
-  /// The known names in `Content-Encoding`, in lower case; several joined by commas. Any other (`aws-chunked`, `UTF-8`)
-  /// says nothing about the bytes, which tell their format themselves.
+  /// The known names in `Content-Encoding`, in lower case; several joined by commas. Any other
+  /// (`aws-chunked`, `UTF-8`) says nothing about the bytes, which tell their format themselves.
   private(set) var contentEncoding: String?
   /// The unparsed `Location` of a redirect (RFC 9110, section 15.4).
   ///
@@ -108,8 +108,8 @@ struct OriginResponseParser {
 
   /// Returns the name in lower case and the value; `nil` for a line that is no field.
   ///
-  /// A line that starts with a blank continues the previous one (obs-fold, RFC 9112, section 5.2). It is ignored,
-  /// because the fields kept here are short.
+  /// A line that starts with a blank continues the previous one (obs-fold, RFC 9112, section 5.2).
+  /// It is ignored, because the fields kept here are short.
   private static func field(
     in line: Slice<UnsafeRawBufferPointer>
   ) -> (name: String, value: Slice<UnsafeRawBufferPointer>)? {

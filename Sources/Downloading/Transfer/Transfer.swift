@@ -1,15 +1,15 @@
-// Transfer: one load that is being fetched. A hop, its response head, its body, its end; then the next hop.
+// Transfer: one load that is being fetched: a hop, its head, body and end, then the next hop.
 
 import CCurl
 import Core
 import Glibc
 import Requesting
 
-/// A load that is being fetched. Follows redirects itself, so that each target is checked before it
-/// is resolved or contacted. Belongs to the transfer thread.
+/// A load that is being fetched. Follows redirects itself, to check each target before it is
+/// resolved or contacted. Belongs to the transfer thread.
 ///
-/// For each hop: `aim` sets its options, `launch` its addresses, curl reports a socket, a request, a head and a body, and
-/// `hopEnded` tells what follows.
+/// For each hop: `aim` sets its options, `launch` its addresses, curl reports a socket, a request,
+/// a head and a body, and `hopEnded` tells what follows.
 final class Transfer {
   /// What the transfer reports to its loop.
   struct Reports {
@@ -30,7 +30,6 @@ final class Transfer {
     var usesProxy = false
     /// How long its name took.
     var lookUpTime = Duration.zero
-    /// Why an address was refused.
     var refusal: ImageError?
     var hasOpenedSocket = false
     /// When it had a connection and its request was sent.
@@ -64,7 +63,7 @@ final class Transfer {
     case nextHop
     /// Retry the hop when the wait is over.
     case retry(after: ImageError)
-    /// The body is complete, and the bytes that the origin sent must be verified against its digests.
+    /// The body is complete; the bytes that the origin sent must be verified against its digests.
     case unverified(Download, sent: FileRegion, BodyDigests)
     /// The load has ended.
     case ended(Result<LoadResult, ImageError>)
@@ -99,13 +98,13 @@ final class Transfer {
   private var failure: ImageError?
   /// The event that the transfer waits for. `alarm` rings no later than its deadline.
   private(set) var wait = Wait.nothing
-  /// What curl keeps pointers to: the hop's fields, its lines for the table of names, and its rule's connections.
+  /// What curl keeps pointers to: fields, lines for the table of names, the rule's connections.
   private var pointers: (headers: HeaderList?, names: HeaderList?, share: RuleShare?) = (
     nil, nil, nil
   )
   var spans = HopSpans()
 
-  /// Bodies of redirects and errors are read to this many bytes, so that the connection can be used again.
+  /// Bodies of redirects and errors are read this far, so that the connection can be used again.
   private static let discardLimit = 64 << 10
 
   init(
@@ -158,7 +157,8 @@ final class Transfer {
 
   // MARK: A hop
 
-  /// Sets the options of a hop or a retry, which is the current hop from then on. All share one deadline.
+  /// Sets the options of a hop or a retry, which is the current hop from then on. All share one
+  /// deadline.
   private func aim(at target: DownloadTarget, now: ContinuousClock.Instant) throws(ImageError) {
     let entry = rules.hosts[target]
     let proxy = rules.proxy(entry?.rule)
@@ -182,7 +182,8 @@ final class Transfer {
     // Over TLS, ALPN tells whether a connection can be multiplexed, so waiting is worthwhile.
     // Without TLS only the first response tells, and all transfers would wait for a slow one.
     try easy.set(CURLOPT_PIPEWAIT, to: target.url.scheme == .https)
-    // With little memory left, bodies may have to wait, and only an own connection can make its host wait.
+    // With little memory left, bodies may have to wait, and only an own connection can make its
+    // host wait.
     let version = room.hasPlenty(for: 0) ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1
     try easy.set(CURLOPT_HTTP_VERSION, to: version)
     // Only now: what is refused until here is a failure of the hop before.
@@ -342,7 +343,8 @@ final class Transfer {
     }
   }
 
-  /// Receives a piece of the body. Returns curl's answer: the number of bytes, or to keep the piece back, or an error.
+  /// Receives a piece of the body. Returns curl's answer: the number of bytes, or to keep the piece
+  /// back, or an error.
   func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
     let abort = Int(CURL_WRITEFUNC_ERROR)
     // A failure while curl delivers a body that it kept back does not end the transfer.

@@ -27,8 +27,8 @@ extension TransferLoop {
     return true
   }
 
-  /// Passes a load to the queue when its name has an answer; it hears of a failure in its turn. If the
-  /// name did not answer in time, the load ends.
+  /// Passes a load to the queue when its name has an answer; it hears of a failure in its turn. If
+  /// the name did not answer in time, the load ends.
   func pass(_ answer: NameAnswer, ahead load: PendingDownload) {
     guard var name = ahead[load.id] else { return enqueue(load) }
     guard answer == .failure(.late) else {
@@ -135,8 +135,8 @@ extension TransferLoop {
 
   // MARK: Outlooks
 
-  /// Replies what would happen to a load of `target` now, when its name is looked up as for a load. No name is looked up
-  /// for a proxy, or while the circuit refuses the load.
+  /// Replies what would happen to a load of `target` now, when its name is looked up as for a load.
+  /// No name is looked up for a proxy, or while the circuit refuses the load.
   func inspect(_ target: DownloadTarget, id: DownloadQueue.ID, reply: Reply<LoadOutlook?>) {
     let now = clock.now
     guard rules.proxy(rules.hosts[target]?.rule) == nil, let name = HopName(target),
@@ -178,7 +178,8 @@ extension TransferLoop {
     switch answer {
     case .failure(let failure): return failure.error(of: name)
     case .success(let found): addresses = found
-    // Only localhost names are neither addresses nor looked up. Behind an open circuit, no address counts.
+    // Only localhost names are neither addresses nor looked up. Behind an open circuit, no address
+    // counts.
     case nil: addresses = target.isNamed ? [] : [IPAddress(target.host) ?? .v4(0x7f00_0001)]
     }
     let refusals = addresses.map { rules.refusal(of: $0, for: target) }

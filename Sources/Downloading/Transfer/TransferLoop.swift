@@ -173,7 +173,8 @@ final class TransferLoop {
       load, rules: rules, room: room, alarm: alarm, now: now,
       reports: Transfer.Reports(
         answered: { [weak self] in self?.answered.append(id) },
-        // It is forgotten as soon as a name that does not exist, or its next answer would be faster.
+        // It is forgotten as soon as a name that does not exist, or its next answer would be
+        // faster.
         refused: { [weak self] in self?.names.shorten($0) },
         received: { [board] in board.progress(id, received: $0, expected: $1) }))
     guard breaker.admit(id, to: transfer.circuit, now: now) else { throw Self.circuitOpen }
@@ -310,8 +311,8 @@ final class TransferLoop {
     }
   }
 
-  /// Reports how a load ended to a host's circuit breaker. If the circuit opens, all loads that wait
-  /// for the host fail.
+  /// Reports how a load ended to a host's circuit breaker. If the circuit opens, all loads that
+  /// wait for the host fail.
   func judge(_ id: DownloadQueue.ID, at circuit: String, host: String, _ outcome: Breaker.Outcome) {
     guard breaker.end(id, at: circuit, outcome: outcome, now: clock.now) else { return }
     log.warning("circuit opened", fields: ["host": .string(host)])
@@ -389,8 +390,8 @@ final class TransferLoop {
 
   // MARK: Settings
 
-  /// Takes over the settings for loads that start from now on. Host rules that have not changed keep their connections
-  /// and cookies.
+  /// Takes over the settings for loads that start from now on. Host rules that have not changed
+  /// keep their connections and cookies.
   func apply(_ configuration: DownloaderConfiguration) {
     if configuration.hostRules != rules.configuration.hostRules {
       configuration.warnOfUnverifiedHosts(log)

@@ -68,10 +68,12 @@ struct TransferRules: Sendable {
   /// rule's fields override both.
   ///
   /// - Parameters:
-  ///   - forwarded: the client's fields, if the hop may have them; only those that the rule names are sent.
+  ///   - forwarded: the client's fields, if the hop may have them; only those that the rule names
+  ///     are sent.
   ///   - hasSecrets: whether the rule's secrets are sent on this hop.
   ///   - trail: the servers that the request came through.
-  ///   - trace: the trace that the origin is told. It takes the place of what the rule and the client say.
+  ///   - trace: the trace that the origin is told. It takes the place of what the rule and the
+  ///     client say.
   ///   - signature: the fields that sign the request.
   func headers(
     of rule: HostRule?, forwarded: [HeaderField], hasSecrets: Bool, validators: Validators?,
@@ -220,10 +222,10 @@ extension EasyHandle {
     try set(CURLOPT_FOLLOWLOCATION, to: false)
     try set(CURLOPT_DISALLOW_USERNAME_IN_URL, to: true)
     try set(CURLOPT_NETRC, to: Int(CURL_NETRC_IGNORED.rawValue))
-    // Not CURLOPT_ACCEPT_ENCODING: curl would decode coded bodies, and digests cover the coded bytes.
-    // Not CURLOPT_HTTP_CONTENT_DECODING 0 either: transfer codings would stay as well (7.88).
-    // Without it, aborting a transfer during name resolution blocks the thread until the resolver
-    // returns.
+    // Not CURLOPT_ACCEPT_ENCODING: curl would decode coded bodies, and digests cover the coded
+    // bytes. Not CURLOPT_HTTP_CONTENT_DECODING 0 either: transfer codings would stay as well
+    // (7.88). Without it, aborting a transfer during name resolution blocks the thread until the
+    // resolver returns.
     try set(CURLOPT_QUICK_EXIT, to: true)
     try set(CURLOPT_BUFFERSIZE, to: 64 << 10)
     try set(CURLOPT_TCP_KEEPALIVE, to: true)
@@ -244,9 +246,9 @@ extension EasyHandle {
 
   /// Sets the options of the hop's host rule, and resets the options of the previous hop.
   ///
-  /// curl reuses a connection only for the same host, proxy and verification settings, and only from
-  /// the pool of the hop's rule (`RuleShare`). Hops without a rule have one pool. A connection made
-  /// without verification therefore never serves a hop that requires it.
+  /// curl reuses a connection only for the same host, proxy and verification settings, and only
+  /// from the pool of the hop's rule (`RuleShare`). Hops without a rule have one pool. A connection
+  /// made without verification therefore never serves a hop that requires it.
   func configure(_ entry: HostRules.Entry?, proxy: String?) throws(ImageError) {
     // Empty rather than nil: a proxy from the environment would hide the origin's address from the
     // open-socket callback.
@@ -293,9 +295,10 @@ enum TransferFailure {
       return .sourceTLS(detail: detail)
     case CURLE_URL_MALFORMAT:
       return .invalidURL(url.text, reason: "it cannot be fetched")
-    // Not CURLE_OUT_OF_MEMORY: curl 7.88 reports it for a header line above 100 kB. Not CURLE_WRITE_ERROR: callbacks
-    // report by themselves why they end a transfer, and curl 7.88 uses it for bytes after the end of a gzip transfer coding.
-    // After the head, curl 7.88 reports a trailer without a colon as a bad argument.
+    // Not CURLE_OUT_OF_MEMORY: curl 7.88 reports it for a header line above 100 kB. Not
+    // CURLE_WRITE_ERROR: callbacks report by themselves why they end a transfer, and curl 7.88 uses
+    // it for bytes after the end of a gzip transfer coding. After the head, curl 7.88 reports a
+    // trailer without a colon as a bad argument.
     case CURLE_BAD_FUNCTION_ARGUMENT where !afterHead,
       CURLE_FAILED_INIT, CURLE_NOT_BUILT_IN, CURLE_UNKNOWN_OPTION, CURLE_ABORTED_BY_CALLBACK:
       return .internal(detail: detail)

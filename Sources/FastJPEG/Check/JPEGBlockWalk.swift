@@ -43,7 +43,8 @@ struct JPEGBlockWalk {
   /// Reads a block that starts with its DC coefficient: the whole block, or only the DC coefficient
   /// in a progressive scan.
   ///
-  /// - Parameter block: Receives the DC coefficient of a progressive scan; `nil` if only codes are checked.
+  /// - Parameter block: Receives the DC coefficient of a progressive scan; `nil` if only codes are
+  ///   checked.
   /// - Returns: Whether the codes are valid.
   @inline(__always)
   mutating func readWhole(

@@ -13,7 +13,8 @@ import Core
 /// - A refinement of coefficients that were not sent, a component without a scan, a file without
 ///   its end marker.
 ///
-/// Extra bytes between segments, after the end marker, and before a marker in a scan (`JPEGRestarts`) are harmless.
+/// Extra bytes between segments, after the end marker, and before a marker in a scan
+/// (`JPEGRestarts`) are harmless.
 public struct JPEGCheck {
   private let bytes: UnsafeRawBufferPointer
   private var markers: JPEGMarkers

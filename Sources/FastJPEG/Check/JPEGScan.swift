@@ -1,6 +1,7 @@
 // JPEGScan: walks over one scan of a JPEG, code by code, from restart marker to restart marker.
 
-/// Walks over the blocks of a scan and consumes their bits; keeps the coefficients that the frame has room for.
+/// Walks over the blocks of a scan and consumes their bits; keeps the coefficients that the frame
+/// has room for.
 struct JPEGScan {
   let header: JPEGScanHeader
   /// The units between two restart markers; 0 means no restarts.
@@ -159,8 +160,8 @@ struct JPEGRestarts {
   private var done = 0
   private var count = 0
 
-  /// The stray bytes that are accepted with any value: too few to tell them from codes. Most bytes are valid codes in a
-  /// progressive scan.
+  /// The stray bytes that are accepted with any value: too few to tell them from codes. Most bytes
+  /// are valid codes in a progressive scan.
   private let fewBytes: Int
   /// The most stray bytes that are no fill. More are the rest of damaged data.
   private static let mostBytes = 64
@@ -200,9 +201,11 @@ struct JPEGRestarts {
     return true
   }
 
-  /// Moves to the next marker if the bytes before it belong to no pixel: cameras pad so, and libjpeg skips them.
+  /// Moves to the next marker if the bytes before it belong to no pixel: cameras pad so, and
+  /// libjpeg skips them.
   ///
-  /// Bytes that read as further units are the end of data that lost its place: they stay, and are damage.
+  /// Bytes that read as further units are the end of data that lost its place: they stay, and are
+  /// damage.
   func skipStrayBytes(
     _ bits: inout JPEGBits, walks: UnsafeMutableBufferPointer<JPEGBlockWalk>
   ) {

@@ -18,7 +18,8 @@ final class JPEGScanFrame {
     /// For each block, a bit mask of its nonzero coefficients; empty until a progressive scan needs
     /// it.
     var masks: [UInt64] = []
-    /// The factors of the coefficients, in file order, since the first scan; `nil` if they are not kept.
+    /// The factors of the coefficients, in file order, since the first scan; `nil` if they are not
+    /// kept.
     var quantization: [UInt16]?
     /// The coefficients that are kept; `nil` if only codes are checked.
     var coefficients: JPEGCoefficients?
@@ -185,8 +186,8 @@ extension JPEGScanFrame {
     components.count > 1 ? component.inUnit : (1, 1)
   }
 
-  /// Returns the pixels that a component's blocks are reduced to: a subsampled one is reduced less, to the size of the
-  /// others. `nil` for sizes without a transform.
+  /// Returns the pixels that a component's blocks are reduced to: a subsampled one is reduced less,
+  /// to the size of the others. `nil` for sizes without a transform.
   func side(of component: Component, eighths: Int) -> (across: Int, down: Int)? {
     let most = grid.blocks
     let own = blocks(of: component)

@@ -3,8 +3,8 @@
 
 import Glibc
 
-/// The innermost loop of `ScaledJPEGDecoder`. Lookup tables are in manually allocated memory, because
-/// arrays would cost reference counting for each block.
+/// The innermost loop of `ScaledJPEGDecoder`. Lookup tables are in manually allocated memory,
+/// because arrays would cost reference counting for each block.
 struct JPEGComponentDecoder: ~Copyable {
   /// The DC value of the last block; the next block stores the difference from it.
   var mean = 0
@@ -22,10 +22,12 @@ struct JPEGComponentDecoder: ~Copyable {
   private let last: Int
   /// `JPEGHuffmanTable.runs` for AC. Owned; freed by `deinit`.
   private let runs: UnsafeMutablePointer<UInt32>
-  /// A block's coefficients other than zero, as `JPEGCoefficient` packs them. Owned; freed by `deinit`.
+  /// A block's coefficients other than zero, as `JPEGCoefficient` packs them. Owned; freed by
+  /// `deinit`.
   private let found: UnsafeMutablePointer<UInt32>
 
-  /// Valid differences and sums have 11 bits and a sign (T.81, F.1.2); one more bit tolerates encoders that round up.
+  /// Valid differences and sums have 11 bits and a sign (T.81, F.1.2); one more bit tolerates
+  /// encoders that round up.
   private static let highestMean = 1 << 12
 
   private static let quickCount = 1 << JPEGHuffmanTable.quickBits
@@ -180,8 +182,8 @@ struct JPEGComponentDecoder: ~Copyable {
   }
 }
 
-/// Sums up the patterns of a block's coefficients. Lookup tables are in manually allocated memory, because arrays would
-/// cost reference counting for each block.
+/// Sums up the patterns of a block's coefficients. Lookup tables are in manually allocated memory,
+/// because arrays would cost reference counting for each block.
 struct JPEGBlockSum: ~Copyable {
   /// The pixels that a block is reduced to.
   private let size: (across: Int, down: Int)
@@ -388,7 +390,8 @@ enum JPEGRow {
     // the low bits. The standard library's conversion checks each value and is far slower.
     let magic: Float = 12_582_912
     // The trick fails only below about -12 million. A coefficient has 10 bits and its factor 8
-    // (`JPEGQuantizers`), so a component stays within 4.3 million and a colour within 2.8 times that.
+    // (`JPEGQuantizers`), so a component stays within 4.3 million and a colour within 2.8 times
+    // that.
     let whole =
       unsafeBitCast(values + magic, to: SIMD4<Int32>.self) &- Int32(bitPattern: magic.bitPattern)
     return SIMD4<UInt8>(

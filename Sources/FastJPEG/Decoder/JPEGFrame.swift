@@ -118,8 +118,8 @@ struct JPEGQuantizers {
   /// Returns the factor of the mean in a table; 1 without the table.
   func ofMean(_ index: Int) -> Int { tables[index].map { Int($0[0]) } ?? 1 }
 
-  /// Returns the factors of a table, in file order; `nil` without it, and if one has more than the 8 bits that samples of
-  /// 8 bits allow, on which `JPEGRow` relies.
+  /// Returns the factors of a table, in file order; `nil` without it, and if one has more than the
+  /// 8 bits that samples of 8 bits allow, on which `JPEGRow` relies.
   func factors(_ index: Int) -> [UInt16]? {
     tables[index].flatMap { table in table.allSatisfy { $0 <= 255 } ? table : nil }
   }

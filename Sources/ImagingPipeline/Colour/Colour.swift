@@ -3,8 +3,10 @@
 import CVips
 import Core
 
-/// ICC profiles are applied with the relative colorimetric intent and black point compensation. A profile that has tables
-/// for other intents alone is applied with the first of these, as lcms would; libvips refuses it otherwise. Colours within sRGB stay the same, shadows keep their detail, and other colours are clipped.
+/// ICC profiles are applied with the relative colorimetric intent and black point compensation. A
+/// profile that has tables for other intents alone is applied with the first of these, as lcms
+/// would; libvips refuses it otherwise. Colours within sRGB stay the same, shadows keep their
+/// detail, and other colours are clipped.
 extension Image {
   /// Converts colours that cannot be resized directly. CMYK and Lab values must not be averaged,
   /// and the black band of CMYK would be taken for alpha.
@@ -110,8 +112,8 @@ extension Image {
     ).withoutProfile()
   }
 
-  /// Returns the intent that a profile supports (ICC.1:2022, table 25): the tables of relative colorimetry (`A2B1`), or
-  /// curves and a matrix, serve the relative one.
+  /// Returns the intent that a profile supports (ICC.1:2022, table 25): the tables of relative
+  /// colorimetry (`A2B1`), or curves and a matrix, serve the relative one.
   private static func intent(of profile: [UInt8]) -> String {
     func has(_ name: String) -> Bool { ProfileDescription.has(name, in: profile) }
     if has("A2B1") || has("rXYZ") || has("kTRC") { return "relative" }

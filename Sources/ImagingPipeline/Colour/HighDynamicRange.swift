@@ -8,7 +8,8 @@ extension Image {
   /// Converts the image to sRGB: decodes values to light, tone-maps the range, converts the
   /// primaries, and clips what is outside sRGB.
   ///
-  /// - Parameter codePoints: The colour space of the first three bands, or of a grey. Another band is alpha.
+  /// - Parameter codePoints: The colour space of the first three bands, or of a grey. Another band
+  ///   is alpha.
   consuming func shown(_ codePoints: CodePoints) throws(ImageError) -> Image {
     let size = size
     let bands = min(bands, 4)

@@ -3,8 +3,8 @@
 import Core
 import Glibc
 
-/// Reads the tags of a profile (ICC.1:2022, 7.3), which is untrusted input: `desc` (9.2.41; ICC.1:2001-04, 6.4.32) for
-/// people, others by name.
+/// Reads the tags of a profile (ICC.1:2022, 7.3), which is untrusted input: `desc` (9.2.41;
+/// ICC.1:2001-04, 6.4.32) for people, others by name.
 enum ProfileDescription {
   /// The maximum code points of a description, enough to tell profiles apart.
   private static let longest = 80
@@ -23,8 +23,8 @@ enum ProfileDescription {
     tags(of: profile).contains { $0.name == signature(name) }
   }
 
-  /// Returns the tags. The 128-byte header is followed by a table: a count, then signature, offset and size of each tag
-  /// (7.3).
+  /// Returns the tags. The 128-byte header is followed by a table: a count, then signature, offset
+  /// and size of each tag (7.3).
   private static func tags(of profile: [UInt8]) -> [(name: Int, offset: Int, size: Int)] {
     (0..<min(number(profile, at: 128) ?? 0, 100)).compactMap { index in
       let entry = 132 + index * 12

@@ -26,9 +26,10 @@ public struct OverlaySource {
 /// A watermark ready to be composited: upright, in sRGB or grey with alpha, at its final size, in
 /// memory.
 ///
-/// The watermark passes through the same mending, detection, limits and decoder as any source; only its
-/// first frame is used. Blending is `over` (Porter and Duff) on 8-bit sRGB values, as in browsers.
-/// In linear light a black watermark would look thinner than drawn, and a white one bolder.
+/// The watermark passes through the same mending, detection, limits and decoder as any source; only
+/// its first frame is used. Blending is `over` (Porter and Duff) on 8-bit sRGB values, as in
+/// browsers. In linear light a black watermark would look thinner than drawn, and a white one
+/// bolder.
 final class Overlay {
   private let layer: Image
   private let offset: (x: Int, y: Int)
@@ -157,8 +158,8 @@ extension OverlaySource {
 }
 
 extension Position {
-  /// Returns the upper left corner of an area that is aligned at this position of a canvas, without a
-  /// margin. The canvas is not smaller than the area.
+  /// Returns the upper left corner of an area that is aligned at this position of a canvas, without
+  /// a margin. The canvas is not smaller than the area.
   fileprivate func offset(of size: PixelSize, on canvas: PixelSize) -> (x: Int, y: Int) {
     (
       (canvas.width - size.width) * anchor.x / 2,

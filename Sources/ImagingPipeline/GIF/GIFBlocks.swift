@@ -207,7 +207,8 @@ struct GIFCodes {
     return pixels
   }
 
-  /// Calls `body` for each code with its bits, the end code included. Codes below `1 << bits` are single colours.
+  /// Calls `body` for each code with its bits, the end code included. Codes below `1 << bits` are
+  /// single colours.
   mutating func forEach(_ body: (_ code: Int, _ size: Int) -> Void) {
     let clear = 1 << firstBits
     var next = clear + 2
@@ -310,8 +311,8 @@ enum GIFCheck {
     return frames > (isAnimation ? 1 : 0) && !isBeforeFrame ? .whole : truncated
   }
 
-  /// Whether an extension says how often the animation is repeated. Other application extensions hold metadata such as
-  /// XMP, which images of one frame have as well.
+  /// Whether an extension says how often the animation is repeated. Other application extensions
+  /// hold metadata such as XMP, which images of one frame have as well.
   private static func isLoop(_ extension: Slice<UnsafeRawBufferPointer>) -> Bool {
     ["NETSCAPE2.0", "ANIMEXTS1.0"].contains { `extension`.starts(with: [0xff, 11] + $0.utf8) }
   }

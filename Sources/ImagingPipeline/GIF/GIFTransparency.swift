@@ -4,9 +4,9 @@ import Core
 
 /// Adds transparent indices to frames of a GIF that leave parts of the canvas uncovered.
 ///
-/// libnsgif clears to transparent, and libvips keeps alpha, only where a frame has a transparent index. Otherwise they show
-/// black or the background colour. An index that no pixel uses changes nothing else. In a frame that uses all 256, one
-/// becomes the index of the closest colour.
+/// libnsgif clears to transparent, and libvips keeps alpha, only where a frame has a transparent
+/// index. Otherwise they show black or the background colour. An index that no pixel uses changes
+/// nothing else. In a frame that uses all 256, one becomes the index of the closest colour.
 enum GIFTransparency {
   /// The delay of frames without one, in hundredths of a second: libnsgif's.
   private static let usualDelay: UInt8 = 10
@@ -83,7 +83,8 @@ enum GIFTransparency {
 
   /// Returns an index that no pixel of a frame has.
   ///
-  /// After a clear code, each colour appears first as a code of its own, so other codes need not be resolved.
+  /// After a clear code, each colour appears first as a code of its own, so other codes need not be
+  /// resolved.
   private static func unusedIndex(of frame: GIFFrame, in file: UnsafeRawBufferPointer) -> UInt8? {
     guard frame.bits == 8 else { return 255 }
     var used = [Bool](repeating: false, count: 256)
@@ -93,8 +94,8 @@ enum GIFTransparency {
     return used.lastIndex(of: false).map { UInt8($0) }
   }
 
-  /// Returns the two indices of a table's 256 colours that differ least, of those that are nearly as light; `nil` if it has
-  /// fewer.
+  /// Returns the two indices of a table's 256 colours that differ least, of those that are nearly
+  /// as light; `nil` if it has fewer.
   private static func closestColours(
     _ table: Range<Int>?, in file: UnsafeRawBufferPointer
   ) -> (UInt8, UInt8)? {
@@ -116,8 +117,8 @@ enum GIFTransparency {
     return pair
   }
 
-  /// Returns the blocks of a frame's codes with one index in place of another. Longer codes stand for strings of the
-  /// single ones before them, so they need no change.
+  /// Returns the blocks of a frame's codes with one index in place of another. Longer codes stand
+  /// for strings of the single ones before them, so they need no change.
   private static func replaced(
     _ index: UInt8, by other: UInt8, in frame: GIFFrame, of file: UnsafeRawBufferPointer
   ) -> [UInt8] {

@@ -17,7 +17,8 @@ struct AVIFEncoder {
   /// The highest cq-level, the lowest quality (aom/aomcx.h).
   private static let lowestLevel = 63
 
-  /// The cq-level, 0–63: libheif's, and one more, since these settings give more bytes and likeness at the same level.
+  /// The cq-level, 0–63: libheif's, and one more, since these settings give more bytes and likeness
+  /// at the same level.
   private var level: Int {
     min(((100 - quality) * Self.lowestLevel + 50) / 100 + 1, Self.lowestLevel)
   }
@@ -30,7 +31,8 @@ struct AVIFEncoder {
       (AOME_SET_TUNING, Int32(AOM_TUNE_SSIM.rawValue)), (AV1E_SET_ROW_MT, 1),
       // Trellis quantization for what is written, and none in the search for it.
       (AV1E_SET_DISABLE_TRELLIS_QUANT, 2),
-      // What codes cost is found once an image. With this the result does not depend on the number of threads.
+      // What codes cost is found once an image. With this the result does not depend on the number
+      // of threads.
       (AV1E_SET_COEFF_COST_UPD_FREQ, 3), (AV1E_SET_MODE_COST_UPD_FREQ, 3),
       (AV1E_SET_DV_COST_UPD_FREQ, 3),
       // sRGB, in YCbCr of BT.601 (ITU-T H.273), of the full range.
@@ -39,13 +41,14 @@ struct AVIFEncoder {
     ]
   }
 
-  /// Whether this encoder can encode an image: effort 1, a quality below 90, three bands of 8 bits, no metadata. libvips
-  /// encodes all others.
+  /// Whether this encoder can encode an image: effort 1, a quality below 90, three bands of 8 bits,
+  /// no metadata. libvips encodes all others.
   func suits(_ image: borrowing Image, effort: Int) -> Bool {
     effort == Self.effort && quality < Self.fullChromaQuality && image.bands == 3 && image.isPlain
   }
 
-  /// Encodes an image in sRGB for which `suits` is true; everything not yet computed is computed now.
+  /// Encodes an image in sRGB for which `suits` is true; everything not yet computed is computed
+  /// now.
   ///
   /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
   func encode(_ image: borrowing Image) throws(ImageError) -> GLibBytes {
@@ -79,7 +82,8 @@ struct AVIFEncoder {
         }
         return try GLibBytes(copying: file)
       } catch {
-        // A second try on one thread: perhaps libaom can start no others, or has no memory for them.
+        // A second try on one thread: perhaps libaom can start no others, or has no memory for
+        // them.
         guard threads > 1 else { throw error }
         threads = 1
       }
@@ -138,7 +142,8 @@ struct AVIFEncoder {
   }
 }
 
-/// The file around one still picture of three planes, 8 bits, 4:2:0, in sRGB (AV1 Image File Format 1.1; ISO/IEC 23008-12).
+/// The file around one still picture of three planes, 8 bits, 4:2:0, in sRGB (AV1 Image File Format
+/// 1.1; ISO/IEC 23008-12).
 enum AVIFContainer {
   /// MatrixCoefficients of the planes (ITU-T H.273): BT.601.
   static let matrix: UInt8 = 6
@@ -169,11 +174,12 @@ enum AVIFContainer {
       + [UInt8].box("mdat", Array(frame))
   }
 
-  /// Returns the content of `av1C` (AV1 Codec ISO Media File Format Binding, 2.3): what the sequence header says.
+  /// Returns the content of `av1C` (AV1 Codec ISO Media File Format Binding, 2.3): what the
+  /// sequence header says.
   private static func configuration(of frame: ArraySlice<UInt8>) -> [UInt8]? {
     let bytes = Array(frame.prefix(4))
-    // The header of a sequence header of fewer than 128 bytes (AV1 specification, 5.3.2), and the flags of a still picture
-    // with a short header (5.5.1).
+    // The header of a sequence header of fewer than 128 bytes (AV1 specification, 5.3.2), and the
+    // flags of a still picture with a short header (5.5.1).
     guard bytes.count == 4, bytes[0] == 0x0a, bytes[1] < 0x80, bytes[2] & 0x18 == 0x18 else {
       return nil
     }

@@ -4,7 +4,8 @@
 import CDav1d
 import Core
 
-/// The operating points of a coded image: which of its layers belong to each (AV1 specification, 5.5.1).
+/// The operating points of a coded image: which of its layers belong to each (AV1 specification,
+/// 5.5.1).
 struct AV1OperatingPoints {
   /// The bytes of the sequence header.
   private let header: UnsafeRawBufferPointer
@@ -12,7 +13,8 @@ struct AV1OperatingPoints {
   private let places: [Int]
   private static let width = 12
 
-  /// - Returns: `nil` without a whole sequence header. A still picture's short header has no operating points.
+  /// - Returns: `nil` without a whole sequence header. A still picture's short header has no
+  ///   operating points.
   init?(of data: UnsafeRawBufferPointer) {
     guard let header = Self.sequenceHeader(in: data), let places = try? Self.places(in: header)
     else { return nil }
@@ -111,7 +113,8 @@ extension HEIFItem {
     return dav1d_parse_sequence_header(&header, start, data.count) == 0 ? header : nil
   }
 
-  /// The size before all properties that change the image; `nil` for other codecs, and for malformed bytes.
+  /// The size before all properties that change the image; `nil` for other codecs, and for
+  /// malformed bytes.
   var codedSize: PixelSize? {
     switch type {
     case HEIFImage.Codec.av1.rawValue:

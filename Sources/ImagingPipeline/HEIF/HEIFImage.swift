@@ -8,8 +8,8 @@ import Core
 
 import Synchronization
 
-/// The primary image of a HEIC or AVIF: one coded image or a grid of them, as stored and then turned (ISO/IEC 23008-12; AV1
-/// Image File Format, 2). All of the container is untrusted input.
+/// The primary image of a HEIC or AVIF: one coded image or a grid of them, as stored and then
+/// turned (ISO/IEC 23008-12; AV1 Image File Format, 2). All of the container is untrusted input.
 struct HEIFImage {
   /// A coded image.
   struct Tile {
@@ -56,7 +56,8 @@ struct HEIFImage {
   /// How the image is made upright (`irot`, `imir`).
   let orientation: Orientation
 
-  /// The properties of any image that need no work: sizes, depths, aspect, and light, which `HEIFContainer` reads.
+  /// The properties of any image that need no work: sizes, depths, aspect, and light, which
+  /// `HEIFContainer` reads.
   private static let known: Set<String> = [
     "ispe", "pixi", "pasp", "colr", "av1C", "hvcC", "clli", "mdcv", "cclv", "amve",
   ]
@@ -64,8 +65,8 @@ struct HEIFImage {
   /// The most coded images of a grid: 256 megapixels in tiles of 512 × 512.
   private static let maximumTiles = 1_024
 
-  /// - Returns: `nil` for what libheif has to put together: cropped images, overlays, layers, several extents; for a grey
-  ///   image; and for malformed boxes.
+  /// - Returns: `nil` for what libheif has to put together: cropped images, overlays, layers,
+  ///   several extents; for a grey image; and for malformed boxes.
   init?(of file: UnsafeRawBufferPointer) {
     guard let items = HEIFItems(of: file), let primary = items.items([items.primary])?.first,
       primary.properties.allSatisfy({
@@ -93,8 +94,9 @@ struct HEIFImage {
     self.orientation = orientation
   }
 
-  /// Returns how an item is turned (ISO/IEC 23008-12:2022, 6.5.10 and 6.5.12); `nil` for malformed boxes. The edition of 2017
-  /// has the axes of `imir` the other way round; libheif has them as here.
+  /// Returns how an item is turned (ISO/IEC 23008-12:2022, 6.5.10 and 6.5.12); `nil` for malformed
+  /// boxes. The edition of 2017 has the axes of `imir` the other way round; libheif has them as
+  /// here.
   private static func orientation(of item: HEIFItem) -> Orientation? {
     var orientation = Orientation.up
     for property in item.properties where turns.contains(property.type) {
@@ -154,7 +156,8 @@ extension HEIFImage {
     /// The most pixels of all tiles beyond four times those of the image.
     private static let maximumExcess = 1 << 20
 
-    /// - Returns: `nil` if the box is malformed, or if tiles of the first one's size do not cover the image.
+    /// - Returns: `nil` if the box is malformed, or if tiles of the first one's size do not cover
+    ///   the image.
     fileprivate init?(_ item: UnsafeRawBufferPointer, of count: Int, like first: HEIFItem) {
       let data = ByteReader(item)
       guard let rows = try? data.number(at: 2, width: 1),
@@ -255,7 +258,8 @@ extension HEIFImage {
     }
   }
 
-  /// Decodes all tiles of a grid, also those that the result does not show: damage anywhere makes a source undecodable.
+  /// Decodes all tiles of a grid, also those that the result does not show: damage anywhere makes a
+  /// source undecodable.
   ///
   /// - Returns: `nil` if libheif has to decode one of them.
   private func canvas(of grid: Grid, _ decoding: Decoding) -> PlanarCanvas? {
@@ -292,8 +296,8 @@ extension HEIFImage {
   }
 }
 
-/// How the samples of a primary image are stored where libheif hands them on as they are: it converts the limited range of
-/// colours alone, and leaves colours multiplied by their alpha.
+/// How the samples of a primary image are stored where libheif hands them on as they are: it
+/// converts the limited range of colours alone, and leaves colours multiplied by their alpha.
 struct HEIFSamples {
   private var isGreyLimited = false
   private var isAlphaLimited = false
@@ -332,7 +336,8 @@ struct HEIFSamples {
 }
 
 extension HEIFImage.Codec {
-  /// Whether black is 16 in an image, and white 235: by the container, without that by the coded image.
+  /// Whether black is 16 in an image, and white 235: by the container, without that by the coded
+  /// image.
   fileprivate func isLimited(_ properties: [HEIFBox], item: () -> HEIFItem?) -> Bool {
     if let model = HEIFImage.model(in: properties) { return !model.isFullRange }
     guard let item = item(), let configuration = configuration(in: properties) else { return false }
@@ -347,7 +352,8 @@ extension HEIFImage.Codec {
 }
 
 extension Image {
-  /// Returns the image with the limited range of some bands made full (ITU-T H.273, 8.3, VideoFullRangeFlag).
+  /// Returns the image with the limited range of some bands made full (ITU-T H.273, 8.3,
+  /// VideoFullRangeFlag).
   fileprivate consuming func stretched(_ bands: [Bool]) throws(ImageError) -> Image {
     let full = fullLight
     // At more than 8 bits, black and white are shifted like all values.

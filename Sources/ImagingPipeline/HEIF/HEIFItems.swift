@@ -47,8 +47,8 @@ struct HEIFItems {
   /// All properties; the first has index 1.
   private let properties: [HEIFBox]
 
-  /// - Returns: `nil` if the file has no primary item or no properties; and for two descriptions (`meta`), of which readers
-  ///   choose different ones.
+  /// - Returns: `nil` if the file has no primary item or no properties; and for two descriptions
+  ///   (`meta`), of which readers choose different ones.
   init?(of file: UnsafeRawBufferPointer) {
     let descriptions = HEIFBox.all(in: ByteReader(file)).filter { $0.type == "meta" }
     // A FullBox starts with a version and flags, 4 bytes in all.
@@ -166,10 +166,12 @@ struct HEIFItems {
     return items.first { found[$0]?.contains(where: \.isAlpha) == true }
   }
 
-  /// Whether the colours of the primary image are multiplied by their alpha (ISO/IEC 23008-12, 6.9).
+  /// Whether the colours of the primary image are multiplied by their alpha (ISO/IEC 23008-12,
+  /// 6.9).
   var isPremultiplied: Bool { references("prem").contains { $0.item == primary } }
 
-  /// Returns a coded image with the properties of an item: itself, or the first one that it is derived from.
+  /// Returns a coded image with the properties of an item: itself, or the first one that it is
+  /// derived from.
   func coded(_ item: Int) -> (id: Int, type: String, properties: [HEIFBox])? {
     var id = item
     for _ in 0..<Self.maximumDerivations {
@@ -200,7 +202,8 @@ struct HEIFItems {
     }
   }
 
-  /// Returns the bytes of items (ISO/IEC 14496-12, 8.11.3), without those in any other arrangement than one extent.
+  /// Returns the bytes of items (ISO/IEC 14496-12, 8.11.3), without those in any other arrangement
+  /// than one extent.
   private func data(of ids: Set<Int>) throws(EndOfBytes) -> [Int: UnsafeRawBufferPointer] {
     guard var box = boxes.first(where: { $0.type == "iloc" })?.content else { return [:] }
     let inner = boxes.first { $0.type == "idat" }?.content
@@ -239,8 +242,8 @@ struct HEIFItems {
 }
 
 extension HEIFBox {
-  /// Whether an item or a track with this property is the alpha of another (ISO/IEC 23000-22, 7.5.2; ISO/IEC 23008-12,
-  /// A.2.1.1).
+  /// Whether an item or a track with this property is the alpha of another (ISO/IEC 23000-22,
+  /// 7.5.2; ISO/IEC 23008-12, A.2.1.1).
   var isAlpha: Bool {
     guard type == "auxC" || type == "auxi" else { return false }
     let name = content.bytes.dropFirst(4).prefix { $0 != 0 }
@@ -328,7 +331,8 @@ struct HEIFTrack {
     self.table = table
   }
 
-  /// Where the first frame is in the file: in front of all others of the first chunk (8.7.3 to 8.7.5).
+  /// Where the first frame is in the file: in front of all others of the first chunk (8.7.3 to
+  /// 8.7.5).
   var first: (offset: Int, count: Int)? {
     guard samples > 0, let sizes = HEIFBox.first("stsz", in: table),
       let common = try? sizes.number(at: 4, width: 4),

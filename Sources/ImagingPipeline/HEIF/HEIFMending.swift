@@ -3,8 +3,8 @@
 
 import Core
 
-/// Changes bytes where they are, and appends others, so that no offset in the file changes. All of the file is untrusted
-/// input.
+/// Changes bytes where they are, and appends others, so that no offset in the file changes. All of
+/// the file is untrusted input.
 struct HEIFMending {
   private let file: UnsafeRawBufferPointer
   /// New bytes in place of as many.
@@ -63,8 +63,9 @@ struct HEIFMending {
   /// The properties that select layers of a coded image, which libheif does not know.
   private static let selectors: Set<String> = ["a1op", "lsel"]
 
-  /// Puts properties that change an image behind the others (ISO/IEC 23008-12, 6.5.1): libheif takes a size that follows
-  /// them for that of the changed image. Selects layers in the coded image itself.
+  /// Puts properties that change an image behind the others (ISO/IEC 23008-12, 6.5.1): libheif
+  /// takes a size that follows them for that of the changed image. Selects layers in the coded
+  /// image itself.
   private mutating func mendProperties(_ items: HEIFItems) {
     for list in items.lists where !list.isCut {
       let types = list.associations.map { items.property($0)?.type ?? "" }
@@ -100,8 +101,8 @@ struct HEIFMending {
     return angle & 1 == 1
   }
 
-  /// Whether an item's size is that of its samples. libheif's encoder gives that of the turned image, behind the turn, and
-  /// its decoder expects that.
+  /// Whether an item's size is that of its samples. libheif's encoder gives that of the turned
+  /// image, behind the turn, and its decoder expects that.
   private mutating func isOfCodedSize(_ id: Int, in items: HEIFItems) -> Bool {
     guard selectionsLeft > 0 else { return false }
     selectionsLeft -= 1
@@ -192,7 +193,8 @@ extension [UInt8] {
   }
 }
 
-/// An item with its properties, as boxes: a still, or the first frame of a track (ISO/IEC 23008-12).
+/// An item with its properties, as boxes: a still, or the first frame of a track (ISO/IEC
+/// 23008-12).
 struct StillItem {
   let type: String
   let place: (offset: Int, count: Int)

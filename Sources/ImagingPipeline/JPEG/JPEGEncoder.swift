@@ -16,11 +16,13 @@ struct JPEGEncoder: ~Copyable {
     /// Whether chroma has half the resolution in both directions (4:2:0).
     let subsamples: Bool
 
-    /// From this quality on, chroma has full resolution, as with libvips's jpegsave (`subsample_mode`).
+    /// From this quality on, chroma has full resolution, as with libvips's jpegsave
+    /// (`subsample_mode`).
     static let fullChromaQuality = 90
   }
 
-  /// Encodes an image in sRGB or grey, with its metadata; everything not yet computed is computed now.
+  /// Encodes an image in sRGB or grey, with its metadata; everything not yet computed is computed
+  /// now.
   ///
   /// - Throws: The error of the image's own pipeline, `ImageError.outOfMemory` or `.internal`.
   static func encode(_ image: borrowing Image, _ settings: Settings) throws(ImageError) -> GLibBytes
@@ -52,8 +54,9 @@ struct JPEGEncoder: ~Copyable {
         Self.luma, Self.chroma))
   }
 
-  /// Copies the segments that libvips writes for the image's metadata. It writes them for black pixels of the same size,
-  /// since Exif states the size, and since the image may be one that can be read only once.
+  /// Copies the segments that libvips writes for the image's metadata. It writes them for black
+  /// pixels of the same size, since Exif states the size, and since the image may be one that can
+  /// be read only once.
   private func writeMetadata(of image: borrowing Image) throws(ImageError) {
     let black = try Image(black: image.size)
     black.setResolution(image.resolution)

@@ -1,4 +1,5 @@
-// JPEGProcess: detects the coding process of a JPEG: why libjpeg rejects it, and what it holds in memory.
+// JPEGProcess: detects the coding process of a JPEG: why libjpeg rejects it, and what it holds in
+// memory.
 
 import Core
 
@@ -10,8 +11,8 @@ struct JPEGProcess {
   let kind: Int
   /// The size in pixels.
   let size: PixelSize
-  /// The bytes of coefficients that libjpeg holds for each pixel: 2 for each sample of a JPEG in several scans, as the
-  /// last may change the first pixel; 0 for one in a single scan.
+  /// The bytes of coefficients that libjpeg holds for each pixel: 2 for each sample of a JPEG in
+  /// several scans, as the last may change the first pixel; 0 for one in a single scan.
   let coefficientBytes: Double
 
   /// Finds the frame header; `nil` if there is no frame header.
@@ -36,7 +37,8 @@ struct JPEGProcess {
   private static func coefficientBytes(
     of frame: some RandomAccessCollection<UInt8>, kind: Int, _ markers: inout JPEGMarkers
   ) -> Double {
-    // Precision, height, width, the number of components; of each its name, sampling factors and table (B.2.2).
+    // Precision, height, width, the number of components; of each its name, sampling factors and
+    // table (B.2.2).
     let fields = Array(frame)
     guard fields.count > 5, fields.count >= 6 + 3 * Int(fields[5]) else { return 0 }
     let samplings = (0..<Int(fields[5])).map { fields[7 + 3 * $0] }

@@ -94,7 +94,8 @@ struct JPEG2000Boxes {
     return channels
   }
 
-  /// Checks that the codestream's components are what libvips takes them for: colours in their order, then alpha.
+  /// Checks that the codestream's components are what libvips takes them for: colours in their
+  /// order, then alpha.
   ///
   /// - Throws: `ContainerFault.unsupported`.
   func check(_ kind: CodestreamKind) throws(ContainerFault) {
@@ -147,7 +148,8 @@ struct CodestreamKind {
 
   private var isOfOneTile: Bool { width - left <= tileWidth && height - top <= tileHeight }
 
-  /// Reads the first segment of a codestream; `nil` if it is not SIZ, or ends early. OpenJPEG accepts no other.
+  /// Reads the first segment of a codestream; `nil` if it is not SIZ, or ends early. OpenJPEG
+  /// accepts no other.
   init?(of source: UnsafeRawBufferPointer) {
     var bytes = ByteReader(source)
     guard (try? bytes.number(4)) == 0xff4f_ff51, let length = try? bytes.number(2), length >= 2,
@@ -181,8 +183,9 @@ struct CodestreamKind {
 
   /// Checks that libvips 8.14 decodes all samples, and as what they are.
   ///
-  /// It takes the first tile for a whole one, and an only one for one at 0,0; it forgets signs, scales samples below 8 bits to less than white, takes
-  /// fewer samples of colours for YCC, and takes YCC with all samples for RGB.
+  /// It takes the first tile for a whole one, and an only one for one at 0,0; it forgets signs,
+  /// scales samples below 8 bits to less than white, takes fewer samples of colours for YCC, and
+  /// takes YCC with all samples for RGB.
   ///
   /// - Throws: `ContainerFault.unsupported`.
   func check(_ colours: Colours) throws(ContainerFault) {

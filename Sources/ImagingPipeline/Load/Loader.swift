@@ -36,10 +36,12 @@ struct Loader {
   /// The minimum factor left for the resize after a JPEG was shrunk while decoding. A larger one
   /// gains likeness only for lossless outputs: 3000×2000 to 300 takes 13 ms at 1.25, 19 at 2.5.
   private static let leastJPEGRest = 1.0
-  /// The minimum factor by which a WebP is shrunk while it is decoded, and then to its final size. Above it libwebp leaves
-  /// out its loop filter (`bypass_filtering`); below it, its averages look softer than a resize, and save little.
+  /// The minimum factor by which a WebP is shrunk while it is decoded, and then to its final size.
+  /// Above it libwebp leaves out its loop filter (`bypass_filtering`); below it, its averages look
+  /// softer than a resize, and save little.
   private static let leastWebPShrink = 4.0 / 3
-  /// The factor left for the resize of a region of a WebP: libwebp's pixels are up to half a pixel off.
+  /// The factor left for the resize of a region of a WebP: libwebp's pixels are up to half a pixel
+  /// off.
   private static let webPRestOfRegion = 2.0
 
   /// The scale factors that libvips accepts for a vector. For a factor outside this range libvips
@@ -142,8 +144,8 @@ struct Loader {
     return isShrunk ? factor : 1
   }
 
-  /// Returns how much of each side of a JPEG is decoded, in eighths: 1–4, or 8 for all of it. libjpeg has no quick
-  /// transform for three eighths, and decodes four instead.
+  /// Returns how much of each side of a JPEG is decoded, in eighths: 1–4, or 8 for all of it.
+  /// libjpeg has no quick transform for three eighths, and decodes four instead.
   func eighthsOfJPEG(for geometry: Geometry) -> Int {
     guard header.format == .jpeg, canShrink(for: geometry) else { return 8 }
     let factor = factor(for: geometry)
@@ -163,7 +165,8 @@ struct Loader {
     }
   }
 
-  /// Returns the eighths that a decoded JPEG has, which libjpeg may have decoded in place of those asked for.
+  /// Returns the eighths that a decoded JPEG has, which libjpeg may have decoded in place of those
+  /// asked for.
   private func eighthsDecoded(in size: PixelSize, of asked: Int) -> Int {
     let sides = [header.size.width, header.size.height].map { ($0 * asked + 7) / 8 }
     return [size.width, size.height] == sides ? asked : Self.eighths(ofLibjpegFor: asked)

@@ -14,7 +14,8 @@ struct SourceHeader {
   /// The number of frames of an animation, pages of a TIFF or images of a HEIC; 1 for all other
   /// sources.
   let pages: Int
-  /// The frames of an animation of which one alone is decoded (`UndecodedAnimation`); 1 for all other sources.
+  /// The frames of an animation of which one alone is decoded (`UndecodedAnimation`); 1 for all
+  /// other sources.
   let undecodedFrames: Int
   /// The page to read, in its loader's numbering; `nil` for the default page.
   let page: Int?
@@ -48,8 +49,8 @@ struct SourceHeader {
 
   /// Reads the header.
   ///
-  /// - Throws: `ImageError.undecodable` or `.unsupportedKind`, within `.ofVariant` if only a later frame is so;
-  ///   `.invalidParameter` if the frame does not exist.
+  /// - Throws: `ImageError.undecodable` or `.unsupportedKind`, within `.ofVariant` if only a later
+  ///   frame is so; `.invalidParameter` if the frame does not exist.
   init(
     of source: UnsafeRawBufferPointer, as format: ImageFormat, frame: Int?, failOn: FailOn
   ) throws(ImageError) {
@@ -157,7 +158,8 @@ struct SourceHeader {
     return isAnimation && page == nil && keepsFrames && transform.product == .image ? pages : 1
   }
 
-  /// Returns the frames of the source's animation that a result of `frames` frames lacks; 0 if the request asks for one.
+  /// Returns the frames of the source's animation that a result of `frames` frames lacks; 0 if the
+  /// request asks for one.
   func droppedFrames(from frames: Int, for transform: Transform) -> Int {
     guard transform.output.isAnimated, transform.selection.frame == nil else { return 0 }
     return (isAnimation ? pages : undecodedFrames) - frames
@@ -181,8 +183,8 @@ enum Sniffer {
     return format
   }
 
-  /// Describes bytes of no known format: an HTML page by its title, which often says why there is no image, other bytes by
-  /// the first ones.
+  /// Describes bytes of no known format: an HTML page by its title, which often says why there is
+  /// no image, other bytes by the first ones.
   private static func description(of bytes: UnsafeRawBufferPointer) -> String {
     let start = Array(bytes.prefix(4_096))
     let lower = start.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }
@@ -212,7 +214,8 @@ enum UndecodedAnimation {
     HEIFTrack.all(in: file).filter { $0.handler == "pict" }.map(\.samples).max() ?? 1
   }
 
-  /// An `acTL` before the pixels makes a PNG an animation; each frame begins with an `fcTL` (PNG, third edition, 11.3.6).
+  /// An `acTL` before the pixels makes a PNG an animation; each frame begins with an `fcTL` (PNG,
+  /// third edition, 11.3.6).
   static func framesOfPNG(_ file: UnsafeRawBufferPointer) -> Int {
     var chunks = PNGChunks(file)
     var stated: Int?

@@ -1,4 +1,5 @@
-// SourceMending: rewrites sources that browsers show and a decoder library refuses or shows differently.
+// SourceMending: rewrites sources that browsers show and a decoder library refuses or shows
+// differently.
 
 import Core
 
@@ -27,7 +28,8 @@ enum SourceMending {
     return lean.withUnsafeBytes { withoutEarlyTransparency($0) } ?? lean
   }
 
-  /// Returns an RGB PNG without a `tRNS` that comes before its `PLTE`. libpng ignores such a chunk, but takes it for damage.
+  /// Returns an RGB PNG without a `tRNS` that comes before its `PLTE`. libpng ignores such a chunk,
+  /// but takes it for damage.
   private static func withoutEarlyTransparency(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
     let isRGB = file.count > 25 && file[25] == 2
     guard isRGB else { return nil }

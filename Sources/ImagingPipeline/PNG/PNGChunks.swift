@@ -87,17 +87,19 @@ enum PNGCheck {
   }
 }
 
-/// Limits what the text of a PNG inflates to. libpng inflates up to 1,000 texts of 8 MB each and keeps them all, for a
-/// description, too. So 500 kB could take gigabytes.
+/// Limits what the text of a PNG inflates to. libpng inflates up to 1,000 texts of 8 MB each and
+/// keeps them all, for a description, too. So 500 kB could take gigabytes.
 enum PNGText {
-  /// The maximum bytes that all compressed texts of a PNG inflate to. XMP, the largest in use, seldom exceeds 1 MB.
+  /// The maximum bytes that all compressed texts of a PNG inflate to. XMP, the largest in use,
+  /// seldom exceeds 1 MB.
   static let maximum = 8 << 20
   /// The most that libpng inflates one text to (`PNG_USER_CHUNK_MALLOC_MAX`).
   private static let maximumOfOne = 8_000_000
   /// The best ratio of deflate.
   private static let bestRatio = 1_032
 
-  /// Returns whether the compressed texts inflate to more than `maximum` bytes. `false` for anything but a PNG.
+  /// Returns whether the compressed texts inflate to more than `maximum` bytes. `false` for
+  /// anything but a PNG.
   static func isExcessive(_ file: UnsafeRawBufferPointer) -> Bool {
     guard FormatSigns.format(of: file) == .png else { return false }
     var chunks = PNGChunks(file)
@@ -122,7 +124,8 @@ enum PNGText {
     return false
   }
 
-  /// Returns the PNG without its compressed and its international texts if they inflate to too much; otherwise `nil`.
+  /// Returns the PNG without its compressed and its international texts if they inflate to too
+  /// much; otherwise `nil`.
   static func removed(from file: UnsafeRawBufferPointer) -> [UInt8]? {
     guard isExcessive(file) else { return nil }
     var chunks = PNGChunks(file)
@@ -140,7 +143,8 @@ enum PNGText {
     chunk.isOf("zTXt") || chunk.isOf("iTXt")
   }
 
-  /// Returns the zlib stream of a compressed text (PNG third edition, 11.3.3.3 and 11.3.3.4); `nil` for other chunks.
+  /// Returns the zlib stream of a compressed text (PNG third edition, 11.3.3.3 and 11.3.3.4); `nil`
+  /// for other chunks.
   private static func compressedText(of chunk: PNGChunk) -> UnsafeRawBufferPointer? {
     guard isText(chunk) else { return nil }
     var rest = chunk.content[...]

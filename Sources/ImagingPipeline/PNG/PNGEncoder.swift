@@ -17,10 +17,11 @@ struct PNGEncoder {
 
   /// Larger images have no palette: it takes libimagequant four times as long as the PNG.
   static let maximumPixels = 4_000_000
-  /// The least level of zlib for indices, which have a third or a quarter of the bytes of samples. On photographs it makes
-  /// 1 % fewer bytes than level 4.
+  /// The least level of zlib for indices, which have a third or a quarter of the bytes of samples.
+  /// On photographs it makes 1 % fewer bytes than level 4.
   private static let leastEffortOfIndices = 6
-  /// The part of the bytes that a reduced image may take, in tenths. What saves less is not worth the colours.
+  /// The part of the bytes that a reduced image may take, in tenths. What saves less is not worth
+  /// the colours.
   private static let tenthsWorth = 9
 
   /// Encodes an image in sRGB or grey.
@@ -59,7 +60,8 @@ struct PNGPalette {
 
   /// Counts the colours of an image.
   ///
-  /// Returns `nil` if there are more than `limit`, if the image is not in memory, or if it is grey, which stays grey.
+  /// Returns `nil` if there are more than `limit`, if the image is not in memory, or if it is grey,
+  /// which stays grey.
   init?(of image: borrowing Image) {
     bands = image.bands
     guard (3...4).contains(bands), image.pixelBytes == bands, let pixels = image.pixels else {
@@ -111,8 +113,8 @@ struct PNGPalette {
       form: (UInt8(bits), 3, [("PLTE", palette)] + (alphas.isEmpty ? [] : [("tRNS", alphas)])))
   }
 
-  /// libdeflate's level, which takes a fraction of the time that zlib takes for as many bytes. Without filters: the index
-  /// of a colour says nothing about its neighbours (12.7).
+  /// libdeflate's level, which takes a fraction of the time that zlib takes for as many bytes.
+  /// Without filters: the index of a colour says nothing about its neighbours (12.7).
   private static let level: CInt = 7
 
   /// Returns rows of indices, each with the filter byte 0; `nil` if a pixel has an unknown colour.

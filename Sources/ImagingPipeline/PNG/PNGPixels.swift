@@ -12,8 +12,8 @@ enum PNGPixels {
   /// The maximum bytes of the pixels, and of the source. libvips decodes larger PNGs in strips.
   static let maximumBytes = 24 << 20
 
-  /// Returns the image; `nil` if libvips has to decode it: a kind of PNG that is not known here, a large one, damage, or
-  /// too little memory.
+  /// Returns the image; `nil` if libvips has to decode it: a kind of PNG that is not known here, a
+  /// large one, damage, or too little memory.
   ///
   /// - Parameters:
   ///   - source: A PNG in which the checksums of critical chunks and of `tRNS` are right.
@@ -33,8 +33,8 @@ enum PNGPixels {
     return image
   }
 
-  /// Returns the bytes that this takes: the pixels, the indices of a palette, and the compressed stream in one piece.
-  /// `nil` if pixels or source have more than `maximumBytes`.
+  /// Returns the bytes that this takes: the pixels, the indices of a palette, and the compressed
+  /// stream in one piece. `nil` if pixels or source have more than `maximumBytes`.
   static func memory(of source: UnsafeRawBufferPointer, _ header: SourceHeader) -> Int? {
     let pixels = header.size.pixels * header.pixelBytes
     guard pixels <= maximumBytes, source.count <= maximumBytes, source.count > 25 else {
@@ -46,7 +46,8 @@ enum PNGPixels {
   }
 }
 
-/// The rows of a PNG, with their filters and then without. The owner of their memory, unless it becomes an image's.
+/// The rows of a PNG, with their filters and then without. The owner of their memory, unless it
+/// becomes an image's.
 private final class PNGPixelRows {
   private let stream: PNGStream
   /// The rows, each after the byte of its filter, and then without these bytes and without gaps.
@@ -55,7 +56,8 @@ private final class PNGPixelRows {
 
   private var rowBytes: Int { stream.layout.passes[0].rowBytes }
 
-  /// Decompresses the rows. Returns `nil` for damage, another number of bytes than the header tells, or too little memory.
+  /// Decompresses the rows. Returns `nil` for damage, another number of bytes than the header
+  /// tells, or too little memory.
   init?(_ stream: PNGStream) {
     let count = stream.layout.byteCount
     guard let memory = malloc(count) else { return nil }
@@ -98,7 +100,8 @@ private final class PNGPixelRows {
     return true
   }
 
-  /// Returns the image of the rows without filters; `nil` for an index beyond the palette, or too little memory.
+  /// Returns the image of the rows without filters; `nil` for an index beyond the palette, or too
+  /// little memory.
   func image(profile: [UInt8]) -> Image? {
     guard case .indices(let table, let bits) = stream.samples else {
       if stream.depth == 2 { swapBytes() }
@@ -151,7 +154,8 @@ private final class PNGPixelRows {
   }
 }
 
-/// The compressed rows of a PNG and what they mean; only for kinds of PNGs that `PNGPixels` decodes.
+/// The compressed rows of a PNG and what they mean; only for kinds of PNGs that `PNGPixels`
+/// decodes.
 struct PNGStream {
   /// What the samples of a row are.
   enum Samples {
@@ -173,8 +177,8 @@ struct PNGStream {
   /// The most `IDAT` chunks. Each takes memory, however short it is.
   private static let maximumChunks = 65_536
 
-  /// Finds the chunks. Returns `nil` for an interlaced PNG, one with a transparent colour, and one in which libpng might
-  /// see other pixels or none.
+  /// Finds the chunks. Returns `nil` for an interlaced PNG, one with a transparent colour, and one
+  /// in which libpng might see other pixels or none.
   ///
   /// - Parameter file: A PNG in which the checksums of critical chunks and of `tRNS` are right.
   init?(_ file: UnsafeRawBufferPointer) {
@@ -238,9 +242,11 @@ struct PNGStream {
     self.compressed = compressed
   }
 
-  /// Whether no distance can reach beyond the stream's window, which zlib refuses and libdeflate does not check.
+  /// Whether no distance can reach beyond the stream's window, which zlib refuses and libdeflate
+  /// does not check.
   ///
-  /// - Parameter method: The first byte of a zlib stream, which states the window's size (RFC 1950, 2.2).
+  /// - Parameter method: The first byte of a zlib stream, which states the window's size (RFC 1950,
+  ///   2.2).
   private static func windowReaches(over count: Int, in method: UInt8) -> Bool {
     let window = 1 << (8 + Int(method >> 4))
     // No distance is longer than the largest window (RFC 1951, 3.2.5).

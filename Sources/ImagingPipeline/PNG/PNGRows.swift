@@ -45,7 +45,8 @@ struct PNGLayout {
     guard byteCount <= Self.maximumBytes else { return nil }
   }
 
-  /// Returns the first pixel and the distances of pixels in each pass of Adam7 (8.1), or in the only pass.
+  /// Returns the first pixel and the distances of pixels in each pass of Adam7 (8.1), or in the
+  /// only pass.
   static func grids(isInterlaced: Bool) -> [(x: Int, y: Int, across: Int, down: Int)] {
     guard isInterlaced else { return [(0, 0, 1, 1)] }
     return [
@@ -80,7 +81,8 @@ enum PNGFilter: UInt8, CaseIterable {
 enum PNGFiltering: Hashable {
   /// The same filter for each row.
   case each(PNGFilter)
-  /// For each row the filter whose result has the smallest sum of absolute values, as most encoders choose.
+  /// For each row the filter whose result has the smallest sum of absolute values, as most encoders
+  /// choose.
   case leastSum
   /// For each row the filter whose result has the least entropy.
   case leastEntropy
@@ -201,7 +203,8 @@ extension PNGFilter {
   ///   - row: The row, `count` bytes.
   ///   - above: The row above it without its filter; `nil` for the first row of a pass.
   ///   - back: The bytes of a pixel, at least 1: how far back the filter looks.
-  ///   - result: Where the row without its filter goes. May overlap `row` if it begins at least one byte before it.
+  ///   - result: Where the row without its filter goes. May overlap `row` if it begins at least one
+  ///     byte before it.
   func undo(
     _ row: UnsafePointer<UInt8>, above: UnsafePointer<UInt8>?, count: Int, back: Int,
     into result: UnsafeMutablePointer<UInt8>
@@ -265,7 +268,8 @@ extension PNGFilter {
     }
   }
 
-  /// Undoes the filter of pixels of `size` bytes, a constant; all but those that are less than a vector from the end.
+  /// Undoes the filter of pixels of `size` bytes, a constant; all but those that are less than a
+  /// vector from the end.
   ///
   /// - Returns: The bytes that are done.
   @inline(__always)

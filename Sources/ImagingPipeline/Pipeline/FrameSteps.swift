@@ -151,7 +151,8 @@ extension Image {
     withVipsImage { Int(vips_image_get_page_height($0)) < size.height }
   }
 
-  /// The longest delay of a frame of a GIF, in milliseconds: 16 bits of hundredths (GIF89a, 23). libvips wraps longer ones.
+  /// The longest delay of a frame of a GIF, in milliseconds: 16 bits of hundredths (GIF89a, 23).
+  /// libvips wraps longer ones.
   private static let longestDelayOfGIF: CInt = 655_350
 
   /// Sets the animation metadata: frame height, frame count, loop count and delays. The image must

@@ -54,9 +54,9 @@ struct LosslessResult {
     return turn.turned(by: orientation, isProgressive: isProgressive)
   }
 
-  /// Returns whether `bytes` replace the encoded result. They must fit in `limit`, and either be no larger,
-  /// or no larger than the source while the encoding saves too little (`ImageFormat.isWorth`), or `maxbytes` has forced the
-  /// encoder to reduce quality or size.
+  /// Returns whether `bytes` replace the encoded result. They must fit in `limit`, and either be no
+  /// larger, or no larger than the source while the encoding saves too little
+  /// (`ImageFormat.isWorth`), or `maxbytes` has forced the encoder to reduce quality or size.
   func isBetter(_ bytes: [UInt8], than encoded: borrowing Encoded, within limit: Int?) -> Bool {
     guard bytes.count <= limit ?? .max else { return false }
     let hasGivenWay =

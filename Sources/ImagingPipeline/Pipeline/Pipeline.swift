@@ -22,8 +22,8 @@ public struct Pipeline: Sendable {
     _ = MemoryLeft.bytes
   }
 
-  /// Loads the code that jobs otherwise load on demand: modules and character encodings. A sealed worker can load none.
-  /// What is missing is an error of the first job that needs it.
+  /// Loads the code that jobs otherwise load on demand: modules and character encodings. A sealed
+  /// worker can load none. What is missing is an error of the first job that needs it.
   public static func loadEverything() { VipsLibrary.loadModules() }
 
   /// Renders the result that `transform` describes.
@@ -33,18 +33,20 @@ public struct Pipeline: Sendable {
   ///     freed afterwards.
   ///   - transform: The requested transform.
   ///   - density: Pixels per point of the source: 1, 2 or 3.
-  ///   - limits: What may be decoded. A source with damage that they allow is decoded a second time, tolerantly, and
-  ///     the result is marked as damaged.
+  ///   - limits: What may be decoded. A source with damage that they allow is decoded a second
+  ///     time, tolerantly, and the result is marked as damaged.
   ///   - overlay: The watermark. That of `transform` is ignored.
   ///   - verifies: Whether a description requires that all pixels of the source decode.
-  ///   - admits: Called before each decoding, with the estimated cost so far. If it returns `false`, the job
-  ///     ends with `ImageError.cancelled`.
+  ///   - admits: Called before each decoding, with the estimated cost so far. If it returns
+  ///     `false`, the job ends with `ImageError.cancelled`.
   /// - Throws:
-  ///   - `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`, `.tooManyFrames` or `.tooCostly` if the
-  ///     source is at fault; the same within `.ofVariant` if only the requested frame is.
-  ///   - `.invalidParameter` for a `frame` that does not exist, a `crop` outside the image, and a `format` that cannot
-  ///     hold the result.
-  ///   - `.watermark` with one of the first four; `.outOfMemory`; `.internal` if a decodable source fails.
+  ///   - `ImageError.unsupportedFormat`, `.undecodable`, `.tooManyPixels`, `.tooManyFrames` or
+  ///     `.tooCostly` if the source is at fault; the same within `.ofVariant` if only the requested
+  ///     frame is.
+  ///   - `.invalidParameter` for a `frame` that does not exist, a `crop` outside the image, and a
+  ///     `format` that cannot hold the result.
+  ///   - `.watermark` with one of the first four; `.outOfMemory`; `.internal` if a decodable source
+  ///     fails.
   public func process(
     _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits,
     overlay: OverlaySource? = nil, verifies: Bool = false,
@@ -273,8 +275,8 @@ public struct Pipeline: Sendable {
   /// can be timed separately. Larger results stream in strips from the decoder to the encoder, and
   /// their whole time counts as encoding.
   private static let maximumPixelsHeld = 4_000_000
-  /// Results of up to this many pixels are held in memory, so that a result larger than its source can be encoded
-  /// again. By default no result has more (`imaging.maximum_result_pixels`).
+  /// Results of up to this many pixels are held in memory, so that a result larger than its source
+  /// can be encoded again. By default no result has more (`imaging.maximum_result_pixels`).
   private static let maximumPixelsFitted = 25_000_000
 }
 

@@ -41,8 +41,9 @@ extension Pipeline {
 
   // MARK: JPEG
 
-  /// Returns the same JPEG in fewer bytes, with better codes and no other coefficient: progressive or, if that is larger, in one scan with the
-  /// best Huffman codes. Comments and application segments are kept.
+  /// Returns the same JPEG in fewer bytes, with better codes and no other coefficient: progressive
+  /// or, if that is larger, in one scan with the best Huffman codes. Comments and application
+  /// segments are kept.
   ///
   /// - Returns: `nil` if neither takes fewer bytes, if the file is progressive already, or if it is
   ///   damaged.
@@ -75,8 +76,8 @@ extension Pipeline {
 
   /// Returns the same PNG in fewer bytes: filtered and compressed again. All other chunks stay.
   ///
-  /// - Returns: `nil` if it does not take fewer bytes, if it is animated or damaged, or if memory is
-  ///   short.
+  /// - Returns: `nil` if it does not take fewer bytes, if it is animated or damaged, or if memory
+  ///   is short.
   private static func smallerPNG(_ file: UnsafeRawBufferPointer) -> [UInt8]? {
     guard let parts = PNGParts(file), MemoryLeft.hasPlenty(for: 4 * parts.layout.byteCount)
     else { return nil }

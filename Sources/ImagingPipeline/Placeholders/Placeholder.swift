@@ -6,8 +6,8 @@ import Glibc
 
 /// A placeholder computed from a small version of its image.
 ///
-/// A BlurHash and a colour have no transparency, so the image is flattened onto `background`. The other
-/// kinds keep transparency.
+/// A BlurHash and a colour have no transparency, so the image is flattened onto `background`. The
+/// other kinds keep transparency.
 struct Placeholder {
   let kind: PlaceholderKind
   /// The small image; no side is longer than `PlaceholderKind.longestSide`.

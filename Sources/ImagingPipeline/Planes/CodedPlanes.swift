@@ -16,7 +16,8 @@ struct AV1Planes: ~Copyable {
   /// Decodes an image.
   ///
   /// - Parameter size: The size that the container gives.
-  /// - Returns: `nil` for grey images, other colour models (`ColourMatrix`) and other sizes, and for damage.
+  /// - Returns: `nil` for grey images, other colour models (`ColourMatrix`) and other sizes, and
+  ///   for damage.
   init?(
     _ data: UnsafeRawBufferPointer, size: PixelSize, model: HEIFImage.ColourModel?,
     threads: Int = 1
@@ -104,13 +105,15 @@ struct HEVCPlanes: ~Copyable {
   /// Owned, with the planes; freed by `deinit`.
   private let decoder: UnsafeMutableRawPointer
 
-  /// Decodes an image, on the calling thread: libde265 waits forever for threads that it cannot start.
+  /// Decodes an image, on the calling thread: libde265 waits forever for threads that it cannot
+  /// start.
   ///
   /// - Parameters:
   ///   - size: The size that the container gives.
-  ///   - isSmoothed: Whether the edges of blocks are filtered, and samples corrected (ITU-T H.265, 8.7).
-  /// - Returns: `nil` for grey images, other colour models (`ColourMatrix`) and other sizes, for several pictures, and for
-  ///   damage.
+  ///   - isSmoothed: Whether the edges of blocks are filtered, and samples corrected (ITU-T H.265,
+  ///     8.7).
+  /// - Returns: `nil` for grey images, other colour models (`ColourMatrix`) and other sizes, for
+  ///   several pictures, and for damage.
   init?(_ tile: HEIFImage.Tile, size: PixelSize, isSmoothed: Bool = true) {
     guard let decoder = de265_new_decoder() else { return nil }
     if !isSmoothed {
@@ -141,7 +144,8 @@ struct HEVCPlanes: ~Copyable {
     return picture(of: decoder).map { de265_get_image_full_range_flag($0) != 0 }
   }
 
-  /// The most samples of luma that an image of a size is coded with: in whole blocks of at most 64 × 64.
+  /// The most samples of luma that an image of a size is coded with: in whole blocks of at most 64
+  /// × 64.
   private static func samples(of size: PixelSize) -> Int { (size.width + 64) * (size.height + 64) }
 
   /// Has the decoder refuse larger pictures before it asks for their memory.
@@ -263,7 +267,8 @@ struct WebPPlanes: ~Copyable {
   ///   - size: The size that the header gives.
   ///   - isSmoothed: Whether the edges of blocks are filtered.
   ///   - isThreaded: Whether a second thread filters and writes the rows that this one has parsed.
-  /// - Returns: `nil` for what libvips has to decode: alpha, frames, lossless images; and for damage, which libvips reports.
+  /// - Returns: `nil` for what libvips has to decode: alpha, frames, lossless images; and for
+  ///   damage, which libvips reports.
   init?(
     _ source: UnsafeRawBufferPointer, size: PixelSize, isSmoothed: Bool, isThreaded: Bool = false
   ) {

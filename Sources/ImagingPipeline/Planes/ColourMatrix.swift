@@ -3,14 +3,16 @@
 import CVectors
 import Core
 
-/// The conversion of Y, Cb and Cr to RGB (ITU-T H.273, 8.3, MatrixCoefficients and VideoFullRangeFlag).
+/// The conversion of Y, Cb and Cr to RGB (ITU-T H.273, 8.3, MatrixCoefficients and
+/// VideoFullRangeFlag).
 struct ColourMatrix: Equatable {
   /// The fraction bits of a weight.
   private static let weightBits: Int32 = 13
 
   /// Y of black, in the scale of `PlaneRows`.
   private let black: Int16
-  /// The weights of Y and Cr in red, of Y and Cb in green, of Cr in green, and of Y and Cb in blue; each pair in turn.
+  /// The weights of Y and Cr in red, of Y and Cb in green, of Cr in green, and of Y and Cb in blue;
+  /// each pair in turn.
   private let red, green, greenOfRed, blue: SIMD8<Int16>
 
   /// Creates the conversion of a colour model, whose coefficients are those of H.273, table 4; 2
@@ -102,10 +104,11 @@ struct ColourMatrix: Equatable {
   }
 }
 
-/// The conversion of RGB to Y, Cb and Cr (ITU-R BT.601-7, 2.5), with a sample of Cb and Cr for four pixels (4:2:0). It is the
-/// inverse of `ColourMatrix` for 8 bits of that model.
+/// The conversion of RGB to Y, Cb and Cr (ITU-R BT.601-7, 2.5), with a sample of Cb and Cr for four
+/// pixels (4:2:0). It is the inverse of `ColourMatrix` for 8 bits of that model.
 struct ChromaSubsampling {
-  /// Where the samples of an image go. Cb and Cr have half of the luma's columns and rows, rounded up.
+  /// Where the samples of an image go. Cb and Cr have half of the luma's columns and rows, rounded
+  /// up.
   struct Planes {
     let luma, cb, cr: Samples
   }
@@ -253,7 +256,8 @@ struct ChromaSubsampling {
 
     @inline(__always)
     func sums(_ redBlue: SIMD4<UInt32>, _ green: SIMD4<UInt32>) -> SIMD4<Int32> {
-      // Sound: both have 16 bytes. The lower half of an element comes first, as the processor is little-endian.
+      // Sound: both have 16 bytes. The lower half of an element comes first, as the processor is
+      // little-endian.
       let first = unsafeBitCast(redBlue, to: SIMD8<Int16>.self)
       let second = unsafeBitCast(green, to: SIMD8<Int16>.self)
       return pictor_vectors_multiply_add(first, self.redBlue)

@@ -57,8 +57,9 @@ struct PlanarImage {
 
   /// Returns a window of the image in RGB, reduced to a size.
   ///
-  /// Both steps are weighted sums, so their order changes nothing but rounding and values outside of RGB, which are clipped
-  /// once, at the end. Colour planes with half of the samples are never enlarged to the size of the source.
+  /// Both steps are weighted sums, so their order changes nothing but rounding and values outside
+  /// of RGB, which are clipped once, at the end. Colour planes with half of the samples are never
+  /// enlarged to the size of the source.
   ///
   /// - Parameter target: The size of the result; neither side is longer than the window's.
   func reduced(

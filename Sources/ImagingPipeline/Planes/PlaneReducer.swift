@@ -4,16 +4,19 @@
 import CVectors
 import Core
 
-/// A reduction of one plane, as `Resampler` does it with interleaved bands. Results keep 14 bits, because they are
-/// rounded only after the conversion to RGB. A colour plane with fewer samples than the result is enlarged.
+/// A reduction of one plane, as `Resampler` does it with interleaved bands. Results keep 14 bits,
+/// because they are rounded only after the conversion to RGB. A colour plane with fewer samples
+/// than the result is enlarged.
 struct PlaneReducer: ~Copyable {
   private let input: PlaneRows
   private let target: PixelSize
   private let across: LanczosAxis
   private let down: LanczosAxis
-  /// The number of values in a row of `rows`: a whole number of chunks (`LanczosAxis`), with zeros for the weights after the last value.
+  /// The number of values in a row of `rows`: a whole number of chunks (`LanczosAxis`), with zeros
+  /// for the weights after the last value.
   private let stride: Int
-  /// The last `down.taps` rows; row y is stored at index y modulo `down.taps`. Owned; freed by `deinit`.
+  /// The last `down.taps` rows; row y is stored at index y modulo `down.taps`. Owned; freed by
+  /// `deinit`.
   private let rows: UnsafeMutablePointer<Int16>
   /// The vertically reduced row, in the format of `rows`. Owned; freed by `deinit`.
   private let line: UnsafeMutablePointer<Int16>
@@ -56,7 +59,8 @@ struct PlaneReducer: ~Copyable {
     line.deallocate()
   }
 
-  /// Writes a row of the result, `target.width` values with 14 bits, which may be below 0 or above the highest.
+  /// Writes a row of the result, `target.width` values with 14 bits, which may be below 0 or above
+  /// the highest.
   ///
   /// - Parameter y: The first row at the first call, then one more at each call.
   mutating func read(_ y: Int, into result: UnsafeMutablePointer<Int16>) {
@@ -103,14 +107,15 @@ struct PlaneRows: ~Copyable {
   let box: (width: Int, height: Int)
   /// The size after averaging.
   let size: PixelSize
-  /// The sums of the columns of a box, of 16 bits for samples of 8 bits and of 32 bits for deeper ones. Owned; freed by
-  /// `deinit`.
+  /// The sums of the columns of a box, of 16 bits for samples of 8 bits and of 32 bits for deeper
+  /// ones. Owned; freed by `deinit`.
   private let sums: UnsafeMutableRawPointer
 
   /// The reduction left for Lanczos3; box averages handle larger ones. It is libvips's for
   /// photographs. WebPs to 300 pixels take 8,449 bytes with 2 and 8,524 with 4, at the same SSIM.
   private static let leastRest = 2.0
-  /// The maximum side of a box: the sum of a column of 8 bits fits into 16 bits, and of a box of 14 bits into 30.
+  /// The maximum side of a box: the sum of a column of 8 bits fits into 16 bits, and of a box of 14
+  /// bits into 30.
   private static let maximumBoxSide = 256
 
   init(of plane: Plane, for target: PixelSize) {
@@ -186,7 +191,8 @@ struct PlaneRows: ~Copyable {
     _ sums: UnsafePointer<Sum>, by columns: Int, lines: Int, into row: UnsafeMutablePointer<Int16>
   ) {
     let unit = Float(1 << (Self.bits - plane.depth))
-    // Up to 2^22, this sum rounds to the nearest integer, a half to the even one, and has it in its lowest bits (IEEE 754).
+    // Up to 2^22, this sum rounds to the nearest integer, a half to the even one, and has it in its
+    // lowest bits (IEEE 754).
     let rounding: Float = 0x1.8p23
     func average(from start: Int, count: Int) -> Int16 {
       var sum: UInt32 = 0

@@ -5,7 +5,8 @@ import CVectors
 import Glibc
 
 /// One axis of a resize with Lanczos3: a window of source pixels for each result pixel, with a
-/// weight for each source pixel. When reducing, the kernel is as wide as the factor; when enlarging, it interpolates.
+/// weight for each source pixel. When reducing, the kernel is as wide as the factor; when
+/// enlarging, it interpolates.
 ///
 /// Pixels are areas: the centre of pixel 0 is at 0.5, in the source and in the result. A window
 /// that exceeds the image is cut off, and the remaining weights are normalized.
@@ -71,7 +72,8 @@ struct LanczosAxis {
   /// The lobes of Lanczos3 on either side.
   fileprivate static let lobes = 3.0
 
-  /// Writes weights as integers. The rounding error goes to the largest weight, so uniform areas stay exactly the same.
+  /// Writes weights as integers. The rounding error goes to the largest weight, so uniform areas
+  /// stay exactly the same.
   private static func round(
     _ exact: UnsafeBufferPointer<Double>, into weights: UnsafeMutableBufferPointer<Int16>
   ) {
@@ -83,7 +85,8 @@ struct LanczosAxis {
       let scaled = weight * unit
       let whole = Int(scaled < 0 ? scaled - 0.5 : scaled + 0.5)
       rest -= whole
-      // Each weight is below 2: in the narrowest window the centre pixel has nearly all of the weight.
+      // Each weight is below 2: in the narrowest window the centre pixel has nearly all of the
+      // weight.
       weights[tap] = Int16(clamping: whole)
       if weights[tap] > weights[largest] { largest = tap }
     }
@@ -94,7 +97,8 @@ struct LanczosAxis {
 /// The kernel of Lanczos3 at equal distances.
 private struct LanczosKernel {
   private let width: Double
-  /// The rotations by which the angles of the kernel's two sines grow from one source pixel to the next.
+  /// The rotations by which the angles of the kernel's two sines grow from one source pixel to the
+  /// next.
   private let fast: Rotation
   private let slow: Rotation
 
@@ -120,8 +124,8 @@ private struct LanczosKernel {
     slow = Rotation(Double.pi / width / LanczosAxis.lobes)
   }
 
-  /// Writes the values at distances from the middle that grow by 1. A sum of angles takes a fraction of the time of a
-  /// sine, and is off by less than 1e-9.
+  /// Writes the values at distances from the middle that grow by 1. A sum of angles takes a
+  /// fraction of the time of a sine, and is off by less than 1e-9.
   ///
   /// - Parameter distance: The first distance, in source pixels.
   func write(from distance: Double, into values: UnsafeMutableBufferPointer<Double>) {
@@ -140,7 +144,8 @@ private struct LanczosKernel {
 }
 
 extension LanczosAxis {
-  /// The values that are summed up at a time; their sums stay in registers. Rows have a whole number of these.
+  /// The values that are summed up at a time; their sums stay in registers. Rows have a whole
+  /// number of these.
   static let chunk = 16
 
   /// Two rows of a window.

@@ -4,8 +4,8 @@ import CVectors
 import CVips
 import Core
 
-/// A reduction of an image to 8 bits per band. Intermediate values have six more bits, so that no value is rounded
-/// twice. Colours are premultiplied by alpha until they are written.
+/// A reduction of an image to 8 bits per band. Intermediate values have six more bits, so that no
+/// value is rounded twice. Colours are premultiplied by alpha until they are written.
 struct Resampler: ~Copyable {
   private let bands: Int
   private let hasAlpha: Bool
@@ -13,8 +13,8 @@ struct Resampler: ~Copyable {
   private let target: PixelSize
   private let across: LanczosAxis
   private let down: LanczosAxis
-  /// The number of values in a row of `rows`. Rows are a whole number of chunks (`LanczosAxis`), with room to read
-  /// 4 values after the pixel that follows the last one.
+  /// The number of values in a row of `rows`. Rows are a whole number of chunks (`LanczosAxis`),
+  /// with room to read 4 values after the pixel that follows the last one.
   private let stride: Int
   /// The last `down.taps` source rows; row y is stored at index y modulo `down.taps`. Owned; freed
   /// by `deinit`.
@@ -62,7 +62,8 @@ struct Resampler: ~Copyable {
   ///
   /// - Parameters:
   ///   - lines: The rows; `nil`: all.
-  ///   - write: Receives each row of the result, `target.width × bands` bytes; valid during the call.
+  ///   - write: Receives each row of the result, `target.width × bands` bytes; valid during the
+  ///     call.
   func run(
     _ lines: Range<Int>? = nil,
     _ write: (_ y: Int, UnsafePointer<UInt8>) throws(ImageError) -> Void
@@ -161,8 +162,8 @@ struct WeightedRows: ~Copyable {
   /// The reduction left for Lanczos3. Box averages handle larger reductions, which bounds the work
   /// of Lanczos3 and the rows it needs at a time.
   private static let leastRest = 4.0
-  /// The maximum side of a box: a sum of `maximumBoxSide` times `maximumBoxSide` values of 14 bits must fit into an
-  /// `Int32`.
+  /// The maximum side of a box: a sum of `maximumBoxSide` times `maximumBoxSide` values of 14 bits
+  /// must fit into an `Int32`.
   private static let maximumBoxSide = 256
 
   /// Starts at the top row.

@@ -58,8 +58,9 @@ extension Image {
   /// often only a part of them is kept.
   static let maximumReducedPixels = 16_000_000
 
-  /// Whether `Resampler` supports the format of this image. Its results have 8 bits. So deep images are left to libvips
-  /// whose colours are converted after the resize: those with a profile, and HEIF's, which may have code points.
+  /// Whether `Resampler` supports the format of this image. Its results have 8 bits. So deep images
+  /// are left to libvips whose colours are converted after the resize: those with a profile, and
+  /// HEIF's, which may have code points.
   private var isReducible: Bool {
     guard bands <= (isGrey ? 2 : 4) else { return false }
     switch format {
@@ -70,7 +71,8 @@ extension Image {
     }
   }
 
-  /// Returns a reduced part of the image with 8 bits per band, in memory; of the metadata only the colour profile remains.
+  /// Returns a reduced part of the image with 8 bits per band, in memory; of the metadata only the
+  /// colour profile remains.
   private consuming func reduced(
     to target: PixelSize, showing window: Window, threads: Int
   ) throws(ImageError) -> Image {

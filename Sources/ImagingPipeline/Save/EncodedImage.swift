@@ -119,7 +119,8 @@ extension Encoded {
   private static func size(
     _ bytes: UnsafeRawBufferPointer, as format: ImageFormat, isEncodedHere: Bool
   ) throws(ImageError) -> PixelSize {
-    // libjpeg has written it. Opening it by libvips takes 2 % of a miss of 800×600 (perf), mostly for objects.
+    // libjpeg has written it. Opening it by libvips takes 2 % of a miss of 800×600 (perf), mostly
+    // for objects.
     if isEncodedHere, format == .jpeg, let size = JPEGProcess(of: bytes)?.size { return size }
     return try Loader.describe(bytes, as: format, failOn: .none).size
   }

@@ -9,8 +9,8 @@ struct FormatCodec {
 
   /// The name of libvips's loader; `nil` for a format that Pictor decodes itself.
   var loader: String?
-  /// Why the module of libvips that has the loader and the saver cannot be loaded; `nil` if it is loaded, or if libvips
-  /// needs none. The call loads it.
+  /// Why the module of libvips that has the loader and the saver cannot be loaded; `nil` if it is
+  /// loaded, or if libvips needs none. The call loads it.
   var failure: () -> ImageError? = { nil }
   /// Rewrites a source that browsers show and its decoder does not; `nil` for nearly all sources.
   var mended: (Bytes) -> [UInt8]? = { _ in nil }
@@ -18,11 +18,13 @@ struct FormatCodec {
   var checkLengths: (Bytes) throws(ContainerFault) -> Void = { _ in }
   /// Decides whether all pixels are there.
   var soundness: (Bytes) -> Soundness = { _ in .unknown }
-  /// Counts the frames of an animation that libvips shows one image of, as readers do that do not know the animation.
+  /// Counts the frames of an animation that libvips shows one image of, as readers do that do not
+  /// know the animation.
   var undecodedFrames: (Bytes) -> Int = { _ in 1 }
   /// Removes the metadata; `nil` for a file with unknown parts.
   var stripped: (Bytes) -> [UInt8]? = { _ in nil }
-  /// The name of libvips's saver; `nil` for a format that is no output, or that Pictor encodes itself.
+  /// The name of libvips's saver; `nil` for a format that is no output, or that Pictor encodes
+  /// itself.
   var saver: String?
   /// The saver's arguments.
   var arguments: (_ output: Output, _ quality: Int) -> String = { _, _ in "" }
@@ -75,8 +77,9 @@ extension ImageFormat {
           if !source.starts(with: [0xff, 0x0a]) { try BoxLengths.check(source) }
         },
         undecodedFrames: UndecodedAnimation.framesOfJXL, saver: "jxlsave",
-        // One effort less takes two fifths of the time for a fifth to a half more bytes. libjxl refuses what libvips asks
-        // for below quality 5, and libvips then encodes at libjxl's default.
+        // One effort less takes two fifths of the time for a fifth to a half more bytes. libjxl
+        // refuses what libvips asks for below quality 5, and libvips then encodes at libjxl's
+        // default.
         arguments: { _, quality in "Q=\(max(quality, 5)),effort=5" })
     case .jp2: FormatCodec(loader: "jp2kload", checkLengths: ContainerLengths.checkJPEG2000)
     // The readers are Pictor's own and check each access.

@@ -26,8 +26,8 @@ struct Output {
   /// 3. GIF for an animation, PNG for pixels with alpha, otherwise JPEG (PNG if a side is too long
   ///    for JPEG).
   ///
-  /// - Throws: `ImageError.invalidParameter` when the result does not fit into the format asked for, or that cannot be
-  ///   written here.
+  /// - Throws: `ImageError.invalidParameter` when the result does not fit into the format asked
+  ///   for, or that cannot be written here.
   init(
     for transform: Transform, header: SourceHeader, frames: Int, geometry: Geometry,
     limits: ImagingLimits
@@ -66,8 +66,8 @@ struct Output {
 }
 
 extension ImageFormat {
-  /// Whether this build can encode the format. libvips reads AVIFs and JPEG XLs, and
-  /// encodes some AVIFs, with modules, which this call loads: results are read again (`EncodedCheck`).
+  /// Whether this build can encode the format. libvips reads AVIFs and JPEG XLs, and encodes some
+  /// AVIFs, with modules, which this call loads: results are read again (`EncodedCheck`).
   var isEncodable: Bool {
     traits.longestSide != nil && codec.failure() == nil
   }

@@ -28,8 +28,8 @@ enum Stripping {
       let start = chunks.position
       guard let chunk = try? chunks.next() else { return nil }
       let name = String(decoding: chunk.type, as: UTF8.self)
-      // Decoders skip a chunk with a wrong checksum or refuse the file. A file whose pixels need the chunk was refused
-      // before.
+      // Decoders skip a chunk with a wrong checksum or refuse the file. A file whose pixels need
+      // the chunk was refused before.
       let isDamaged =
         libdeflate_crc32(0, chunk.checked.baseAddress, chunk.checked.count) != chunk.checksum
       let isDropped =

@@ -201,8 +201,8 @@ struct TIFFKind {
     34_887, 34_925, 50_000, 50_001,
   ]
 
-  /// Checks that libvips 8.14 decodes all pixels, and as what they are. It takes what it does not know for RGB or grey,
-  /// and a part that is smaller than its place for the whole.
+  /// Checks that libvips 8.14 decodes all pixels, and as what they are. It takes what it does not
+  /// know for RGB or grey, and a part that is smaller than its place for the whole.
   ///
   /// - Throws: `ImageError.unsupportedKind`.
   func check() throws(ImageError) {
@@ -246,7 +246,8 @@ struct TIFFKind {
     let decoded = "unsigned samples of 8 or 16 bits, one of 1, 2 or 4, floating point of 32"
     guard let width = bits.first, bits.count == 1, let format = formats.first, formats.count == 1
     else { throw Self.refused("samples of different kinds", decoded) }
-    // 1 is unsigned, 2 signed, 3 floating point, 4 not stated. The a and b of CIELab have a sign, which some state.
+    // 1 is unsigned, 2 signed, 3 floating point, 4 not stated. The a and b of CIELab have a sign,
+    // which some state.
     let isDecoded =
       switch format {
       case 1, 4: [8, 16].contains(width) || ([1, 2, 4].contains(width) && samples == 1)
@@ -263,7 +264,8 @@ struct TIFFKind {
   /// The sizes in a tile or strip of JPEG follow a few hundred bytes of tables.
   private static let longestHead = 4_096
 
-  /// Checks that each tile, or strip, has the pixels of its place. JPEG and JPEG 2000 state their own sizes.
+  /// Checks that each tile, or strip, has the pixels of its place. JPEG and JPEG 2000 state their
+  /// own sizes.
   private func checkParts() throws(ImageError) {
     let isTiled = tags.first(322) != nil
     guard let width = tags.first(isTiled ? 322 : 256), let height = tags.first(isTiled ? 323 : 257),

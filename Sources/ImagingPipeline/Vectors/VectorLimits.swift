@@ -6,8 +6,9 @@ import FoundationEssentials
 
 /// What an SVG holds, as far as it tells how long drawing takes.
 ///
-/// A few kilobytes can keep librsvg busy for minutes. These limits find what grows without bound. What else takes long,
-/// such as filters on a large drawing, meets the time limit for vectors, which is half of other sources'.
+/// A few kilobytes can keep librsvg busy for minutes. These limits find what grows without bound.
+/// What else takes long, such as filters on a large drawing, meets the time limit for vectors,
+/// which is half of other sources'.
 struct VectorLimits {
   /// The pixels of all images in the drawing.
   private(set) var embeddedPixels = 0
@@ -18,7 +19,8 @@ struct VectorLimits {
   /// The filters, masks and filter steps. librsvg computes each for the whole drawing.
   private var passes = 0
 
-  /// The maximum number of elements, and of elements that are drawn. librsvg's own limit is as high.
+  /// The maximum number of elements, and of elements that are drawn. librsvg's own limit is as
+  /// high.
   private static let maximumElements = 500_000
   /// The maximum depth of elements in elements: libxml2's.
   private static let maximumDepth = 256
@@ -27,8 +29,9 @@ struct VectorLimits {
 
   /// Reads a document.
   ///
-  /// - Throws: `ImageError.tooCostly` for too much of something, for an SVG that contains itself, and for entities that
-  ///   hide elements, references or images; `.tooManyPixels` if its images together exceed the limit of a source.
+  /// - Throws: `ImageError.tooCostly` for too much of something, for an SVG that contains itself,
+  ///   and for entities that hide elements, references or images; `.tooManyPixels` if its images
+  ///   together exceed the limit of a source.
   init(checking source: UnsafeRawBufferPointer, limits: ImagingLimits) throws(ImageError) {
     var elements = VectorElements()
     var scanner = VectorScanner(source)
@@ -80,8 +83,8 @@ struct VectorLimits {
     }
   }
 
-  /// Whether a document type declares entities that hold more than plain text, such as the names of namespaces (XML 1.0,
-  /// 4.2). What they stand for is in none of the tags that are read here.
+  /// Whether a document type declares entities that hold more than plain text, such as the names of
+  /// namespaces (XML 1.0, 4.2). What they stand for is in none of the tags that are read here.
   private static func hidesElements(_ declaration: String) -> Bool {
     var isEntity = false
     for part in declaration.split(separator: "<").dropFirst() {
@@ -139,7 +142,8 @@ private struct VectorElements {
 
   /// Returns how many elements are drawn, each `use` with all that it refers to.
   ///
-  /// - Throws: `ImageError.tooCostly` above `most`, and if references nest deeper than `levels`, or without end.
+  /// - Throws: `ImageError.tooCostly` above `most`, and if references nest deeper than `levels`, or
+  ///   without end.
   func drawn(atMost most: Double, usesWithin levels: Int) throws(ImageError) -> Double {
     let references = uses.compactMap { use in ids[use.id].map { (use.element, $0) } }
     guard !references.isEmpty else { return Double(count) }
@@ -161,13 +165,14 @@ private struct VectorElements {
   }
 }
 
-/// Checks the PNGs and JPEGs inside an SVG before librsvg decodes them, whole. It draws no other images, and loads none
-/// from elsewhere. An image with a fault is not drawn, and the rest of the SVG is.
+/// Checks the PNGs and JPEGs inside an SVG before librsvg decodes them, whole. It draws no other
+/// images, and loads none from elsewhere. An image with a fault is not drawn, and the rest of the
+/// SVG is.
 enum VectorImages {
   /// Returns the pixels of the images that an element shows.
   ///
-  /// - Throws: `ImageError.tooCostly` for a PNG whose texts inflate to too much, an image with too many scans or parts, and
-  ///   an image within entities of the document.
+  /// - Throws: `ImageError.tooCostly` for a PNG whose texts inflate to too much, an image with too
+  ///   many scans or parts, and an image within entities of the document.
   static func pixels(of tag: VectorTag, limits: ImagingLimits) throws(ImageError) -> Int {
     var links: [VectorBytes] = []
     tag.forEachAttribute { name, _, value in if name == "href" { links.append(value) } }
@@ -206,7 +211,8 @@ enum VectorImages {
     return min(header.size.pixels, limits.maximumPixels + 1)
   }
 
-  /// Returns the bytes of a `data:` URL (RFC 2397) in each way in which they may be read; none for any other link.
+  /// Returns the bytes of a `data:` URL (RFC 2397) in each way in which they may be read; none for
+  /// any other link.
   private static func contents(of link: VectorBytes) throws(ImageError) -> [Data] {
     // White space in an attribute is read as spaces (XML 1.0, 3.3.3).
     let spaced =

@@ -5,8 +5,8 @@ import Glibc
 /// A range of bytes of an SVG.
 typealias VectorBytes = Slice<UnsafeRawBufferPointer>
 
-/// The tags and the document type of an SVG, one after another. It accepts more than XML does, because librsvg reports
-/// malformed documents.
+/// The tags and the document type of an SVG, one after another. It accepts more than XML does,
+/// because librsvg reports malformed documents.
 struct VectorScanner {
   /// A part of a document.
   enum Part {
@@ -90,8 +90,8 @@ struct VectorScanner {
     return source.count
   }
 
-  /// Returns the position behind a declaration, whose internal subset may contain others, comments and processing
-  /// instructions; `nil` if it has no end.
+  /// Returns the position behind a declaration, whose internal subset may contain others, comments
+  /// and processing instructions; `nil` if it has no end.
   private func endOfDeclaration(from start: Int) -> Int? {
     var quote: UInt8?
     var depth = 0
@@ -141,7 +141,8 @@ struct VectorTag {
     attributes = content[name.endIndex...]
   }
 
-  /// Calls `body` with the local name of each attribute, whether it has a namespace prefix, and its value.
+  /// Calls `body` with the local name of each attribute, whether it has a namespace prefix, and its
+  /// value.
   func forEachAttribute(_ body: (String, Bool, VectorBytes) -> Void) {
     var rest = attributes
     while let equals = rest.firstIndex(of: UInt8(ascii: "=")) {
@@ -168,8 +169,8 @@ struct VectorTag {
 }
 
 extension VectorTag {
-  /// Returns an attribute's value without character references; `nil` for one that contains entities of the document,
-  /// which may stand for anything.
+  /// Returns an attribute's value without character references; `nil` for one that contains
+  /// entities of the document, which may stand for anything.
   static func decoded(_ value: VectorBytes) -> String? {
     let text = String(decoding: value, as: UTF8.self)
     guard value.contains(UInt8(ascii: "&")) else { return text }

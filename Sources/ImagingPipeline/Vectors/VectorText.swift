@@ -3,7 +3,8 @@
 
 import Core
 
-/// Rewrites SVGs that browsers draw and librsvg does not. What is judged and what is drawn is the result.
+/// Rewrites SVGs that browsers draw and librsvg does not. What is judged and what is drawn is the
+/// result.
 enum VectorText {
   /// The most bytes that a compressed SVG inflates to.
   static let maximum = 16 << 20
@@ -51,7 +52,8 @@ enum VectorText {
   /// The size of a replaced element without one of its own (CSS Images 3, section 5.3).
   private static let usual = (width: "300", height: "150")
 
-  /// Returns an SVG without a `viewBox` with both sides, as browsers complete it; `nil` unless exactly one is given, without a `viewBox`.
+  /// Returns an SVG without a `viewBox` with both sides, as browsers complete it; `nil` unless
+  /// exactly one is given, without a `viewBox`.
   private static func sized(_ source: UnsafeRawBufferPointer) -> [UInt8]? {
     var scanner = VectorScanner(source)
     while let part = scanner.next() {
@@ -115,7 +117,8 @@ struct VectorVariables {
     return true
   }
 
-  /// Returns the tags, and the content of `style` elements. Text between others is shown, so it stays.
+  /// Returns the tags, and the content of `style` elements. Text between others is shown, so it
+  /// stays.
   private func styledAreas() -> [(range: Range<Int>, isRoot: Bool)] {
     var areas: [(range: Range<Int>, isRoot: Bool)] = []
     text.withUnsafeBytes { text in

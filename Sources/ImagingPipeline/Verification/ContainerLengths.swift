@@ -18,9 +18,9 @@ enum ContainerLengths {
   ///
   /// - Parameter limits: The limits for decoding. If they tolerate all damage, the source may be
   ///   truncated.
-  /// - Throws: `ImageError.undecodable` with the name of the part, its length and the bytes left; `.unsupportedKind`.
-  ///   For too many parts, and a JPEG 2000 with too many tiles, `.tooCostly`, or `.tooManyPixels` if the pixels also
-  ///   exceed their limit.
+  /// - Throws: `ImageError.undecodable` with the name of the part, its length and the bytes left;
+  ///   `.unsupportedKind`. For too many parts, and a JPEG 2000 with too many tiles, `.tooCostly`,
+  ///   or `.tooManyPixels` if the pixels also exceed their limit.
   static func check(
     _ source: UnsafeRawBufferPointer, as format: ImageFormat, limits: ImagingLimits
   ) throws(ImageError) {
@@ -45,8 +45,8 @@ enum ContainerLengths {
     }
   }
 
-  /// Checks the chunks: length, name, content, checksum (PNG 1.2, 3.2). Texts that inflate to too much were removed from
-  /// a source; in an icon they are a fault.
+  /// Checks the chunks: length, name, content, checksum (PNG 1.2, 3.2). Texts that inflate to too
+  /// much were removed from a source; in an icon they are a fault.
   static func checkPNG(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     guard !PNGText.isExcessive(source) else {
       throw .broken("text that inflates to more than \(PNGText.maximum) bytes")
@@ -107,7 +107,8 @@ enum ContainerLengths {
     }
   }
 
-  /// Checks the boxes and the codestream in them, or a bare codestream. Its kind comes first: damage may be tolerated.
+  /// Checks the boxes and the codestream in them, or a bare codestream. Its kind comes first:
+  /// damage may be tolerated.
   static func checkJPEG2000(_ source: UnsafeRawBufferPointer) throws(ContainerFault) {
     let isBare = source.starts(with: [0xff, 0x4f])
     let boxes = isBare ? nil : try JPEG2000Boxes(of: source)
@@ -125,7 +126,8 @@ enum ContainerLengths {
 enum ContainerFault: Error {
   /// A part claims more bytes than are left.
   case excess(_ part: String, _ length: Int, _ left: Int)
-  /// A kind of the format that is not decoded right; the text completes an `ImageError.unsupportedKind`.
+  /// A kind of the format that is not decoded right; the text completes an
+  /// `ImageError.unsupportedKind`.
   case unsupported(String)
   /// More parts than `limit`.
   case tooManyParts(limit: Int)
@@ -183,7 +185,8 @@ enum BoxLengths {
 
   /// Returns the next box; `nil` at the end, or if the trailing bytes of the file are not a box.
   ///
-  /// - Parameter mayBeCut: Whether a box that is longer than the file ends with it, instead of being a fault.
+  /// - Parameter mayBeCut: Whether a box that is longer than the file ends with it, instead of
+  ///   being a fault.
   static func next(
     in boxes: inout ByteReader, depth: Int, mayBeCut: Bool = false
   ) throws(ContainerFault) -> (type: String, content: ByteReader)? {

@@ -10,8 +10,8 @@ public struct JobCost: Hashable, Sendable {
   public internal(set) var bytes = 0
   /// Whether a vector may take long. What it takes is hardly known before it is drawn.
   private var mayDrawLong = false
-  /// The part of `seconds` that encodes the frames of an animation, which takes long for ordinary ones, too, or that
-  /// recompresses, which gives way to others.
+  /// The part of `seconds` that encodes the frames of an animation, which takes long for ordinary
+  /// ones, too, or that recompresses, which gives way to others.
   var secondsOfFrames = 0.0
   /// Whether the estimate is a bound for every transform of the source.
   var isOfSource = true
@@ -57,8 +57,8 @@ public struct JobCost: Hashable, Sendable {
 
   /// Checks the estimate against the limits.
   ///
-  /// - Throws: `ImageError.tooCostly` above a limit, within `.ofVariant` if other variants of the source may cost less,
-  ///   or if memory is missing, which the operator gives.
+  /// - Throws: `ImageError.tooCostly` above a limit, within `.ofVariant` if other variants of the
+  ///   source may cost less, or if memory is missing, which the operator gives.
   func check(_ limits: ImagingLimits) throws(ImageError) {
     try check(seconds - secondsOfFrames, atMost: limits.maximumSecondsOfPixels)
     try check(seconds, atMost: limits.maximumSeconds)
@@ -86,7 +86,8 @@ extension JobCost {
   ///
   /// - Parameters:
   ///   - frames: How many frames of an animation are decoded.
-  ///   - share: The share of the pixels that the decoder makes, at most 1; 0 for what every transform takes.
+  ///   - share: The share of the pixels that the decoder makes, at most 1; 0 for what every
+  ///     transform takes.
   init(
     decoding source: UnsafeRawBufferPointer, _ header: SourceHeader, frames: Int, scans: Int = 1,
     share: Double
@@ -101,8 +102,8 @@ extension JobCost {
     let nanoseconds: Double
     switch header.format {
     case .jpeg:
-      // Every code is read, and few pixels are made. A progressive or arithmetic one has all coefficients first, and
-      // libjpeg decodes CMYK.
+      // Every code is read, and few pixels are made. A progressive or arithmetic one has all
+      // coefficients first, and libjpeg decodes CMYK.
       let process = JPEGProcess(of: source)
       let isPlain = process.map { $0.kind < 2 && $0.coefficientBytes == 0 } ?? false
       let isArithmetic = process.map { $0.kind > 8 } ?? false
@@ -227,8 +228,8 @@ extension JobCost {
     if encoding.frames > 1 { secondsOfFrames += nanoseconds / 1e9 }
   }
 
-  /// The cost of a `maxbytes` search in encodes of the full size: at most eight encodes, most of them of smaller
-  /// images.
+  /// The cost of a `maxbytes` search in encodes of the full size: at most eight encodes, most of
+  /// them of smaller images.
   private static let attempts = 5.0
   /// From this number of bytes a pixel on, a source is as busy as a photograph.
   private static let busyBytes = 0.1
@@ -248,7 +249,8 @@ extension Position {
 }
 
 extension JobCost {
-  /// Checks what libvips allocates to read the header: for a WebP 4 bytes for each pixel of its canvas.
+  /// Checks what libvips allocates to read the header: for a WebP 4 bytes for each pixel of its
+  /// canvas.
   ///
   /// - Returns: the cost of the whole source if this alone is expensive; `nil` otherwise.
   /// - Throws: `ImageError.tooManyPixels`; `.tooCostly` within `.ofVariant`.
@@ -267,7 +269,8 @@ extension JobCost {
     return cost
   }
 
-  /// Returns the pixels of a WebP's canvas, from its first chunk (RFC 9649, 2.5 to 2.7); `nil` if that is unknown.
+  /// Returns the pixels of a WebP's canvas, from its first chunk (RFC 9649, 2.5 to 2.7); `nil` if
+  /// that is unknown.
   private static func pixelsOfWebP(_ source: UnsafeRawBufferPointer) -> Int? {
     guard source.count >= 30 else { return nil }
     func number(at offset: Int) -> Int {
@@ -288,7 +291,8 @@ extension JobCost {
   /// Bytes of a pixel of a WebP that is not shrunk on load, with what its result takes.
   private static let bytesOfWebP = 13.0
 
-  /// Bytes of a pixel of a WebP that is decoded to planes: one and two quarters, and the decoder's rows.
+  /// Bytes of a pixel of a WebP that is decoded to planes: one and two quarters, and the decoder's
+  /// rows.
   private static let bytesOfPlanes = 2.0
 
   /// Adds the memory for decoding.
@@ -345,6 +349,7 @@ extension JobCost {
     }
   }
 
-  /// Bytes of a pixel for a PNG with a palette: its indices, compressed, in a file, and that file for libvips.
+  /// Bytes of a pixel for a PNG with a palette: its indices, compressed, in a file, and that file
+  /// for libvips.
   private static let bytesOfPalette = 4
 }

@@ -2,17 +2,18 @@
 
 import Glibc
 
-/// Memory left below the worker's limits (RLIMIT_DATA): the soft one, which the server sets for each job, and the hard
-/// one.
+/// Memory left below the worker's limits (RLIMIT_DATA): the soft one, which the server sets for
+/// each job, and the hard one.
 enum MemoryLeft {
-  /// `/proc/self/statm`, kept open: a sealed worker could not open it again. Negative without /proc.
+  /// `/proc/self/statm`, kept open: a sealed worker could not open it again. Negative without
+  /// /proc.
   private static let figures = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)
 
   /// Bytes that may still be allocated; `nil` without a limit.
   static var bytes: Int? { bytes(below: \.rlim_cur) }
 
-  /// Whether `count` bytes are at most half of the memory left to this job (the soft limit). For memory that saves time and
-  /// does not change the result.
+  /// Whether `count` bytes are at most half of the memory left to this job (the soft limit). For
+  /// memory that saves time and does not change the result.
   static func jobHasPlenty(for count: Int) -> Bool { bytes.map { count <= $0 / 2 } ?? true }
 
   private static func bytes(below which: KeyPath<rlimit, rlim_t>) -> Int? {
@@ -29,7 +30,8 @@ enum MemoryLeft {
     return bound - pages * Int(getpagesize())
   }
 
-  /// Whether `count` bytes are at most half of the memory left. Optional allocations leave the rest to required ones.
+  /// Whether `count` bytes are at most half of the memory left. Optional allocations leave the rest
+  /// to required ones.
   ///
   /// The hard limit counts: a result must not depend on what a job was admitted with.
   static func hasPlenty(for count: Int) -> Bool {

@@ -81,8 +81,9 @@ enum Blame {
 
   /// Whether an error's text reports a failed allocation, a thread's stack included.
   ///
-  /// Three similar texts report something else: a library's limit on a size in a header, libtiff's complaint about a
-  /// directory without entries, and Little CMS's about a profile in memory that ends early.
+  /// Three similar texts report something else: a library's limit on a size in a header, libtiff's
+  /// complaint about a directory without entries, and Little CMS's about a profile in memory that
+  /// ends early.
   static func isOfMemory(_ text: String) -> Bool {
     let text = text.lowercased().replacing("read from memory", with: "read")
     return ["memory", "allocat", "creating thread"].contains { text.contains($0) }

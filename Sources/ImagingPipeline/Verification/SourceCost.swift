@@ -10,13 +10,14 @@ struct SourceCost {
   /// What a vector holds; `nil` for other formats.
   private(set) var vector: VectorLimits?
 
-  /// The maximum number of pixels in all scans of a JPEG together: 2 s of processor time (docs/performance.md,
-  /// "Limits of processor time"). Encoders write 3 to 12 scans.
+  /// The maximum number of pixels in all scans of a JPEG together: 2 s of processor time
+  /// (docs/performance.md, "Limits of processor time"). Encoders write 3 to 12 scans.
   private static let maximumScannedPixels = 7_000_000_000
   /// The maximum number of a JPEG's segments. libjpeg walks through the list of all that it keeps
   /// for each new one: 10,000 take 0.25 s, 50,000 take 7.1 s.
   static let maximumSegments = 5_000
-  /// The maximum number of chunks, blocks or boxes of other formats. Libraries take up to a microsecond for each.
+  /// The maximum number of chunks, blocks or boxes of other formats. Libraries take up to a
+  /// microsecond for each.
   static let maximumParts = 100_000
 
   /// Checks a source before it is decoded.
@@ -54,8 +55,8 @@ struct SourceCost {
     return cost
   }
 
-  /// Returns the scans of a JPEG, at least 1, and its segments, up to its end marker. Within coded data each 0xff is
-  /// followed by 0 or a restart marker (ISO/IEC 10918-1, B.1.1.5).
+  /// Returns the scans of a JPEG, at least 1, and its segments, up to its end marker. Within coded
+  /// data each 0xff is followed by 0 or a restart marker (ISO/IEC 10918-1, B.1.1.5).
   static func counts(of source: UnsafeRawBufferPointer) -> (scans: Int, segments: Int) {
     guard let start = source.baseAddress else { return (1, 0) }
     var scans = 0

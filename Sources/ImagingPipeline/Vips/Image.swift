@@ -36,10 +36,12 @@ struct Image: ~Copyable {
     }
   }
 
-  /// Creates an image of pixels in memory from malloc(3), which it frees. On failure the caller still owns them.
+  /// Creates an image of pixels in memory from malloc(3), which it frees. On failure the caller
+  /// still owns them.
   ///
   /// - Parameters:
-  ///   - pixels: The bands of all pixels, row by row without gaps: grey for 1 or 2 bands, sRGB for more.
+  ///   - pixels: The bands of all pixels, row by row without gaps: grey for 1 or 2 bands, sRGB for
+  ///     more.
   ///   - bytesOfBand: 1 or 2.
   ///   - profile: The ICC profile; empty for none.
   init(
@@ -210,8 +212,8 @@ struct Image: ~Copyable {
       .compactMap { $0.map { String(cString: $0) } }
   }
 
-  /// The bytes of all pixels, row by row without gaps; `nil` if they are not in memory. Only those of an image created by
-  /// `init(blank:bands:profile:)` may be written.
+  /// The bytes of all pixels, row by row without gaps; `nil` if they are not in memory. Only those
+  /// of an image created by `init(blank:bands:profile:)` may be written.
   var pixels: UnsafeMutablePointer<UInt8>? {
     guard
       image.pointee.dtype == VIPS_IMAGE_SETBUF || image.pointee.dtype == VIPS_IMAGE_SETBUF_FOREIGN
@@ -231,7 +233,8 @@ struct Image: ~Copyable {
   /// Whether the image has no metadata, not even a loader's.
   var isBare: Bool { image.pointee.meta_traverse == nil }
 
-  /// Computes all pixels into memory, unless they are there, so that they can be read repeatedly and in any order.
+  /// Computes all pixels into memory, unless they are there, so that they can be read repeatedly
+  /// and in any order.
   consuming func inMemory() throws(ImageError) -> Image {
     if image.pointee.dtype == VIPS_IMAGE_SETBUF { return self }
     return try made("pixels") { image, result in
@@ -240,8 +243,8 @@ struct Image: ~Copyable {
     }
   }
 
-  /// Calls a closure with the bytes of all pixels, row by row without gaps, and the size; they are valid during the call.
-  /// Computes what is not in memory.
+  /// Calls a closure with the bytes of all pixels, row by row without gaps, and the size; they are
+  /// valid during the call. Computes what is not in memory.
   func withPixels<Result: ~Copyable>(
     _ body: (UnsafePointer<UInt8>, PixelSize) throws(ImageError) -> Result
   ) throws(ImageError) -> Result {
@@ -254,7 +257,8 @@ struct Image: ~Copyable {
     return try copy.withVipsImage { _ throws(ImageError) in try body(pixels, copy.size) }
   }
 
-  /// Writes a row of an image created by `init(blank:bands:profile:)`, in any order; different rows also at the same time.
+  /// Writes a row of an image created by `init(blank:bands:profile:)`, in any order; different rows
+  /// also at the same time.
   func write(_ bytes: UnsafePointer<UInt8>, row: Int) throws(ImageError) {
     guard let pixels else { throw .internal(detail: "pixels: the image is not in memory") }
     let count = size.width * pixelBytes
@@ -298,7 +302,8 @@ struct Image: ~Copyable {
 
   /// Multiplies each band by its factor, and adds its summand.
   ///
-  /// - Parameter toBytes: Whether the result has 8 bits, without the fraction; otherwise it has floats.
+  /// - Parameter toBytes: Whether the result has 8 bits, without the fraction; otherwise it has
+  ///   floats.
   func scaled(
     _ stage: StaticString, by factors: [Double], plus summands: [Double], toBytes: Bool = false
   ) throws(ImageError) -> Image {

@@ -23,12 +23,13 @@ enum VipsLibrary {
     // are not accepted (ImageMagick, PDF, OpenSlide), and each costs time and memory. HEIF and JPEG
     // XL are loaded on demand.
     setenv("VIPSHOME", "/dev/null", 1)
-    // ORC compiles vector programs to machine code, for which it needs executable memory. A sealed worker gets none, and
-    // ORC would abort it. Without machine code, libvips uses its own C; the results are the same sealed and open.
-    // Some operations ignore `vips_vector_set_enabled`, so ORC itself is told, before it starts.
+    // ORC compiles vector programs to machine code, for which it needs executable memory. A sealed
+    // worker gets none, and ORC would abort it. Without machine code, libvips uses its own C; the
+    // results are the same sealed and open. Some operations ignore `vips_vector_set_enabled`, so
+    // ORC itself is told, before it starts.
     setenv("ORC_CODE", "emulate", 1)
-    // libvips takes a file in /tmp for more than 100 MiB of pixels. A sealed worker can create none, and pixels would
-    // outlive a crash there. The worker's memory limit is the limit.
+    // libvips takes a file in /tmp for more than 100 MiB of pixels. A sealed worker can create
+    // none, and pixels would outlive a crash there. The worker's memory limit is the limit.
     setenv("VIPS_DISC_THRESHOLD", "1024g", 1)
     guard vips_init("pictor") == 0 else {
       return .internal(detail: "libvips does not start: \(takeErrorText())")
@@ -49,10 +50,11 @@ enum VipsLibrary {
 
   private static let allowedLoaders = ImageFormat.allCases.compactMap(\.codec.loader)
 
-  /// Blocks all loaders but those in use. `vips_block_untrusted_set` would block SVG and allow the text formats.
+  /// Blocks all loaders but those in use. `vips_block_untrusted_set` would block SVG and allow the
+  /// text formats.
   ///
-  /// Blocking all loaders first would be shorter, but then no thread could open an image for a moment. Several threads of
-  /// the tests open images while one starts the pipeline.
+  /// Blocking all loaders first would be shorter, but then no thread could open an image for a
+  /// moment. Several threads of the tests open images while one starts the pipeline.
   static func blockOtherLoaders() {
     vips_class_map_all(
       g_type_from_name("VipsForeignLoad"),
@@ -128,8 +130,8 @@ enum VipsLibrary {
     return String(cString: buffer).split(separator: "\n").joined(separator: "; ")
   }
 
-  /// The encodings that SVGs of the web have, beyond those that libxml2 knows itself (UTF-8, UTF-16,
-  /// ISO-8859-1, ASCII). iconv(3) loads code for each.
+  /// The encodings that SVGs of the web have, beyond those that libxml2 knows itself (UTF-8,
+  /// UTF-16, ISO-8859-1, ASCII). iconv(3) loads code for each.
   private static let encodings = [
     "ISO-8859-2", "ISO-8859-5", "ISO-8859-7", "ISO-8859-9", "ISO-8859-15", "WINDOWS-1250",
     "WINDOWS-1251", "WINDOWS-1252", "KOI8-R", "SHIFT_JIS", "EUC-JP", "GBK", "GB18030", "BIG5",

@@ -16,8 +16,8 @@ struct BackgroundQueue<Item: Sendable> {
   enum End: Sendable {
     /// Nothing is left to do, until it is asked for again.
     case done
-    /// It gave way to other work and waits behind all others. `orElse` is called if it did so too often
-    /// and is dropped.
+    /// It gave way to other work and waits behind all others. `orElse` is called if it did so too
+    /// often and is dropped.
     case delayed(orElse: @Sendable () -> Void)
     /// It is not tried again for `failureTime`.
     case failed

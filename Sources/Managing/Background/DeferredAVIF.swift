@@ -88,7 +88,8 @@ final class DeferredAVIF: Sendable {
       variant: placeholder(fallback, for: request), status: status, timings: timings, work: work)
   }
 
-  /// Returns a fallback variant under the key of the AVIF, with a short lifetime. No tier stores it.
+  /// Returns a fallback variant under the key of the AVIF, with a short lifetime. No tier stores
+  /// it.
   func placeholder(_ fallback: Variant, for request: ImageRequest) -> Variant {
     var info = fallback.info
     info.freshness = info.freshness.ending(within: Self.placeholderLifetime, of: parts.now())

@@ -3,10 +3,11 @@
 import Core
 
 extension ImagingPolicy {
-  /// The fewest bytes of a variant whose recompression is worth a job. Of fewer, a response's head takes as many.
+  /// The fewest bytes of a variant whose recompression is worth a job. Of fewer, a response's head
+  /// takes as many.
   static let minimumBytes = 1_024
-  /// The most pixels of an AVIF that is encoded again: 2 s of processor time. They are the most that `format=auto` makes
-  /// one of (`OutputFormat`).
+  /// The most pixels of an AVIF that is encoded again: 2 s of processor time. They are the most
+  /// that `format=auto` makes one of (`OutputFormat`).
   static let maximumSlowPixels = 4_000_000
   /// The quality from which libheif stores colour in full. A lower one is not as like.
   private static let fullColourQuality = 90
@@ -33,8 +34,8 @@ extension ImagingPolicy {
       && !variant.info.isDamaged && variant.info.freshness.isStorable
   }
 
-  /// Whether a variant can become smaller only if it is rendered again: a lossy image that is not its
-  /// source's own bytes.
+  /// Whether a variant can become smaller only if it is rendered again: a lossy image that is not
+  /// its source's own bytes.
   func needsSource(_ variant: Variant) -> Bool {
     guard hits > 0, let image = variant.info.image, image.frames == 1, !variant.info.isSourceItself
     else {
@@ -48,8 +49,8 @@ extension ImagingPolicy {
     }
   }
 
-  /// Returns the transform that renders a popular lossy image again: an AVIF with more effort and a lower quality is as
-  /// like, in fewer bytes. `nil` if more effort gains nothing.
+  /// Returns the transform that renders a popular lossy image again: an AVIF with more effort and a
+  /// lower quality is as like, in fewer bytes. `nil` if more effort gains nothing.
   func popularTransform(_ transform: Transform, for format: ImageFormat) -> Transform? {
     guard format == .avif else { return transform }
     let quality = transform.output.quality ?? transform.output.qualities[lossy: .avif]
@@ -62,8 +63,8 @@ extension ImagingPolicy {
   }
 }
 
-/// The requests of variants in memory that are rendered again once they are popular. Bounded: the oldest is
-/// forgotten, and its variant stays as it is.
+/// The requests of variants in memory that are rendered again once they are popular. Bounded: the
+/// oldest is forgotten, and its variant stays as it is.
 final class RenderRequests: Sendable {
   /// The maximum number of requests; each takes about a kilobyte.
   static let limit = 2_048

@@ -2,8 +2,8 @@
 
 import Core
 
-/// Recompresses popular variants while imaging workers are idle, one at a time, and replaces them in
-/// both tiers. See docs/decisions/026-encoder-defaults.md.
+/// Recompresses popular variants while imaging workers are idle, one at a time, and replaces them
+/// in both tiers. See docs/decisions/026-encoder-defaults.md.
 final class Recompressor: Sendable {
   /// How many variants may wait.
   static let limit = 256
@@ -47,8 +47,8 @@ final class Recompressor: Sendable {
 
   /// Recompresses a variant, or notes in both tiers that it stays as it is.
   private func perform(_ item: Item) async -> BackgroundQueue<Item>.End {
-    // A variant that is not on disk would lose its mark with a restart: passed-through sources, and what
-    // requests keep from the disk.
+    // A variant that is not on disk would lose its mark with a restart: passed-through sources, and
+    // what requests keep from the disk.
     guard let variant = current(item), await isOnDisk(item) else { return .done }
     let image: ProcessedImage
     do throws(ImageError) {
@@ -96,8 +96,8 @@ final class Recompressor: Sendable {
 
   // MARK: Jobs
 
-  /// Returns the job for a variant; `nil` if there is no room for its bytes, or if its source is not at
-  /// hand any more. Downloads nothing.
+  /// Returns the job for a variant; `nil` if there is no room for its bytes, or if its source is
+  /// not at hand any more. Downloads nothing.
   ///
   /// - Throws: `overloaded` or `sourceTimeout` if a disk does not answer at present, `cancelled`.
   private func job(for variant: Variant) async throws(ImageError) -> ImageJob? {
@@ -112,8 +112,8 @@ final class Recompressor: Sendable {
       isRecompression: true, isBackground: true)
   }
 
-  /// Returns whether the result of a job shows the variant's source. A local file may have been overwritten while the
-  /// job waited or ran.
+  /// Returns whether the result of a job shows the variant's source. A local file may have been
+  /// overwritten while the job waited or ran.
   private func isCurrent(_ job: ImageJob, of variant: Variant) async throws(ImageError) -> Bool {
     guard job.hasMoreEffort else { return true }
     // Without its request, which may be forgotten meanwhile, the source is unknown.
@@ -122,8 +122,8 @@ final class Recompressor: Sendable {
     return try await localFile(at: url, of: variant) != nil
   }
 
-  /// Returns the job that renders a lossy image again with more effort. A source in the same format may
-  /// have lent it its own pixels, which an encoder would only lose.
+  /// Returns the job that renders a lossy image again with more effort. A source in the same format
+  /// may have lent it its own pixels, which an encoder would only lose.
   private func rendering(_ variant: Variant) async throws(ImageError) -> ImageJob? {
     guard let request = parts.requests.request(of: variant.key),
       let file = try await source(of: variant, at: request.source),
@@ -138,8 +138,8 @@ final class Recompressor: Sendable {
       client: variant.key.variation, hasMoreEffort: true, isBackground: true)
   }
 
-  /// Returns the source that a variant was rendered from, if it is at hand: in the disk tier, or a local file that has
-  /// not changed.
+  /// Returns the source that a variant was rendered from, if it is at hand: in the disk tier, or a
+  /// local file that has not changed.
   private func source(of variant: Variant, at url: SourceURL) async throws(ImageError)
     -> FileRegion?
   {

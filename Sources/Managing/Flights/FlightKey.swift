@@ -11,9 +11,10 @@ struct FlightKey: Hashable, Sendable {
   let key: CacheKey
   /// The load options, without those that do not change the response:
   ///
-  /// - A participant raises the flight's priority, and one detached participant makes the whole flight
-  ///   detached.
-  /// - Each participant counts by itself as a request for the variant (`ImageManager.countRequest`).
+  /// - A participant raises the flight's priority, and one detached participant makes the whole
+  ///   flight detached.
+  /// - Each participant counts by itself as a request for the variant
+  ///   (`ImageManager.countRequest`).
   private let options: LoadOptions
 
   init(_ request: ImageRequest) {

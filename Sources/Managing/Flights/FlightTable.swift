@@ -103,8 +103,8 @@ struct FlightTable<Key: Hashable, Waiter> {
   /// Keys of flights that can be joined.
   var joinableKeys: [Key] { Array(joinable.keys) }
 
-  /// The number of waiters of the flight of `key` that can be joined; 0 without one. A detached flight
-  /// without waiters counts as one.
+  /// The number of waiters of the flight of `key` that can be joined; 0 without one. A detached
+  /// flight without waiters counts as one.
   func waiters(of key: Key) -> Int {
     joinable[key].flatMap { flights[$0] }.map { max($0.waiters.count, 1) } ?? 0
   }

@@ -111,7 +111,8 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// - Parameters:
   ///   - client: whose request it is.
   ///   - follower: called once, on any thread, perhaps before this returns.
-  /// - Returns: a function that leaves the flight, as the cancellation of a task does; `nil` without a flight.
+  /// - Returns: a function that leaves the flight, as the cancellation of a task does; `nil`
+  ///   without a flight.
   func follow(
     _ key: Key, priority: LoadPriority, client: LoadClient, isDetached: Bool,
     _ follower: @escaping Follower
@@ -162,7 +163,8 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// The number of waiters of the flight of `key` that can be joined; 0 without one.
   func waiters(of key: Key) -> Int { state.withLock { $0.table.waiters(of: key) } }
 
-  /// Adds running flights of a kind, `source` or `variant`, waiting requests and counts to `figures`.
+  /// Adds running flights of a kind, `source` or `variant`, waiting requests and counts to
+  /// `figures`.
   func add(to figures: inout Figures, kind: String) {
     let (flights, waiters) = state.withLock { ($0.table.flightCount, $0.table.waiterCount) }
     figures.add(

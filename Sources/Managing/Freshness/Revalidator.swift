@@ -5,8 +5,9 @@ import Core
 /// The variants that are being revalidated, up to `limit`. A stale variant beyond the limit is
 /// revalidated with a later request.
 struct Revalidations {
-  /// The maximum number of revalidations at a time, a quarter of the default `imaging.queue_limit`: behind busy workers
-  /// each waits with its source, at low priority, and clients' jobs need the places.
+  /// The maximum number of revalidations at a time, a quarter of the default `imaging.queue_limit`:
+  /// behind busy workers each waits with its source, at low priority, and clients' jobs need the
+  /// places.
   static let limit = 256
 
   private var variants: Set<CacheKey> = []

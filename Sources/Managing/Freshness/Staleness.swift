@@ -42,8 +42,8 @@ final class Staleness: Sendable {
     record(error, of: request.key.source) && servesOnError(freshness, to: request)
   }
 
-  /// Returns whether a cached entry may be served after an error that allows it. Requests that force
-  /// revalidation get the error, not a stale response.
+  /// Returns whether a cached entry may be served after an error that allows it. Requests that
+  /// force revalidation get the error, not a stale response.
   func servesOnError(_ freshness: Freshness, to request: ImageRequest) -> Bool {
     request.options.cache == .normal && !request.options.isRevalidation
       && freshness.mayBeServedOnError(at: now())

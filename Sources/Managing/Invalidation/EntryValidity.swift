@@ -1,17 +1,19 @@
-// EntryValidity: decides whether a source or a variant is current, and makes check-then-store atomic.
+// EntryValidity: decides whether a source or a variant is current, and makes check-then-store
+// atomic.
 
 import Core
 import Synchronization
 
 /// Decides whether cached and new entries are current: neither purged nor of a replaced source.
 ///
-/// Check-then-store is not atomic. Writers hold a shard of a lock across both; a purge, once published,
-/// acquires each shard once. So every earlier store is visible to the purge, and every later check sees
-/// the purge.
+/// Check-then-store is not atomic. Writers hold a shard of a lock across both; a purge, once
+/// published, acquires each shard once. So every earlier store is visible to the purge, and every
+/// later check sees the purge.
 ///
-/// Removing the variants of a replaced source is not enough: a running flight may store one afterwards, and a
-/// disk read may promote one to memory. So every store and every read of a variant checks the versions. A
-/// download checks them too, because an upload may have replaced the source meanwhile.
+/// Removing the variants of a replaced source is not enough: a running flight may store one
+/// afterwards, and a disk read may promote one to memory. So every store and every read of a
+/// variant checks the versions. A download checks them too, because an upload may have replaced the
+/// source meanwhile.
 final class EntryValidity: Sendable {
   /// The last purge and the last upload before a load. After a later one, the result of the load
   /// must not be stored.
@@ -33,7 +35,8 @@ final class EntryValidity: Sendable {
     var lastUpload = 0
   }
 
-  /// The maximum number of remembered changes, more than flights can span. The oldest is forgotten first.
+  /// The maximum number of remembered changes, more than flights can span. The oldest is forgotten
+  /// first.
   static let limit = 4_096
   private static let shards = 16
 
@@ -127,7 +130,8 @@ final class EntryValidity: Sendable {
     isUnchanged.store(false, ordering: .releasing)
   }
 
-  /// Records a downloaded version where no source was cached. Does nothing if the source never changed.
+  /// Records a downloaded version where no source was cached. Does nothing if the source never
+  /// changed.
   func recordLoad(of source: CacheKey, version: UInt64) {
     guard !isUnchanged.load(ordering: .acquiring) else { return }
     versions.withLock { $0.changes[source]?.version = version }

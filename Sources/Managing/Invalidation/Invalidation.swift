@@ -32,24 +32,25 @@ extension ImageManager: CacheOperations {
     _ = try await carryOut(scope)
   }
 
-  /// Publishes a purge to all parts of this machine and applies it. The purge takes effect when it is
-  /// published, even if a later step fails.
+  /// Publishes a purge to all parts of this machine and applies it. The purge takes effect when it
+  /// is published, even if a later step fails.
   ///
   /// The order matters:
   /// 1. Remove failures, then retire flights. Otherwise a new flight finds a purged failure.
   /// 2. Retire source flights, then variant flights. Otherwise a new variant flight joins an old
   ///    source flight.
-  /// 3. Wait for writers, then empty the tiers. Otherwise a writer that checked before the purge was
-  ///    published stores its entry afterwards.
+  /// 3. Wait for writers, then empty the tiers. Otherwise a writer that checked before the purge
+  ///    was published stores its entry afterwards.
   ///
-  /// A flight that starts after step 2 sees the purge in each look-up. A miss checks a source that its
-  /// request already holds.
+  /// A flight that starts after step 2 sees the purge in each look-up. A miss checks a source that
+  /// its request already holds.
   ///
-  /// - Throws: `internal` if the disk tier cannot make the purge durable. It is in force nevertheless.
+  /// - Throws: `internal` if the disk tier cannot make the purge durable. It is in force
+  ///   nevertheless.
   private func carryOut(_ scope: PurgeScope) async throws(ImageError) -> PurgeReport {
     let purge = parts.purges.add(scope)
-    // Covered after the previous number: by this purge, or by a later one. The list knows the tags of
-    // hosts.
+    // Covered after the previous number: by this purge, or by a later one. The list knows the tags
+    // of hosts.
     let matches: (CacheKey) -> Bool = { [purges = parts.purges] key in
       purges.covers(key, generation: purge.number - 1)
     }
@@ -65,7 +66,8 @@ extension ImageManager: CacheOperations {
 
   /// Empties the given tiers. All tiers together are a purge of everything.
   ///
-  /// One tier alone keeps failures and flights: an entry that is being written may appear in it later.
+  /// One tier alone keeps failures and flights: an entry that is being written may appear in it
+  /// later.
   ///
   /// - Throws: `internal` if the disk tier cannot make the result durable.
   public func clear(_ tiers: StoreTiers) async throws(ImageError) -> PurgeReport {
@@ -151,7 +153,8 @@ extension ImageManager: CacheOperations {
 
   /// Invalidates the variants of a replaced source, and retires flights that may use its old bytes.
   ///
-  /// Call after the new version is recorded. Disk comes before memory, because disk hits fill memory.
+  /// Call after the new version is recorded. Disk comes before memory, because disk hits fill
+  /// memory.
   private func invalidateVariants(of source: CacheKey) async {
     sources.flights.retire { $0.key == source }
     flights.retire { $0.key.source == source }

@@ -3,8 +3,8 @@
 import Core
 import Synchronization
 
-/// Removes purged variants from memory. A small tier is searched before the answer; in a large one, hits check the list
-/// of purges until one sweep has removed the variants of all purges that wait.
+/// Removes purged variants from memory. A small tier is searched before the answer; in a large one,
+/// hits check the list of purges until one sweep has removed the variants of all purges that wait.
 final class MemorySweep: Sendable {
   /// Up to this number of variants, a purge searches them itself.
   static let quickCount = 4_096
@@ -31,7 +31,8 @@ final class MemorySweep: Sendable {
   /// Returns what `mayServe` compares with. Read it before the look-up: a sweep may end in between.
   var mark: Int { done.load(ordering: .acquiring) }
 
-  /// Returns whether a variant that memory had after `mark` is not purged. Allocates nothing unless a sweep is due.
+  /// Returns whether a variant that memory had after `mark` is not purged. Allocates nothing unless
+  /// a sweep is due.
   func mayServe(_ variant: Variant, since mark: Int) -> Bool {
     !purges.covers(variant.key, generation: max(variant.info.generation, mark))
   }

@@ -1,4 +1,5 @@
-// PassThrough: passes on images that need no processing, as a stream while they download or as a variant.
+// PassThrough: passes on images that need no processing, as a stream while they download or as a
+// variant.
 
 import Core
 
@@ -131,7 +132,8 @@ extension ImageManager {
       key: request.key, info: info, body: .file(await parts.files.sendable(source.file)))
   }
 
-  /// Returns whether nothing follows or interrupts a JPEG's scans that later requests should not get.
+  /// Returns whether nothing follows or interrupts a JPEG's scans that later requests should not
+  /// get.
   private func isClean(_ file: FileRegion, as format: ImageFormat) async -> Bool {
     guard format == .jpeg else { return true }
     return await parts.files.bytesAndBody(of: file)?.bytes.withUnsafeBytes {

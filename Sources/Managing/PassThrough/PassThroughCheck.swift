@@ -76,7 +76,8 @@ extension PassThroughCheck {
     return .needsWork
   }
 
-  /// Returns whether an APP0 segment is JFIF's without a thumbnail, and not its extension (ISO/IEC 10918-5, 10.1).
+  /// Returns whether an APP0 segment is JFIF's without a thumbnail, and not its extension (ISO/IEC
+  /// 10918-5, 10.1).
   private static func isPlainJFIF(_ segment: UnsafeRawBufferPointer) -> Bool {
     segment.count == 14 && segment.starts(with: "JFIF\0".utf8) && segment[12] == 0
       && segment[13] == 0

@@ -3,8 +3,9 @@
 import CDeflate
 import Core
 
-/// One reader's view of a plain image that is arriving: comments, metadata and data behind the image's end are zeros,
-/// because the length of the answer is promised before they arrive. The stored variant has the same pixels without them.
+/// One reader's view of a plain image that is arriving: comments, metadata and data behind the
+/// image's end are zeros, because the length of the answer is promised before they arrive. The
+/// stored variant has the same pixels without them.
 final class StrippedBody: StreamingBody {
   private struct Progress {
     var blank: BlankedMetadata
@@ -40,8 +41,8 @@ final class StrippedBody: StreamingBody {
   func observe(_ observer: @escaping @Sendable () -> Void) -> Observation { body.observe(observer) }
 }
 
-/// Overwrites metadata in the bytes of a JPEG, PNG or GIF, which come in pieces. A WebP's head tells what it has. A
-/// segment keeps its length, so decoders skip it as before.
+/// Overwrites metadata in the bytes of a JPEG, PNG or GIF, which come in pieces. A WebP's head
+/// tells what it has. A segment keeps its length, so decoders skip it as before.
 struct BlankedMetadata {
   /// What the next bytes are.
   private enum Part {

@@ -42,8 +42,8 @@ struct PrefetchList {
   private var settledAtOnce = 0
   private let began: ContinuousClock.Instant
 
-  /// Sorts the lines by host. Invalid lines fail at once and repeated lines are skipped. All lines get
-  /// low priority and are not detached. O(n) in the number of lines.
+  /// Sorts the lines by host. Invalid lines fail at once and repeated lines are skipped. All lines
+  /// get low priority and are not detached. O(n) in the number of lines.
   init(id: String, lines: [PrefetchLine], at now: ContinuousClock.Instant) {
     status = PrefetchStatus(id: id, total: lines.count)
     began = now

@@ -2,12 +2,12 @@
 
 import Core
 
-/// Running lists and the most recent ended ones. A pure state machine, guarded by the prefetcher's lock.
-/// The caller cancels tasks and calls observers outside of the lock.
+/// Running lists and the most recent ended ones. A pure state machine, guarded by the prefetcher's
+/// lock. The caller cancels tasks and calls observers outside of the lock.
 ///
-/// A free slot goes to the least recently served list that has a ready line, and there to the least recently
-/// served host below its limit. A list or host that is skipped because of the host limit keeps its place in
-/// the order, so no list starves.
+/// A free slot goes to the least recently served list that has a ready line, and there to the least
+/// recently served host below its limit. A list or host that is skipped because of the host limit
+/// keeps its place in the order, so no list starves.
 struct PrefetchTable {
   typealias Observer = @Sendable (PrefetchStatus) -> Void
 
@@ -107,8 +107,8 @@ struct PrefetchTable {
     return number
   }
 
-  /// Returns the next line to start and takes a slot for it, or `nil` if no line is ready or no slot is
-  /// free. The caller passes its outcome to `settle`.
+  /// Returns the next line to start and takes a slot for it, or `nil` if no line is ready or no
+  /// slot is free. The caller passes its outcome to `settle`.
   mutating func take() -> Turn? {
     guard running.values.reduce(0, +) < settings.limit else { return nil }
     let (running, limit) = (running, settings.limitPerHost)
@@ -124,8 +124,8 @@ struct PrefetchTable {
     return nil
   }
 
-  /// Keeps the task of a line. Returns whether the caller must cancel the task, because its list was
-  /// cancelled.
+  /// Keeps the task of a line. Returns whether the caller must cancel the task, because its list
+  /// was cancelled.
   mutating func keep(_ task: Task<Void, Never>, for turn: Turn) -> Bool {
     guard let index = index(of: turn.list), entries[index].list.isRunning else { return true }
     // The task may have ended before this call.
@@ -201,8 +201,8 @@ struct PrefetchTable {
     index(of: id).map { entries[$0].list.status(at: now) }
   }
 
-  /// Adds an observer of further steps. Returns the numbers of list and observer, or `nil` if no such list
-  /// runs.
+  /// Adds an observer of further steps. Returns the numbers of list and observer, or `nil` if no
+  /// such list runs.
   mutating func observe(_ id: String, _ observer: @escaping Observer) -> (list: Int, observer: Int)?
   {
     guard let index = index(of: id), entries[index].list.isRunning else { return nil }
@@ -217,8 +217,8 @@ struct PrefetchTable {
     index(of: number).flatMap { entries[$0].observers.removeValue(forKey: observer) }
   }
 
-  /// Returns the next step of a list and its observers, which the caller calls; `nil` if no step is left, or
-  /// another thread calls them.
+  /// Returns the next step of a list and its observers, which the caller calls; `nil` if no step is
+  /// left, or another thread calls them.
   ///
   /// - Parameter continues: whether the caller has called the observers of the step before.
   mutating func nextStep(

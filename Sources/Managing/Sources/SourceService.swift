@@ -209,7 +209,8 @@ final class SourceService: Sendable {
     return loaded
   }
 
-  /// Returns whether a cached source or variant is served instead of a failed load (RFC 5861, section 4).
+  /// Returns whether a cached source or variant is served instead of a failed load (RFC 5861,
+  /// section 4).
   ///
   /// A source that the origin reports as gone is invalidated with its variants.
   /// - Parameters:
@@ -327,8 +328,8 @@ enum HeldSource: Sendable {
 
   /// Returns the source, and whether another request had started its load.
   ///
-  /// - Parameter participant: the participant of a flight, which gives the load its priority. A load
-  ///   that closes closes the flight.
+  /// - Parameter participant: the participant of a flight, which gives the load its priority. A
+  ///   load that closes closes the flight.
   func value(
     for participant: FlightParticipant
   ) async throws(ImageError) -> (LoadedSource, joined: Bool) {

@@ -1,4 +1,5 @@
-// SourceStore: the disk tier as a cache of sources, which invalidates the variants of replaced ones.
+// SourceStore: the disk tier as a cache of sources, which invalidates the variants of replaced
+// ones.
 
 import Core
 
@@ -29,8 +30,8 @@ struct SourceStore: Sendable {
     return found.flatMap { validity.isPurged(key, since: $0.generation) ? nil : $0 }
   }
 
-  /// Whether a variant of another machine is outdated: this machine has an upload in place of its source
-  /// or watermark, or other bytes of the source that are not older.
+  /// Whether a variant of another machine is outdated: this machine has an upload in place of its
+  /// source or watermark, or other bytes of the source that are not older.
   func outdates(_ variant: Variant, for request: ImageRequest) async -> Bool {
     let watermark = request.transform.watermark?.key
     if let watermark, await source(for: watermark, isUse: false)?.origin.isUploaded == true {

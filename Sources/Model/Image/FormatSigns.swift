@@ -30,8 +30,9 @@ public enum FormatSigns {
     return isSVG(bytes) ? .svg : nil
   }
 
-  /// Returns the format that a source has once it is mended for its decoder: an SVG may be compressed, or in UTF-16. A gzip
-  /// file counts as one without a look at its content; no other format is taken compressed.
+  /// Returns the format that a source has once it is mended for its decoder: an SVG may be
+  /// compressed, or in UTF-16. A gzip file counts as one without a look at its content; no other
+  /// format is taken compressed.
   public static func format(ofSource bytes: UnsafeRawBufferPointer) -> ImageFormat? {
     if let format = format(of: bytes) { return format }
     if bytes.starts(with: [0x1f, 0x8b, 8]) { return .svg }
@@ -52,8 +53,8 @@ public enum FormatSigns {
 
   /// Header sizes in bytes of a BMP.
   ///
-  /// In order: OS/2 1, OS/2 2 cut after any field, Windows 3, Windows 3 with masks, Windows 3 with an alpha mask, OS/2 2,
-  /// Windows 4, Windows 5.
+  /// In order: OS/2 1, OS/2 2 cut after any field, Windows 3, Windows 3 with masks, Windows 3 with
+  /// an alpha mask, OS/2 2, Windows 4, Windows 5.
   public static let bitmapHeaders =
     [12] + Array(stride(from: 16, through: 64, by: 4)) + [42, 46, 108, 124]
 

@@ -1,4 +1,5 @@
-// ImageDelivery: a variant for one client, or for all that joined a flight, with its cache status and timings.
+// ImageDelivery: a variant for one client, or for all that joined a flight, with its cache status
+// and timings.
 
 import Synchronization
 

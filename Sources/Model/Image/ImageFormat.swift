@@ -110,8 +110,8 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   /// The usual file-name extension, without the dot.
   public var fileExtension: String { traits.fileExtension ?? rawValue }
 
-  /// Whether an encoding in this format saves enough to be sent in place of the source's own pixels,
-  /// which no request has changed.
+  /// Whether an encoding in this format saves enough to be sent in place of the source's own
+  /// pixels, which no request has changed.
   ///
   /// What saves less than a tenth of the bytes is not worth the loss of another encoding.
   public func isWorth(encoding encoded: Int, inPlaceOf own: Int) -> Bool {

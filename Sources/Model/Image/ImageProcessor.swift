@@ -30,15 +30,16 @@ public struct ImageJob: Sendable {
   public let verifies: Bool
   /// The identity of the source's bytes; `nil` if no other job shares them.
   public let source: SourceIdentity?
-  /// The client whose header fields the source was loaded with (`CacheKey.variation`); `nil` if all clients share the
-  /// source. A worker has sources of one client only.
+  /// The client whose header fields the source was loaded with (`CacheKey.variation`); `nil` if all
+  /// clients share the source. A worker has sources of one client only.
   public let client: String?
-  /// Whether the file is a variant, which becomes smaller without a change of its pixels. Of the transform, only the
-  /// format counts.
+  /// Whether the file is a variant, which becomes smaller without a change of its pixels. Of the
+  /// transform, only the format counts.
   public let isRecompression: Bool
   /// Whether encoders that gain from it get more effort than the configured one: WebP and AVIF.
   public let hasMoreEffort: Bool
-  /// Whether the job runs only while workers are idle. It gives way to other jobs with `ImageError.cancelled`.
+  /// Whether the job runs only while workers are idle. It gives way to other jobs with
+  /// `ImageError.cancelled`.
   public let isBackground: Bool
 
   /// Creates a job.

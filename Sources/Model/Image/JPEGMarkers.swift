@@ -1,6 +1,7 @@
 // JPEGMarkers: walks over the markers and segments of a JPEG.
 
-/// A walk over a JPEG's markers (ITU-T T.81 | ISO/IEC 10918-1, B.1.1), starting behind the first one, `SOI`.
+/// A walk over a JPEG's markers (ITU-T T.81 | ISO/IEC 10918-1, B.1.1), starting behind the first
+/// one, `SOI`.
 ///
 /// The caller knows which markers have a segment (table B.1), and reads or skips it.
 public struct JPEGMarkers {

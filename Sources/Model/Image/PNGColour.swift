@@ -1,7 +1,7 @@
 // PNGColour: reads the colour chunks of a PNG.
 
-/// The colour chunks of a PNG, in order of precedence: `cICP`, `iCCP`, `sRGB`, then `gAMA` with `cHRM`
-/// (PNG, third edition, 4.3 and 11.3.2). Browsers convert by them in this order.
+/// The colour chunks of a PNG, in order of precedence: `cICP`, `iCCP`, `sRGB`, then `gAMA` with
+/// `cHRM` (PNG, third edition, 4.3 and 11.3.2). Browsers convert by them in this order.
 public struct PNGColour: Hashable, Sendable {
   /// CIE 1931 x and y of white, red, green and blue, times 100,000.
   public struct Chromaticities: Hashable, Sendable {
@@ -27,7 +27,8 @@ public struct PNGColour: Hashable, Sendable {
   public private(set) var chromaticities: Chromaticities?
   /// Whether the PNG has an ICC profile, which takes precedence.
   public private(set) var hasProfile = false
-  /// The code points of `cICP` (ITU-T H.273), which take precedence over all else; `nil` without them.
+  /// The code points of `cICP` (ITU-T H.273), which take precedence over all else; `nil` without
+  /// them.
   public private(set) var codePoints: CodePoints?
   private var isNamed = false
 
@@ -51,7 +52,8 @@ public struct PNGColour: Hashable, Sendable {
     case ("iCCP", _): hasProfile = true
     case ("cICP", 4):
       let numbers = content.map { Int($0) }
-      // Other matrices are not allowed (11.3.2.6), and samples in a narrow range are for television.
+      // Other matrices are not allowed (11.3.2.6), and samples in a narrow range are for
+      // television.
       if numbers[2] == 0, numbers[3] == 1 {
         codePoints = CodePoints(primaries: numbers[0], transfer: numbers[1])
       }

@@ -18,8 +18,8 @@ public struct RenderedImage: Hashable, Sendable {
   private var storedFrames: UInt32
   private var storedDroppedFrames: UInt32
 
-  /// Creates the properties of an image, by default a still one that no limit changed. Clamps numbers
-  /// to what their properties can have.
+  /// Creates the properties of an image, by default a still one that no limit changed. Clamps
+  /// numbers to what their properties can have.
   public init(
     format: ImageFormat, size: PixelSize, frames: Int = 1, density: Double,
     scaledDownFrom: PixelSize? = nil, quality: Int? = nil, droppedFrames: Int = 0
@@ -50,8 +50,8 @@ public struct RenderedImage: Hashable, Sendable {
     set { storedFrames = UInt32(clamping: newValue) }
   }
 
-  /// The number of frames of the source's animation that the result lacks although the request asked for no single one
-  /// (`X-Frames-Dropped`), at most 2^32 - 1.
+  /// The number of frames of the source's animation that the result lacks although the request
+  /// asked for no single one (`X-Frames-Dropped`), at most 2^32 - 1.
   public var droppedFrames: Int {
     get { Int(storedDroppedFrames) }
     set { storedDroppedFrames = UInt32(clamping: newValue) }

@@ -11,11 +11,11 @@ public struct VariantInfo: Hashable, Sendable {
   /// Whether the source has damage that the decoder tolerated (`X-Damaged`). Damaged variants are
   /// never stored on disk.
   public var isDamaged = false
-  /// Whether the bytes are as few as more effort makes them: they were recompressed, or that made them
-  /// no fewer. Such a variant is never recompressed.
+  /// Whether the bytes are as few as more effort makes them: they were recompressed, or that made
+  /// them no fewer. Such a variant is never recompressed.
   public var isRecompressed = false
-  /// Whether the source or the watermark is this machine's alone: an upload, or a local file. Other machines may have
-  /// another image there, so such a variant is not shared.
+  /// Whether the source or the watermark is this machine's alone: an upload, or a local file. Other
+  /// machines may have another image there, so such a variant is not shared.
   public var isLocal = false
   /// The origin's `Last-Modified`, if valid.
   public var lastModified: UnixTime?
@@ -73,8 +73,8 @@ public final class Variant: Sendable {
   public let body: Body
   /// The prepared response, set by `Serving` with the first response and never replaced.
   public let prepared = PreparedPlace()
-  /// What a hit still has to do: the highest bit is set while the disk tier waits for a second request,
-  /// the others count the hits that are left until the variant is popular. Mostly 0.
+  /// What a hit still has to do: the highest bit is set while the disk tier waits for a second
+  /// request, the others count the hits that are left until the variant is popular. Mostly 0.
   @usableFromInline let errands = Atomic<UInt32>(0)
   @usableFromInline static let deferral: UInt32 = 1 << 31
 
@@ -85,8 +85,8 @@ public final class Variant: Sendable {
     self.body = body
   }
 
-  /// Whether a hit has more to do than to serve the variant: it is deferred, or its hits are counted.
-  /// Each hit reads it.
+  /// Whether a hit has more to do than to serve the variant: it is deferred, or its hits are
+  /// counted. Each hit reads it.
   @inlinable public var hasErrand: Bool { errands.load(ordering: .relaxed) != 0 }
 
   /// Whether the disk tier waits for a second request before it stores the variant
@@ -113,8 +113,8 @@ public final class Variant: Sendable {
     errands.bitwiseOr(UInt32(clamping: hits) & ~Self.deferral, ordering: .relaxed)
   }
 
-  /// Counts a hit. Returns whether it made the variant popular, to one caller only. Concurrent hits may
-  /// count as one.
+  /// Counts a hit. Returns whether it made the variant popular, to one caller only. Concurrent hits
+  /// may count as one.
   public func countHit() -> Bool {
     let before = errands.load(ordering: .relaxed)
     guard before & ~Self.deferral > 0 else { return false }
@@ -150,7 +150,8 @@ public struct PreparedPlace: ~Copyable, Sendable {
   }
 }
 
-/// What a server prepares once per variant, or per delivery that requests share. Only `Serving` subclasses it.
+/// What a server prepares once per variant, or per delivery that requests share. Only `Serving`
+/// subclasses it.
 open class PreparedAnswer: @unchecked Sendable {
   // Sound as Sendable: it has no state of its own, and its subclasses guard what they add.
 

@@ -1,10 +1,10 @@
 // VariantStorage: where the bytes of a variant are until they are sent.
 
-/// Decides where the bytes of a variant are from its rendering to its last response: in memory, or in a file without a
-/// name.
+/// Decides where the bytes of a variant are from its rendering to its last response: in memory, or
+/// in a file without a name.
 ///
-/// A slow reader holds what it reads. So bytes in memory count against a budget, whether the memory tier still has them
-/// or not, and what does not fit is sent from a file.
+/// A slow reader holds what it reads. So bytes in memory count against a budget, whether the memory
+/// tier still has them or not, and what does not fit is sent from a file.
 public struct VariantStorage: Sendable {
   /// The bytes of all variants in memory.
   public let memory: ByteBudget
@@ -13,8 +13,8 @@ public struct VariantStorage: Sendable {
   /// The maximum size of a variant in memory, in bytes.
   public let maximumInMemory: Int
 
-  /// Variants up to this size, in bytes, go to memory as long as it has room, even if the memory tier keeps none: most
-  /// are sent at once.
+  /// Variants up to this size, in bytes, go to memory as long as it has room, even if the memory
+  /// tier keeps none: most are sent at once.
   public static let alwaysInMemory = 1 << 20
 
   /// Creates a storage.
@@ -32,7 +32,8 @@ public struct VariantStorage: Sendable {
   /// Returns the body of a variant. Blocks on the disk.
   ///
   /// - Parameter region: a worker's result, which is copied.
-  /// - Throws: `overloaded` if neither memory nor the disk has room, `internal` if the file cannot be read.
+  /// - Throws: `overloaded` if neither memory nor the disk has room, `internal` if the file cannot
+  ///   be read.
   public func body(of region: FileRegion) throws(ImageError) -> Variant.Body {
     if region.count <= maximumInMemory, let lease = memory.lease(region.count) {
       return .memory(try bytes(of: region, lease: lease))
@@ -45,7 +46,8 @@ public struct VariantStorage: Sendable {
     return .memory(try bytes(of: region, lease: lease))
   }
 
-  /// Returns a copy of a region in a file without a name; `nil` if there is no room. Blocks on the disk.
+  /// Returns a copy of a region in a file without a name; `nil` if there is no room. Blocks on the
+  /// disk.
   public func inFile(_ region: FileRegion) -> FileRegion? {
     try? files?.copy(region)
   }

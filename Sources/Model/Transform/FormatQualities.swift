@@ -44,7 +44,8 @@ public struct FormatQualities: Hashable, Sendable {
   }
 }
 
-/// The effort of each encoder, on its library's scale: more effort takes longer and makes fewer bytes.
+/// The effort of each encoder, on its library's scale: more effort takes longer and makes fewer
+/// bytes.
 ///
 /// Effort changes bytes but hardly what is seen, so it is not part of cache keys. Defaults are
 /// chosen on curves of bytes over likeness (docs/decisions/026-encoder-defaults.md).
@@ -67,7 +68,8 @@ public struct EncoderEfforts: Hashable, Sendable {
   /// The range of `avif`.
   public static let avifRange = 0...9
 
-  /// The effort of an AVIF that is encoded again because it is popular. The next one takes four times as long.
+  /// The effort of an AVIF that is encoded again because it is popular. The next one takes four
+  /// times as long.
   public static let popularAVIF = 3
 
   /// How much lower the quality of an AVIF is with `popularAVIF`, for the same likeness as with

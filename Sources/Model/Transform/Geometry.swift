@@ -42,7 +42,8 @@ public struct Geometry: Equatable, Sendable {
 
     /// Creates the limits.
     ///
-    /// - Parameter longestSide: the longest side of the result in pixels; `nil`: that of any output.
+    /// - Parameter longestSide: the longest side of the result in pixels; `nil`: that of any
+    ///   output.
     public init(sourcePixels: Int, resultPixels: Int, longestSide: Double? = nil) {
       self.sourcePixels = sourcePixels
       self.resultPixels = resultPixels

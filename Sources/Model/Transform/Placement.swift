@@ -62,8 +62,8 @@ extension Position {
   }
 }
 
-/// The focal point of an image. `cover` keeps it as close to the centre as the edges allow; `contain`
-/// puts its fractions of the free space to the left of the image and above it.
+/// The focal point of an image. `cover` keeps it as close to the centre as the edges allow;
+/// `contain` puts its fractions of the free space to the left of the image and above it.
 ///
 /// Coordinates are fractions (0–1) of the width and height that remain after rotation, flip, `crop`
 /// and `trim`, from the top left. The parsers check the range.

@@ -35,8 +35,8 @@ public struct Sizing: Hashable, Sendable {
 }
 
 extension Sizing {
-  /// The parameters of the size. Clients may also have `auto` for `scale` and `w`, and a lower limit
-  /// of `limitbytes`.
+  /// The parameters of the size. Clients may also have `auto` for `scale` and `w`, and a lower
+  /// limit of `limitbytes`.
   static let parameters = [
     TransformParameter(
       "scale", .decimal(above: scaleRange, saying: "a number above 0, at most 10"), in: .size,

@@ -62,9 +62,9 @@ extension Transform {
     return self == plain && !mayEncodeSlowly
   }
 
-  /// Whether nothing that the transform asks for is known to be expensive: no effects, no watermark,
-  /// no limit of bytes and no slow encoder. One such variant may be large; if several take too long,
-  /// their source is expensive.
+  /// Whether nothing that the transform asks for is known to be expensive: no effects, no
+  /// watermark, no limit of bytes and no slow encoder. One such variant may be large; if several
+  /// take too long, their source is expensive.
   public var isUndemanding: Bool {
     isPlainImage && output.maxBytes == nil && output.format != .gif && !mayEncodeSlowly
   }

@@ -224,7 +224,8 @@ struct SizeSteps: Sendable {
   var isEmpty: Bool { steps.isEmpty }
 
   /// Returns a box in points whose longer side is the smallest step that is at least as long, or
-  /// the last step. The other side keeps the aspect ratio, which `fit` may show: rounded, at least 1.
+  /// the last step. The other side keeps the aspect ratio, which `fit` may show: rounded, at least
+  /// 1.
   func rounded(width: Int?, height: Int?) -> (width: Int?, height: Int?) {
     let longer = max(width ?? 0, height ?? 0)
     guard longer > 0, let step = steps.first(where: { $0 >= longer }) ?? steps.last else {

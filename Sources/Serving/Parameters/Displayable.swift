@@ -2,8 +2,8 @@
 
 import Core
 
-/// Returns a client's text in the form for messages and log lines: at most `limit` characters, without control
-/// characters and secrets.
+/// Returns a client's text in the form for messages and log lines: at most `limit` characters,
+/// without control characters and secrets.
 func displayable(_ text: String, limit: Int = 100) -> String {
   // Masked before it is cut, because the sign that marks a password may come after it.
   let text = SecretMask.masked(text)

@@ -98,8 +98,8 @@ struct ImageQuery: Sendable {
   /// Returns the decoded value of a parameter; `nil` if the query does not contain it.
   func value(of name: String) -> String? { items.first { $0.parameter.name == name }?.value }
 
-  /// Whether the client chooses what shapes the image: there is no preset, or a parameter besides the
-  /// preset and its `format`.
+  /// Whether the client chooses what shapes the image: there is no preset, or a parameter besides
+  /// the preset and its `format`.
   var isFreeForm: Bool {
     !has("preset") || items.contains { $0.parameter.shapesImage && $0.parameter.name != "format" }
   }
@@ -110,7 +110,8 @@ struct ImageQuery: Sendable {
     return Dictionary(shaping.map { ($0.parameter.name, $0.value) }) { own, _ in own }
   }
 
-  /// Returns the query with its own `w` and `h` rounded up. Values that are not allowed stay as they are.
+  /// Returns the query with its own `w` and `h` rounded up. Values that are not allowed stay as
+  /// they are.
   func rounded(to steps: SizeSteps) -> ImageQuery {
     guard !steps.isEmpty else { return self }
     func side(_ name: String) -> Int? {

@@ -1,4 +1,5 @@
-// RequestParameters: the parameters of a request that change no image: its source, loading, failure and signature.
+// RequestParameters: the parameters of a request that change no image: its source, loading, failure
+// and signature.
 
 import Core
 

@@ -3,8 +3,8 @@
 import Core
 import Glibc
 
-/// The files `fleet-position` and `fleet-purges` in the folder of the disk tier. Without a folder nothing outlives
-/// the process: then there is no disk tier, and memory is empty after a start.
+/// The files `fleet-position` and `fleet-purges` in the folder of the disk tier. Without a folder
+/// nothing outlives the process: then there is no disk tier, and memory is empty after a start.
 struct FleetFiles: Sendable {
   /// The longest file that is read, in bytes: a full journal of the longest scopes fits.
   private static let longest = OwnPurges.limit * (PurgeScope.longestJSON + 1)
@@ -12,8 +12,8 @@ struct FleetFiles: Sendable {
   /// The folder; `nil` without a disk tier.
   let folder: String?
 
-  /// Reads the position. Returns `nil` without a file: the machine is new. One that is damaged or cannot be read is
-  /// `.unknown`.
+  /// Reads the position. Returns `nil` without a file: the machine is new. One that is damaged or
+  /// cannot be read is `.unknown`.
   func readPosition() -> AppliedPosition? {
     switch read("fleet-position") {
     case .absent: nil
@@ -27,8 +27,8 @@ struct FleetFiles: Sendable {
     try write("fleet-position", applied.text)
   }
 
-  /// Reads the purges that wait. A damaged line counts as a purge of everything, which contains it, and so does a file
-  /// that cannot be read.
+  /// Reads the purges that wait. A damaged line counts as a purge of everything, which contains it,
+  /// and so does a file that cannot be read.
   func readPurges() -> [PurgeScope] {
     switch read("fleet-purges") {
     case .absent: []
@@ -89,7 +89,8 @@ struct FleetFiles: Sendable {
   }
 }
 
-/// Whether the file may have the position. It never has more than what is durable: a crash applies the rest again.
+/// Whether the file may have the position. It never has more than what is durable: a crash applies
+/// the rest again.
 struct PositionFile {
   /// Purges in force that the disk refused, so far.
   private(set) var refused = 0
@@ -106,7 +107,8 @@ struct PositionFile {
   /// Notes that a purge is in force and not durable.
   mutating func refuse() { refused += 1 }
 
-  /// Notes that the purges up to a number of refused ones are durable. A later one may have been refused meanwhile.
+  /// Notes that the purges up to a number of refused ones are durable. A later one may have been
+  /// refused meanwhile.
   mutating func record(upTo number: Int) { recorded = max(recorded, number) }
 
   /// Whether there is something to do.

@@ -2,14 +2,17 @@
 
 import Core
 
-/// The last position of each purged scope, and this machine's purges that it has not read in the stream.
+/// The last position of each purged scope, and this machine's purges that it has not read in the
+/// stream.
 ///
-/// URLs are kept by their hash: they are found at once, and take little memory. Two URLs with the same hash are both
-/// refused, which costs a render.
+/// URLs are kept by their hash: they are found at once, and take little memory. Two URLs with the
+/// same hash are both refused, which costs a render.
 struct PurgeHistory {
-  /// The most purges. A full stream fits. Beyond it the history begins anew, and older entries are refused.
+  /// The most purges. A full stream fits. Beyond it the history begins anew, and older entries are
+  /// refused.
   static let limit = 2 * PurgeCommands.length
-  /// The most prefixes, hosts and tags: each look-up compares its key with all of them. Beyond it as beyond `limit`.
+  /// The most prefixes, hosts and tags: each look-up compares its key with all of them. Beyond it
+  /// as beyond `limit`.
   static let scanLimit = 1_000
 
   /// The epoch; empty before the first.
@@ -34,7 +37,8 @@ struct PurgeHistory {
 
   /// Adds an entry of the stream. `advance` follows once it is applied.
   ///
-  /// - Parameter own: the number of a purge of this machine, which is not pending any more; `nil` for another's.
+  /// - Parameter own: the number of a purge of this machine, which is not pending any more; `nil`
+  ///   for another's.
   mutating func add(_ scope: PurgeScope, at place: StreamPosition, own: Int?) {
     switch scope {
     case .everything: forget(before: place)
@@ -86,7 +90,8 @@ struct KeyMatch {
   }
 }
 
-/// The purges of this machine, each scope once: those that wait for Redis, and all until they are read in the stream.
+/// The purges of this machine, each scope once: those that wait for Redis, and all until they are
+/// read in the stream.
 struct OwnPurges {
   /// The most scopes that wait. Beyond it one purge of everything replaces them.
   static let limit = 10_000
@@ -116,7 +121,8 @@ struct OwnPurges {
       .sorted { $0.number < $1.number }
   }
 
-  /// Notes a purge before it is applied. Returns its number, which is greater than that of earlier ones.
+  /// Notes a purge before it is applied. Returns its number, which is greater than that of earlier
+  /// ones.
   mutating func begin(_ scope: PurgeScope) -> Int {
     lastNumber += 1
     scopes[scope] = Purge(pending: lastNumber, waiting: scopes[scope]?.waiting)

@@ -100,7 +100,8 @@ final class PurgeStream: Sendable {
   /// Notes a purge before it is applied here. Returns its number.
   func begin(_ scope: PurgeScope) -> Int { history.withLock { $0.own.begin(scope) } }
 
-  /// Publishes a purge that is applied here. If Redis is away, the purge is in the journal when this returns.
+  /// Publishes a purge that is applied here. If Redis is away, the purge is in the journal when
+  /// this returns.
   ///
   /// - Throws: `internal` if the journal cannot be written. That is tried again until it can.
   func publish(
@@ -129,8 +130,8 @@ final class PurgeStream: Sendable {
     return false
   }
 
-  /// Delivers purges that waited. Returns when all are delivered, or when one could not be. For the reader, whose
-  /// connection is free meanwhile: on the other one, look-ups would wait behind them.
+  /// Delivers purges that waited. Returns when all are delivered, or when one could not be. For the
+  /// reader, whose connection is free meanwhile: on the other one, look-ups would wait behind them.
   func deliver() async {
     while true {
       let batch = history.withLock { $0.own.waiting }.prefix(100)
@@ -191,8 +192,8 @@ final class PurgeStream: Sendable {
     }
   }
 
-  /// Writes the journal, unless a later state than `version` is on disk: changes at one time are one write. Called on one
-  /// thread, so a later file has later purges.
+  /// Writes the journal, unless a later state than `version` is on disk: changes at one time are
+  /// one write. Called on one thread, so a later file has later purges.
   private func write(upTo version: Int) -> Bool {
     let journal = self.journal.withLock { $0 }
     guard journal.written < version else { return true }
@@ -240,7 +241,8 @@ extension PurgeStream {
             log.warning("the purge stream cannot be read", fields: ["reply": .string(reply)])
           }
         }
-        // For each reason: a server that names another epoch each time must not keep the machine busy.
+        // For each reason: a server that names another epoch each time must not keep the machine
+        // busy.
         try? await Task.sleep(for: retryInterval)
       }
     }
@@ -264,8 +266,8 @@ extension PurgeStream {
       let entries = try await entries(
         after: history.withLock { $0.position }, epoch: state.epoch,
         floor: history.withLock { $0.floor })
-      // A connection may end and begin while a purge is applied, when nothing is read. Redis may have lost entries in
-      // between.
+      // A connection may end and begin while a purge is applied, when nothing is read. Redis may
+      // have lost entries in between.
       guard connections.value == connection else { throw .broken }
       if entries.isEmpty, isSynchronised, begin.duration(to: .now) < Self.block / 10 {
         // A server that answers at once must not keep the machine busy.
@@ -288,7 +290,8 @@ extension PurgeStream {
     }
   }
 
-  /// Compares what this machine has applied with the stream, and purges everything if it may have missed a purge.
+  /// Compares what this machine has applied with the stream, and purges everything if it may have
+  /// missed a purge.
   private func begin(_ application: Application) async throws(Interruption) -> StreamState {
     let epoch = String(UInt64.random(in: 0...(.max)), radix: 36)
     let before = applied.withLock { $0 }
@@ -331,7 +334,8 @@ extension PurgeStream {
       throw .unexpected(Self.text(replies[2]))
     }
     guard let first = oldest.first else { throw .broken }
-    // Others may have been trimmed before they were read. Entries before the floor may be trimmed: what they cover is refused anyway.
+    // Others may have been trimmed before they were read. Entries before the floor may be trimmed:
+    // what they cover is refused anyway.
     guard first.position <= max(position, floor) || first.content == .epoch(epoch) else {
       throw .broken
     }
@@ -348,7 +352,8 @@ extension PurgeStream {
       case .epoch(let other): guard other == epoch else { throw .broken }
       case .purge(let scope, let machine, let number):
         let isOwn = machine == self.machine
-        // In the history before it is applied: a later mark is that of a machine without these entries.
+        // In the history before it is applied: a later mark is that of a machine without these
+        // entries.
         history.withLock { $0.add(scope, at: entry.position, own: isOwn ? number : nil) }
         if !isOwn, entry.position > before { await apply(scope, application) }
       case .unknown:
@@ -373,8 +378,8 @@ extension PurgeStream {
     await enforce(scope, application)
   }
 
-  /// Applies a purge. One that is not durable is in force: reading continues, and the file keeps the position before
-  /// it.
+  /// Applies a purge. One that is not durable is in force: reading continues, and the file keeps
+  /// the position before it.
   private func enforce(_ scope: PurgeScope, _ application: Application) async {
     do throws(ImageError) {
       try await application.apply(scope)

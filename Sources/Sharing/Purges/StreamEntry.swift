@@ -115,7 +115,8 @@ extension PurgeScope {
 struct PurgeCommands: Sendable {
   /// About how many entries the stream keeps.
   static let length = 100_000
-  /// How many entries one read returns at most. With the longest scopes they are a third of the longest reply.
+  /// How many entries one read returns at most. With the longest scopes they are a third of the
+  /// longest reply.
   static let batch = 256
   /// How many missed purges in one read are one of everything.
   static let many = 200
@@ -128,8 +129,8 @@ struct PurgeCommands: Sendable {
     streamKey = prefix + "purges"
   }
 
-  /// Begins a new epoch if Redis has none, if its stream is gone, or if its epoch is one that lost entries. In one step,
-  /// since machines do this at the same time.
+  /// Begins a new epoch if Redis has none, if its stream is gone, or if its epoch is one that lost
+  /// entries. In one step, since machines do this at the same time.
   private static let script = """
     local e=redis.call('GET',KEYS[1])
     if not e or e==ARGV[2] or redis.call('XLEN',KEYS[2])==0 then
@@ -165,8 +166,8 @@ struct PurgeCommands: Sendable {
       isWhole: oldest.content == .epoch(epoch), hasApplied: parts[3] != .integer(0))
   }
 
-  /// Asks for the epoch, waits for entries after a position, and asks for the oldest entry: if that is later than the
-  /// position, entries may have been trimmed before they were read.
+  /// Asks for the epoch, waits for entries after a position, and asks for the oldest entry: if that
+  /// is later than the position, entries may have been trimmed before they were read.
   func read(after position: StreamPosition, block: Duration) -> [RedisCommand] {
     let milliseconds = max(Int(block / .milliseconds(1)), 1)
     return [
@@ -178,8 +179,8 @@ struct PurgeCommands: Sendable {
     ]
   }
 
-  /// Adds a purge to a stream that exists. The reply is its position, or none without a stream: a new one begins with
-  /// its epoch.
+  /// Adds a purge to a stream that exists. The reply is its position, or none without a stream: a
+  /// new one begins with its epoch.
   func add(_ scope: PurgeScope, number: Int, from machine: String) -> RedisCommand {
     RedisCommand(
       "XADD", streamKey, "NOMKSTREAM", "MAXLEN", "~", "\(Self.length)", "*", "machine", machine,
@@ -206,8 +207,8 @@ struct StreamState: Equatable {
     case read(after: StreamPosition)
     /// Purges everything, because purges may be lost, and continues after this position.
     case purgeEverything(StreamPosition)
-    /// The server has lost entries that this machine has applied, or is back in an epoch that this machine has left:
-    /// begins a new epoch.
+    /// The server has lost entries that this machine has applied, or is back in an epoch that this
+    /// machine has left: begins a new epoch.
     case renewEpoch
   }
 
@@ -218,7 +219,8 @@ struct StreamState: Equatable {
     guard let applied else {
       return isWhole ? .read(after: .start) : .purgeEverything(newest)
     }
-    // An epoch of before knows nothing of the purges that were made after it, and allows what they cover.
+    // An epoch of before knows nothing of the purges that were made after it, and allows what they
+    // cover.
     if applied.left.contains(epoch) { return .renewEpoch }
     guard applied.epoch == epoch else { return .purgeEverything(newest) }
     if applied.position > newest { return .renewEpoch }
@@ -239,8 +241,8 @@ struct AppliedPosition: Hashable, Sendable {
   let epoch: String
   /// The last applied entry.
   private(set) var position: StreamPosition
-  /// Earlier epochs, the last one first. One of them comes back if Redis' data is set back, without the purges that were
-  /// made meanwhile.
+  /// Earlier epochs, the last one first. One of them comes back if Redis' data is set back, without
+  /// the purges that were made meanwhile.
   private(set) var left: [String] = []
 
   /// A machine that may have missed any purge: it purges everything before it reads the stream.

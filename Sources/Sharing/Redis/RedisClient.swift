@@ -5,9 +5,10 @@ import Glibc
 
 /// A connection to a Redis server with its thread, which connects again when it fails.
 ///
-/// Each command has a deadline, which counts from when it is sent; a reply that is there when it passes is taken. After a
-/// failure, or several time-outs in a row, the breaker is open: commands fail at once, until the client has connected
-/// and greeted the server again. So Redis away costs a few time-outs an interval, and a busy machine is not Redis away.
+/// Each command has a deadline, which counts from when it is sent; a reply that is there when it
+/// passes is taken. After a failure, or several time-outs in a row, the breaker is open: commands
+/// fail at once, until the client has connected and greeted the server again. So Redis away costs a
+/// few time-outs an interval, and a busy machine is not Redis away.
 final class RedisClient: Sendable {
   private struct State {
     /// Whether the breaker is closed.
@@ -82,7 +83,8 @@ final class RedisClient: Sendable {
     return isAdded
   }
 
-  /// Ends the client. Commands in progress fail. Does not wait for the thread, which may look up a name.
+  /// Ends the client. Commands in progress fail. Does not wait for the thread, which may look up a
+  /// name.
   func stop() {
     state.withLock { state in
       state.isStopped = true
@@ -188,19 +190,20 @@ struct RedisConfiguration: Sendable {
   let address: RedisAddress
   /// The name of the connection, for the log.
   var name = "commands"
-  /// Whether requests wait for its commands, which are counted then; `false`: each is an `XREAD` that waits for entries.
+  /// Whether requests wait for its commands, which are counted then; `false`: each is an `XREAD`
+  /// that waits for entries.
   var isCounted = true
   /// The longest wait for a reply.
   var timeout = FleetSettings().timeout
   /// The pause after a first failure.
   var retryInterval = FleetSettings().retryInterval
-  /// The pauses between attempts to connect: up to eight times as long, and never shorter than the interval, which bounds
-  /// the time-outs of callers.
+  /// The pauses between attempts to connect: up to eight times as long, and never shorter than the
+  /// interval, which bounds the time-outs of callers.
   var pauses: Backoff { Backoff(retryInterval, longest: retryInterval * 8, jitter: 1...1.25) }
   /// The time for connecting to an address, and again for the greeting. No caller waits for either.
   var patience = Duration.seconds(2)
-  /// Time-outs after which the server is away, each of a command that was sent after the one before. The times of reads
-  /// that wait are long.
+  /// Time-outs after which the server is away, each of a command that was sent after the one
+  /// before. The times of reads that wait are long.
   var timeOuts: Int { isCounted ? 3 : 1 }
   /// The most bytes of commands that wait for their replies.
   var queueLimit = 16 << 20

@@ -3,7 +3,8 @@
 import Core
 import Glibc
 
-/// A connection with the commands in progress and the bytes in both directions. Only the client's thread uses it.
+/// A connection with the commands in progress and the bytes in both directions. Only the client's
+/// thread uses it.
 final class RedisConnection {
   /// What waits for replies.
   private struct Pending {
@@ -36,7 +37,8 @@ final class RedisConnection {
   /// Time-outs since the last reply in time, and when the last was.
   private var timedOut: (count: Int, at: ContinuousClock.Instant)?
 
-  /// Connects, and greets the server. Blocks while its name is looked up, and up to `patience` for each address.
+  /// Connects, and greets the server. Blocks while its name is looked up, and up to `patience` for
+  /// each address.
   init(_ configuration: RedisConfiguration, _ counters: RedisCounters) throws(RedisError) {
     self.configuration = configuration
     self.counters = counters

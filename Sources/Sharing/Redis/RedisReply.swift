@@ -148,8 +148,9 @@ struct ReplyParser: ~Copyable {
     RedisError(String(cString: pictor_redis_error(reader)).utf8)
   }
 
-  /// Copies a reply. The parser nests at most seven lists. The pointers are those of a complete reply, which is freed
-  /// after the copy: `str` has `len` bytes, and `element` has `elements` replies.
+  /// Copies a reply. The parser nests at most seven lists. The pointers are those of a complete
+  /// reply, which is freed after the copy: `str` has `len` bytes, and `element` has `elements`
+  /// replies.
   private static func value(of reply: redisReply) -> RedisReply {
     var bytes: UnsafeRawBufferPointer {
       UnsafeRawBufferPointer(start: reply.str, count: reply.str == nil ? 0 : Int(reply.len))

@@ -4,8 +4,8 @@ import Core
 import Glibc
 import Requesting
 
-/// A bucket in S3's protocol. Requests are sent on threads of their own (`pictor-s3`), each with a connection that is
-/// kept; callers suspend.
+/// A bucket in S3's protocol. Requests are sent on threads of their own (`pictor-s3`), each with a
+/// connection that is kept; callers suspend.
 ///
 /// - A read ends within five times `fleet.timeout`, a write within ten times of that.
 /// - After a failure the breaker is open and requests fail at once (`Breaker`). So a bucket that is
@@ -33,8 +33,8 @@ final class S3Bucket: Sendable {
   private let handles: [MultiHandle]
   private let state: Lock<State>
   private let problem = Lock(ProblemLog())
-  /// Reads come first, since requests wait for them, and writes leave them half of the threads. Requests of a kind have
-  /// the same time, so none waits for a thread beyond its own.
+  /// Reads come first, since requests wait for them, and writes leave them half of the threads.
+  /// Requests of a kind have the same time, so none waits for a thread beyond its own.
   private let threads: BlockingThreads
 
   /// Prepares connections. Nothing is sent yet.
@@ -182,8 +182,8 @@ final class S3Bucket: Sendable {
   }
 }
 
-/// Logs that the bucket is away and back, and the same reason at most once a minute: where only some requests are refused,
-/// the breaker opens again and again.
+/// Logs that the bucket is away and back, and the same reason at most once a minute: where only
+/// some requests are refused, the breaker opens again and again.
 private struct ProblemLog {
   private static let pause = Duration.seconds(60)
   private var last: (detail: String, time: ContinuousClock.Instant)?
@@ -239,12 +239,13 @@ public struct S3Configuration: Sendable {
     host = url.authority
   }
 
-  /// How long no request is sent after a failure: up to eight times as long, and never shorter than the interval, which
-  /// bounds the time-outs of callers.
+  /// How long no request is sent after a failure: up to eight times as long, and never shorter than
+  /// the interval, which bounds the time-outs of callers.
   var pauses: Backoff { Backoff(retryInterval, longest: retryInterval * 8, jitter: 1...1.25) }
   /// The longest wait for a read.
   var timeout: Duration { settings.timeout }
-  /// The longest wait for a write. The request that made the entry does not wait, and a large entry takes its time.
+  /// The longest wait for a write. The request that made the entry does not wait, and a large entry
+  /// takes its time.
   var writeTimeout: Duration { settings.timeout * 10 }
 
   var signer: AWSSigner? { credentials.map { AWSSigner($0, region: settings.access.region) } }

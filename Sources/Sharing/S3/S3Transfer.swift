@@ -34,8 +34,8 @@ struct S3Request: Sendable {
 
   /// Returns the path of an entry: `v:0123…` becomes `v/01/23…`.
   ///
-  /// Names are a kind and a digest, so the two digits spread objects evenly over 256 prefixes. S3 splits a bucket by
-  /// prefixes, and tools can list, copy or remove a part.
+  /// Names are a kind and a digest, so the two digits spread objects evenly over 256 prefixes. S3
+  /// splits a bucket by prefixes, and tools can list, copy or remove a part.
   static func path(of name: String) -> String {
     let parts = name.split(separator: ":", maxSplits: 1)
     let digest = parts.last ?? ""
@@ -44,8 +44,8 @@ struct S3Request: Sendable {
 
   /// Returns the request, signed now.
   ///
-  /// The body is not part of the signature: an entry has a SHA-256 of its own, which each reader compares, TLS protects
-  /// the way.
+  /// The body is not part of the signature: an entry has a SHA-256 of its own, which each reader
+  /// compares, TLS protects the way.
   func request(_ configuration: S3Configuration, at time: UnixTime) -> ServerRequest {
     var request = ServerRequest(isRead ? .get : .put, configuration.base + path)
     var fields: [HeaderField] = []

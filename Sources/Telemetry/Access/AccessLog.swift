@@ -1,7 +1,7 @@
 // AccessLog: where the lines of requests go, and their format.
 
-/// The lines of requests, which may have another format than other lines, a file of their own, or both. The format is
-/// the log queue's (`accessFormat`).
+/// The lines of requests, which may have another format than other lines, a file of their own, or
+/// both. The format is the log queue's (`accessFormat`).
 public struct AccessLog: Sendable {
   private let main: LogQueue
   /// The queue of the file, or the log's own. Two threads would mix long lines in one pipe.
@@ -9,8 +9,8 @@ public struct AccessLog: Sendable {
   /// The file; `nil` if the lines are among those of the log.
   let file: LogFile?
 
-  /// Opens the access log of these settings. A path that leads to the log's own output, such as `/dev/stderr`, is like
-  /// none.
+  /// Opens the access log of these settings. A path that leads to the log's own output, such as
+  /// `/dev/stderr`, is like none.
   ///
   /// - Parameters:
   ///   - main: the log's queue.
@@ -71,7 +71,8 @@ extension Log {
     write(level, message: { "request" }, fields: fields)
   }
 
-  /// Logs bytes that are no valid request, at info: in the access log, and in the log with its limit of repeated lines.
+  /// Logs bytes that are no valid request, at info: in the access log, and in the log with its
+  /// limit of repeated lines.
   public func refusedRequest(
     fields: @autoclosure () -> KeyValuePairs<String, LogValue>,
     combined: @autoclosure () -> CombinedLine

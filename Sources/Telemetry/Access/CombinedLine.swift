@@ -65,8 +65,8 @@ public struct CombinedLine: Sendable {
     return line
   }
 
-  /// Escapes as Apache's `ap_escape_logitem` does: `\"` and `\\`, C's escapes for control characters
-  /// that have one, and `\xhh` for other bytes that are not printable ASCII.
+  /// Escapes as Apache's `ap_escape_logitem` does: `\"` and `\\`, C's escapes for control
+  /// characters that have one, and `\xhh` for other bytes that are not printable ASCII.
   private static func append(
     _ text: String, to line: inout [UInt8], isBare: Bool = false, isWord: Bool = false
   ) {

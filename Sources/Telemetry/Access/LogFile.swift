@@ -2,8 +2,8 @@
 
 import Glibc
 
-/// A log file, or one of the program's own streams. After a reopening, the thread that writes takes the new descriptor
-/// between two lines, so each line is in one file, once.
+/// A log file, or one of the program's own streams. After a reopening, the thread that writes takes
+/// the new descriptor between two lines, so each line is in one file, once.
 public final class LogFile: Sendable {
   private struct State {
     var current: CInt
@@ -11,8 +11,9 @@ public final class LogFile: Sendable {
     var next: CInt?
   }
 
-  /// The paths that mean the program's own streams. They are links, and what they lead to can often not be opened: the
-  /// pipe of another user in a container, a socket under systemd. So the descriptors are duplicated.
+  /// The paths that mean the program's own streams. They are links, and what they lead to can often
+  /// not be opened: the pipe of another user in a container, a socket under systemd. So the
+  /// descriptors are duplicated.
   private static let streams = ["/dev/stdout": STDOUT_FILENO, "/dev/stderr": STDERR_FILENO]
 
   /// The path as configured.
@@ -32,8 +33,8 @@ public final class LogFile: Sendable {
     }
   }
 
-  /// Whether it is a stream that leads to the same file, pipe or terminal as `descriptor`. A file of its own never
-  /// counts: it may be rotated.
+  /// Whether it is a stream that leads to the same file, pipe or terminal as `descriptor`. A file
+  /// of its own never counts: it may be rotated.
   func isStream(to descriptor: CInt) -> Bool {
     var (own, other) = (stat(), stat())
     return Self.streams[path] != nil && state.withLock { fstat($0.current, &own) } == 0
@@ -41,7 +42,8 @@ public final class LogFile: Sendable {
       && own.st_dev == other.st_dev && own.st_ino == other.st_ino
   }
 
-  /// Opens the path again, after a rotation. On failure, the old file stays open. A stream stays what it is.
+  /// Opens the path again, after a rotation. On failure, the old file stays open. A stream stays
+  /// what it is.
   func reopen() throws(SystemError) {
     guard Self.streams[path] == nil else { return }
     let opened = try Self.open(path, flags: O_CREAT)
@@ -52,8 +54,8 @@ public final class LogFile: Sendable {
     if let unused { close(unused) }
   }
 
-  /// Returns the descriptor to write to. Only the writing thread calls this method, because it closes
-  /// the previous descriptor.
+  /// Returns the descriptor to write to. Only the writing thread calls this method, because it
+  /// closes the previous descriptor.
   func descriptor() -> CInt {
     let (current, old) = state.withLock { state -> (CInt, CInt?) in
       guard let next = state.next else { return (state.current, nil) }
@@ -89,8 +91,8 @@ public final class LogFile: Sendable {
     }
   }
 
-  /// Opens a regular file. Follows no symbolic link at the end of the path, which another user of the
-  /// folder may have made, and does not wait for the reader of a pipe.
+  /// Opens a regular file. Follows no symbolic link at the end of the path, which another user of
+  /// the folder may have made, and does not wait for the reader of a pipe.
   private static func open(_ path: String, flags: CInt) throws(SystemError) -> CInt {
     if let stream = streams[path] { return try duplicate(stream) }
     let descriptor = Glibc.open(
@@ -104,8 +106,8 @@ public final class LogFile: Sendable {
     return descriptor
   }
 
-  /// Returns another descriptor of a stream. Its flags are those of all processes that share the stream, so it blocks;
-  /// only the thread that writes waits.
+  /// Returns another descriptor of a stream. Its flags are those of all processes that share the
+  /// stream, so it blocks; only the thread that writes waits.
   private static func duplicate(_ stream: CInt) throws(SystemError) -> CInt {
     let flags = fcntl(stream, F_GETFL)
     guard flags >= 0, flags & O_ACCMODE != O_RDONLY else { throw SystemError(EBADF) }

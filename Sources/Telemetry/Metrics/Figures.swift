@@ -3,7 +3,8 @@
 /// The figures of a part or of the whole server, as `/stats` and `/metrics` show them.
 ///
 /// A figure is added once, with its key in `/stats`, its name in `/metrics` and its help:
-/// - A name tells the type: `_total` ends that of a counter; durations are histograms, all others gauges.
+/// - A name tells the type: `_total` ends that of a counter; durations are histograms, all others
+///   gauges.
 /// - Figures of one name differ in their labels. The first one's help is that of all.
 /// - A figure without a name is for `/stats` alone: Prometheus computes it from others.
 /// - A number that is added again, with the same key or labels, adds up.
@@ -18,14 +19,16 @@ public struct Figures: Sendable {
   /// Creates an empty set of figures.
   public init() {}
 
-  /// Creates the figures of the counters, gauges and histograms that are properties of `owner` and have names.
+  /// Creates the figures of the counters, gauges and histograms that are properties of `owner` and
+  /// have names.
   public init(of owner: some AnyObject) {
     for property in Mirror(reflecting: owner).children {
       (property.value as? any Meter)?.add(to: &self)
     }
   }
 
-  /// The figure with a key, in camel case: `figures.givenUp` is `given_up`; an empty group if it is missing.
+  /// The figure with a key, in camel case: `figures.givenUp` is `given_up`; an empty group if it is
+  /// missing.
   public subscript(dynamicMember key: String) -> Figure { Figure.group(values)[dynamicMember: key] }
 
   /// Adds a figure that only `/stats` shows.

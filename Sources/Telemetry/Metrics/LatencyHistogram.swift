@@ -15,8 +15,8 @@ public struct LatencyFigures: Hashable, Sendable {
   /// The number of durations below each of `bounds`, for `/metrics`.
   let buckets: [Int]
 
-  /// The upper bounds of `buckets` in seconds: 8 µs, 16 µs and so on to 33.6 s. Powers of two, where a histogram has
-  /// its own bounds, so no count is an estimate.
+  /// The upper bounds of `buckets` in seconds: 8 µs, 16 µs and so on to 33.6 s. Powers of two,
+  /// where a histogram has its own bounds, so no count is an estimate.
   static let bounds = boundExponents.map { Double(1 << $0) / 1e6 }
   /// The bounds as powers of two of a microsecond.
   static let boundExponents = 3...25
@@ -31,7 +31,8 @@ public final class LatencyHistogram: Sendable {
   private static let bucketCount = 280
   private let buckets: [Counter]
   private let microseconds = Counter()
-  /// The key in `/stats`, the name in `/metrics`, and what is measured; `nil` for a part of another histogram.
+  /// The key in `/stats`, the name in `/metrics`, and what is measured; `nil` for a part of another
+  /// histogram.
   let metric: (key: String, name: String, help: String)?
 
   /// Creates an empty histogram without a name.
@@ -40,7 +41,8 @@ public final class LatencyHistogram: Sendable {
     metric = nil
   }
 
-  /// Creates an empty histogram, with its key in `/stats`, its name in `/metrics`, and what it measures.
+  /// Creates an empty histogram, with its key in `/stats`, its name in `/metrics`, and what it
+  /// measures.
   public init(_ key: String, _ name: String, _ help: String) {
     buckets = (0..<Self.bucketCount).map { _ in Counter() }
     metric = (key, name, help)

@@ -94,7 +94,8 @@ public final class CodeCounts: Sendable, Meter {
   /// Creates an empty set of counters without a name.
   public init() { metric = nil }
 
-  /// Creates an empty set of counters, with its key in `/stats`, its name and label in `/metrics`, and what it counts.
+  /// Creates an empty set of counters, with its key in `/stats`, its name and label in `/metrics`,
+  /// and what it counts.
   public init(_ key: String, _ name: String, by label: String, _ help: String) {
     metric = (key, name, label, help)
   }
