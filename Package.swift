@@ -69,7 +69,7 @@ let package = Package(
     .target(name: "Tracing", dependencies: ["Core", "Requesting", "CCurl"]),
     .target(
       name: "Sharing",
-      dependencies: ["Core", "Requesting", "CCurl", "CGLib", "CHiredis"],
+      dependencies: ["Core", "Requesting", "CCurl", "CHiredis"],
       swiftSettings: optimized),
     .target(name: "ImagingPool", dependencies: ["Core", "CLinux"]),
     .target(
