@@ -9,9 +9,8 @@ COPY Package.swift ./
 COPY Sources Sources
 COPY Tests Tests
 COPY benchmarks benchmarks
-RUN swift build -c release --static-swift-stdlib --disable-local-rpath --product pictor \
- && swift build -c release --static-swift-stdlib --disable-local-rpath --product pictor-imager \
- && strip .build/release/pictor .build/release/pictor-imager \
+RUN swift build -c release --static-swift-stdlib --disable-local-rpath -Xlinker -s --product pictor \
+ && swift build -c release --static-swift-stdlib --disable-local-rpath -Xlinker -s --product pictor-imager \
  && swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' >.build/release/swift-version
 
 FROM debian:bookworm-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe64d6990e4b07ea4171 AS root

@@ -5,7 +5,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 # No RUNPATH: libraries are found in the system's folders alone.
-release := swift build -c release --static-swift-stdlib --disable-local-rpath
+# Stripped (-s): symbols and debug data are half of a program.
+release := swift build -c release --static-swift-stdlib --disable-local-rpath -Xlinker -s
 program := .build/release/pictor
 # pkg-config names a flag for glib that SwiftPM refuses and that nothing here needs.
 tidied := 2>&1 | { grep --line-buffered -v '^warning: prohibited flag(s): -pthread' || true; }

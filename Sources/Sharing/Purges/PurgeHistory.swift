@@ -146,8 +146,11 @@ struct OwnPurges {
       $0.waiting = nil
       if let pending = $0.pending, pending <= last { $0.pending = nil }
     }
+    // A newer one of everything stays as it is, whether Redis has it or not.
+    let newer = scopes[.everything].flatMap { $0.pending == nil ? nil : $0 }
     scopes[.everything] = Purge(
-      pending: max(scopes[.everything]?.pending ?? 0, last), waiting: last)
+      pending: newer?.pending ?? last, isAcknowledged: newer?.isAcknowledged ?? false,
+      waiting: last)
     waitingCount = 1
   }
 

@@ -134,7 +134,9 @@ final class PurgeStream: Sendable {
   /// reader, whose connection is free meanwhile: on the other one, look-ups would wait behind them.
   func deliver() async {
     while true {
-      let batch = history.withLock { $0.own.waiting }.prefix(100)
+      // Sorted outside the lock, for which look-ups wait.
+      let own = history.withLock { $0.own }
+      let batch = own.waiting.prefix(100)
       guard !batch.isEmpty,
         let replies = try? await reader.send(
           batch.map { commands.add($0.scope, number: $0.number, from: machine) },
@@ -197,7 +199,7 @@ final class PurgeStream: Sendable {
   private func write(upTo version: Int) -> Bool {
     let journal = self.journal.withLock { $0 }
     guard journal.written < version else { return true }
-    let waiting = history.withLock { $0.own.waiting.map(\.scope) }
+    let waiting = history.withLock { $0.own }.waiting.map(\.scope)
     guard (try? files.write(waiting)) != nil else { return false }
     self.journal.withLock { $0.written = journal.version }
     return true

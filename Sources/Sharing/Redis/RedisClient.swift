@@ -97,10 +97,12 @@ final class RedisClient: Sendable {
 
   /// Connects, serves callers and pauses after failures, until `stop`.
   private func run() {
+    var attempts = 0
     var failures = 0
     while !state.withLock({ $0.isStopped }) {
       do throws(RedisError) {
-        let connection = try RedisConnection(configuration, counters)
+        defer { attempts += 1 }
+        let connection = try RedisConnection(configuration, counters, attempt: attempts)
         try serve(connection) {
           if failures > 0 {
             log.info("Redis is back", fields: ["connection": .string(configuration.name)])

@@ -39,10 +39,15 @@ final class RedisConnection {
 
   /// Connects, and greets the server. Blocks while its name is looked up, and up to `patience` for
   /// each address.
-  init(_ configuration: RedisConfiguration, _ counters: RedisCounters) throws(RedisError) {
+  ///
+  /// - Parameter attempt: the number of attempts so far. Each begins with another address: one that
+  ///   accepts connections may not be a Redis that works.
+  init(
+    _ configuration: RedisConfiguration, _ counters: RedisCounters, attempt: Int = 0
+  ) throws(RedisError) {
     self.configuration = configuration
     self.counters = counters
-    socket = try Self.connect(to: configuration.address.place, configuration.patience)
+    socket = try Self.connect(to: configuration.address.place, configuration.patience, attempt)
     parser = try ReplyParser(limit: configuration.replyLimit)
     let address = configuration.address
     var commands: [RedisCommand] = []
@@ -97,7 +102,7 @@ final class RedisConnection {
   // MARK: Connecting
 
   private static func connect(
-    to place: RedisAddress.Place, _ patience: Duration
+    to place: RedisAddress.Place, _ patience: Duration, _ attempt: Int
   ) throws(RedisError) -> OwnedDescriptor {
     switch place {
     case .unix(let path):
@@ -108,16 +113,23 @@ final class RedisConnection {
     case .host(let host, let port):
       var hints = addrinfo()
       hints.ai_socktype = CInt(SOCK_STREAM.rawValue)
-      hints.ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG
       var list: UnsafeMutablePointer<addrinfo>?
-      let status = getaddrinfo(host, "\(port)", &hints, &list)
+      // An IP address needs no interface of its family but loopback; `AI_ADDRCONFIG` asks for more.
+      hints.ai_flags = AI_NUMERICSERV | AI_NUMERICHOST
+      var status = getaddrinfo(host, "\(port)", &hints, &list)
+      if status == EAI_NONAME {
+        hints.ai_flags = AI_NUMERICSERV | AI_ADDRCONFIG
+        status = getaddrinfo(host, "\(port)", &hints, &list)
+      }
       guard status == 0 else {
         throw RedisError("its name: \(String(cString: gai_strerror(status)))".utf8)
       }
       defer { freeaddrinfo(list) }
       var failure = RedisError("no address".utf8)
-      for entry in sequence(first: list, next: { $0?.pointee.ai_next }).prefix(8) {
-        guard let entry = entry?.pointee else { break }
+      let all = Array(
+        sequence(first: list, next: { $0?.pointee.ai_next }).lazy.compactMap(\.self).prefix(8))
+      let first = attempt % max(all.count, 1)
+      for entry in (all[first...] + all[..<first]).lazy.map(\.pointee) {
         do throws(RedisError) {
           return try open(entry.ai_family, patience) {
             Glibc.connect($0, entry.ai_addr, entry.ai_addrlen)

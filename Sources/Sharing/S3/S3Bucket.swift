@@ -34,7 +34,7 @@ final class S3Bucket: Sendable {
   private let state: Lock<State>
   private let problem = Lock(ProblemLog())
   /// Reads come first, since requests wait for them, and writes leave them half of the threads.
-  /// Requests of a kind have the same time, so none waits for a thread beyond its own.
+  /// A write that waits for a thread beyond its time fails when it gets one.
   private let threads: BlockingThreads
 
   /// Prepares connections. Nothing is sent yet.
@@ -114,10 +114,12 @@ final class S3Bucket: Sendable {
     return figures
   }
 
-  /// Sends no more requests. Those in progress fail; does not wait for them.
+  /// Sends no more requests. Those in progress fail. Blocks until the threads have ended: curl must
+  /// not use TLS while the process exits.
   func stop() {
     state.withLock { $0.isStopped = true }
     for handle in handles { handle.wakeUp() }
+    _ = threads.finish(within: .seconds(10))
   }
 
   // MARK: Requests

@@ -113,6 +113,16 @@ import Testing
     #expect(own.waitingCount == 0 && own.acknowledged.map(\.number).sorted() == [3, 4])
   }
 
+  @Test func `a purge of everything that Redis has stays so while an older one waits`() {
+    var own = OwnPurges([.everything])
+    let older = own.begin(.tag("a"))
+    let newer = own.begin(.everything)
+    own.acknowledge([(.everything, newer)])
+    own.wait(.tag("a"), number: older)
+    #expect(own.waiting.map(\.number) == [older])
+    #expect(own.acknowledged.map(\.number) == [newer])
+  }
+
   @Test func `one purge of everything replaces those that wait, and not those that begin`() {
     var own = OwnPurges((0..<OwnPurges.limit).map { .tag("\($0)") })
     own.wait(.tag("0"), number: own.begin(.tag("0")))
