@@ -239,6 +239,15 @@ import Testing
       complaint { try configuration.apply(option: "x.y", value: "1") }.hasPrefix("--x.y: "))
   }
 
+  @Test func `lists in environment variables are comma-separated`() throws {
+    var configuration = Configuration()
+    _ = try configuration.apply(environment: [
+      "PICTOR_DOWNLOAD_ALLOW_NETWORKS": "127.0.0.0/8, ::1/128", "PICTOR_IMAGING_FORMATS": "jpeg",
+    ])
+    #expect(configuration.download.allowNetworks == ["127.0.0.0/8", "::1/128"])
+    #expect(configuration.imaging.formats == [.jpeg])
+  }
+
   @Test func `the printed configuration can be read again`() throws {
     var original = Configuration()
     original.server.port = 1
