@@ -33,7 +33,7 @@ extension StringProtocol {
   /// Whether all characters are digits, `0` to `9`, and there is one.
   public var isDigits: Bool { !isEmpty && utf8.allSatisfy { $0.isDigit } }
 
-  /// Whether all characters are ASCII letters, digits or among `others`, also if there is none.
+  /// Whether all characters are ASCII letters, digits or among `others`. An empty text is plain.
   public func isPlain(with others: String = "-_") -> Bool {
     utf8.allSatisfy { $0.isLetter || $0.isDigit || others.utf8.contains($0) }
   }

@@ -131,6 +131,8 @@ public final class SpanExporter: SpanSink {
   private func wait(until time: ContinuousClock.Instant?) {
     do throws(ImageError) {
       try multi.wait(atMost: time.map { $0 - .now } ?? .seconds(60))
+      // A connection that is being closed would end each wait at once (newer libcurl).
+      _ = try multi.perform()
     } catch {
       // curl lacks memory: the thread must not spin.
       usleep(100_000)

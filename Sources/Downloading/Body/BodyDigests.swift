@@ -154,7 +154,7 @@ struct BodyDigest: ~Copyable {
   private enum State {
     case checksum(OpaquePointer)
     case crc32(UInt32)
-    /// A CRC of so many bytes, with the table of its polynomial.
+    /// A CRC of `count` bytes, with the table of its polynomial.
     case crc(UInt64, [UInt64], count: Int)
   }
 

@@ -1,4 +1,4 @@
-// FallbackRequest: what a client gets in place of an image that cannot be had.
+// FallbackRequest: what a client gets in place of an image that failed.
 
 import CMicrohttpd
 import Core

@@ -135,8 +135,7 @@ final class PurgeStream: Sendable {
   func deliver() async {
     while true {
       // Sorted outside the lock, for which look-ups wait.
-      let own = history.withLock { $0.own }
-      let batch = own.waiting.prefix(100)
+      let batch = history.withLock { $0.own }.waiting.prefix(100)
       guard !batch.isEmpty,
         let replies = try? await reader.send(
           batch.map { commands.add($0.scope, number: $0.number, from: machine) },

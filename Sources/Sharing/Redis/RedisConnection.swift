@@ -126,10 +126,14 @@ final class RedisConnection {
       }
       defer { freeaddrinfo(list) }
       var failure = RedisError("no address".utf8)
-      let all = Array(
-        sequence(first: list, next: { $0?.pointee.ai_next }).lazy.compactMap(\.self).prefix(8))
+      var all: [addrinfo] = []
+      var next = list
+      while let entry = next?.pointee, all.count < 8 {
+        all.append(entry)
+        next = entry.ai_next
+      }
       let first = attempt % max(all.count, 1)
-      for entry in (all[first...] + all[..<first]).lazy.map(\.pointee) {
+      for entry in all[first...] + all[..<first] {
         do throws(RedisError) {
           return try open(entry.ai_family, patience) {
             Glibc.connect($0, entry.ai_addr, entry.ai_addrlen)

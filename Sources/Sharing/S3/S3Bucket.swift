@@ -7,7 +7,8 @@ import Requesting
 /// A bucket in S3's protocol. Requests are sent on threads of their own (`pictor-s3`), each with a
 /// connection that is kept; callers suspend.
 ///
-/// - A read ends within five times `fleet.timeout`, a write within ten times of that.
+/// - A read ends within five times `fleet.timeout`. A write may take ten times as long; one that no
+///   thread has taken by then fails when a thread takes it.
 /// - After a failure the breaker is open and requests fail at once (`Breaker`). So a bucket that is
 ///   away costs callers at most one time-out an interval.
 /// - Bodies are received into memory files, which count against a budget.
