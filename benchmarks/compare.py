@@ -1,17 +1,28 @@
-"""Two builds in turn: fails where the working tree's is more than a tenth worse than another revision's."""
+"""Two builds in turn, a second each: fails where the working tree's is more than a tenth worse than another revision's."""
 
 import argparse
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
-from cases import hits, misses
+from cases import beside, hits, misses
 from kit import client, http, load, images
-from kit.processes import Failure, output_of, wait_until
-from kit.servers import ORIGIN, PICTOR, ROOT, Bench
+from kit.processes import Failure, Process, output_of, wait_until
+from kit.servers import LOCAL_ORIGIN, ORIGIN, OTHER, PICTOR, ROOT, Bench
 
 #: A figure may be this much worse.
 TOLERANCE = 0.10
+#: Source, parameters, and about how many a second there are.
+MISSES = [
+    ("800x600.jpg", "&w=300", 200), ("photo0-2400.jpg", "&w=300", 60), ("photo1-2400.jpg", "&w=800", 40),
+    ("photo2-2400.jpg", "&w=1600", 15), ("3000x2000.jpg", "&w=300", 50), ("1000x1000.png", "&w=300", 25),
+    ("480x360.gif", "&w=300", 2), ("480x360.webp", "&w=300&format=webp", 3), ("photo0-1800.webp", "&w=800", 20),
+    ("photo1-800.jpg", "&w=600&format=webp", 20), ("photo0-1800.avif", "&w=800", 20),
+    ("photo1-800.jpg", "&w=600&format=avif", 6),
+]
 
 
 def build_of(revision: str) -> Path:
@@ -27,64 +38,78 @@ def build_of(revision: str) -> Path:
     return tree / ".build" / "release"
 
 
-def measure_hits(bench: Bench, build: Path) -> dict[str, float]:
-    pictor = bench.pictor("--server.workers", 1, cores="0", build=build)
-    url = f"http://127.0.0.1:{PICTOR}{http.image(hits.SOURCE, w=560)}"
-    http.get(PICTOR, http.image(hits.SOURCE, w=560))
-    run = load.run(url, 64, bench.seconds, pictor, core="1")
-    pictor.stop()
-    return {"hits: requests/s": run.rate, "hits: CPU": 1 / run.cpu}
+HIT = http.image(hits.SOURCE, w=560)
 
 
-def measure_misses(bench: Bench, build: Path) -> dict[str, float]:
-    pictor = bench.pictor("--download.limit_per_host", 64, build=build)
-    figures = {}
-    for source, share in (("800x600.jpg", 200), ("3000x2000.jpg", 50), ("1000x1000.png", 25), ("480x360.gif", 2)):
-        _, prefix, suffix = misses.paths(source)["Pictor"]
-        count = max(round(share * bench.seconds), 16)
-        run = client.fetch(PICTOR, misses.distinct(prefix, suffix, count), 8, pictor)
-        figures |= {f"misses, {source}: requests/s": run.rate, f"misses, {source}: CPU": 1 / run.cpu}
-    figures["memory after misses"] = 1 / pictor.memory()
-    pictor.stop()
-    return figures
+def hit(port: int, server: Process, seconds: int) -> load.Measured:
+    return load.run(f"http://127.0.0.1:{port}{HIT}", 64, seconds, server, core="1")
 
 
-def measure_disk(bench: Bench, build: Path) -> dict[str, float]:
-    pictor = bench.pictor("--server.workers", 1, "--memory.limit", 0, cores="0", build=build)
-    path = http.image(hits.SOURCE, w=560)
-    http.get(PICTOR, path)
-    wait_until(lambda: http.stats(PICTOR)["disk"]["entries"] == 2, "source and variant on disk")
-    run = load.run(f"http://127.0.0.1:{PICTOR}{path}", 64, bench.seconds, pictor, core="1")
-    pictor.stop()
-    return {"disk hits: requests/s": run.rate, "disk hits: CPU": 1 / run.cpu}
+def miss(port: int, server: Process, seconds: int, source: str, parameters: str, share: int) -> load.Measured:
+    paths = misses.distinct(http.image(f"{LOCAL_ORIGIN}/{source}?"), parameters, max(round(share * seconds), 4))
+    return client.fetch(port, paths, 8, server)
+
+
+def hit_beside(port: int, server: Process, seconds: int) -> load.Measured:
+    """Hits while all cores have misses."""
+    url, run = f"http://127.0.0.1:{port}", f"{time.monotonic_ns()}"
+    busy = load.start(url, 8, seconds + 1, script=beside.DISTINCT, env=beside.distinct("800x600.jpg", run))
+    time.sleep(0.5)
+    measured = load.finish(load.start(url + HIT, 4, seconds))
+    load.finish(busy)
+    return measured
+
+
+def compare(bench: Bench, builds: dict[str, Path], options: list, cores: str | None, measure: Callable,
+            figures: list[str]) -> dict[str, float]:
+    """How many times better the build here is."""
+    ports = dict(zip(builds, (PICTOR, OTHER)))
+    servers = {name: bench.pictor(*options, build=build, port=ports[name], cores=cores) for name, build in builds.items()}
+    for name, port in ports.items():
+        http.get(port, HIT)
+        wait_until(lambda: http.stats(port)["disk"]["entries"] == 2, "source and variant on disk")
+    runs = {name: [] for name in builds}
+    for number in range(bench.rounds):
+        # The machine's speed drifts within seconds, and the first run of a pair may pay for what is cold.
+        for name in list(builds)[::1 if number % 2 else -1]:
+            runs[name].append(measure(ports[name], servers[name], bench.seconds))
+    better = {
+        "requests/s": lambda name: median(run.rate for run in runs[name]),
+        "CPU": lambda name: 1 / median(run.cpu for run in runs[name]),
+        "p99": lambda name: 1 / median(run.p99 for run in runs[name]),
+        "memory": lambda name: 1 / servers[name].memory(),
+    }
+    ratios = {figure: better[figure]("here") / better[figure]("there") for figure in figures}
+    for server in servers.values():
+        server.stop()
+    return ratios
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench-compare", description=__doc__)
     parser.add_argument("revision", help="what to compare with")
-    parser.add_argument("--seconds", type=float, default=4)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=12)
     options = parser.parse_args()
     builds = {"there": build_of(options.revision), "here": ROOT / ".build" / "release"}
     bench = Bench(options.seconds, options.rounds)
     images.make(bench.images)
+    images.make_photos(bench.images)
     origin = bench.nginx("origin", ORIGIN, "/800x600.jpg")
-    figures: dict[str, dict[str, list[float]]] = {}
-    for number in range(options.rounds):
-        # The other one first in each round.
-        order = list(builds.items())[::1 if number % 2 else -1]
-        for case in (measure_hits, measure_misses, measure_disk):
-            for name, build in order:
-                for figure, value in case(bench, build).items():
-                    figures.setdefault(figure, {}).setdefault(name, []).append(value)
-    origin.stop()
-    # The best of each: what disturbs a run only makes it worse.
+    lone, many = ["--server.workers", 1], ["--download.limit_per_host", 64]
+    cases = [
+        ("hits", lone, "0", hit, ["requests/s", "CPU"]),
+        ("disk hits", [*lone, "--memory.limit", 0], "0", hit, ["requests/s", "CPU"]),
+        ("hits beside misses", many, None, hit_beside, ["requests/s", "p99"]),
+        *((f"misses, {row[0]}{row[1]}", many, None, lambda *run, row=row: miss(*run, *row), ["requests/s", "CPU", "memory"])
+          for row in MISSES),
+    ]
     worse = 0
-    for figure, values in figures.items():
-        ratio = max(values["here"]) / max(values["there"])
-        verdict = "worse" if ratio < 1 - TOLERANCE else "better" if ratio > 1 + TOLERANCE else "same"
-        worse += verdict == "worse"
-        print(f"{figure:42} {ratio:5.2f}  {verdict}")
+    for name, settings, cores, measure, figures in cases:
+        ratios = compare(bench, builds, settings, cores, measure, figures)
+        worse += min(ratios.values()) < 1 - TOLERANCE
+        print(f"{name:50}" + "".join(f"  {figure} {ratio:.2f}" for figure, ratio in ratios.items()), flush=True)
+    origin.stop()
     print(f"bench: of {options.revision}; above 1 is better; {worse} worse by more than {TOLERANCE:.0%}")
     return 1 if worse else 0
 

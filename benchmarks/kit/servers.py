@@ -13,7 +13,7 @@ from .processes import Process, wait_until
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 # Ports as they stand in benchmarks/nginx/*.conf.
-PICTOR, ORIGIN, CACHE, FILTER, FLOOR, THUMBOR, FILES, IMGPROXY, PEER, BUCKET = range(18080, 18090)
+PICTOR, ORIGIN, CACHE, FILTER, FLOOR, THUMBOR, FILES, IMGPROXY, PEER, BUCKET, OTHER = range(18080, 18091)
 LOCAL_ORIGIN = f"http://127.0.0.1:{ORIGIN}"
 
 
@@ -43,17 +43,18 @@ class Bench:
         self.disks += 1
         self.disk = self.work / f"disk-{self.disks}"
 
-    def pictor(self, *options, cores: str | None = None, keep: bool = False, build: Path | None = None) -> Process:
+    def pictor(self, *options, cores: str | None = None, keep: bool = False, build: Path | None = None,
+               port: int = PICTOR) -> Process:
         """Pictor with an empty disk tier (or, with `keep`, the last one's), ready to answer."""
         if not keep:
             self.new_disk()
         server = Process(
             # Cases compare figures of successive moments. A variable, because builds without this key only warn of it.
-            ["env", "PICTOR_SERVER_STATS_LIFETIME=0s", (build or self.build) / "pictor", "--server.port", PICTOR,
+            ["env", "PICTOR_SERVER_STATS_LIFETIME=0s", (build or self.build) / "pictor", "--server.port", port,
              "--disk.path", self.disk, "--log.level", "warning", "--download.allow_networks", "127.0.0.0/8",
              "--sources.local_root", self.images, *options],
             self.work / "pictor.log", cores)
-        self._ready(server, PICTOR, "/stats")
+        self._ready(server, port, "/stats")
         return server
 
     def nginx(self, role: str, port: int, path: str, cores: str | None = None, loops: int = 0) -> Process:
