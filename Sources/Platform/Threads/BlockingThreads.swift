@@ -28,10 +28,13 @@ public final class BlockingThreads: Sendable {
     var urgent = Deque<Call>()
     var background = Deque<Call>()
     var threads = 0
+    /// Threads that have been started and have not looked for a call yet.
+    var starting = 0
     /// Threads that wait and have not been woken.
     var idle = 0
     /// Threads in a background call, and the most of them.
     var inBackground = 0
+    let limit: Int
     let backgroundLimit: Int
     /// Whether background calls wait for `release`.
     var isHeld: Bool
@@ -81,14 +84,14 @@ public final class BlockingThreads: Sendable {
     self.queueLimit = queueLimit
     self.deadline = deadline
     shared = Shared(
-      State(backgroundLimit: max(background ?? limit, 1), isHeld: isHeld))
+      State(limit: limit, backgroundLimit: max(background ?? limit, 1), isHeld: isHeld))
   }
 
   deinit { wakeAll { $0.isDraining = true } }
 
   /// Starts all threads now.
   public func start() throws(SystemError) {
-    while mustGrow(isNeeded: { _ in true }) { try startThread() }
+    while shared.state.withLock({ $0.grow() }) { try startThread() }
   }
 
   /// Queues a call. Returns `false` if it will not run: too many wait, the threads are stuck or
@@ -99,20 +102,22 @@ public final class BlockingThreads: Sendable {
   public func add(
     _ lane: Lane = .urgent, isBounded: Bool = true, _ call: @escaping Call
   ) -> Bool {
-    if mustGrow(isNeeded: { $0.idle == 0 }), (try? startThread()) == nil,
-      shared.state.withLock({ $0.threads == 0 })
-    {
+    if shared.state.withLock({ $0.threads == 0 && $0.grow() }), (try? startThread()) == nil {
       return false
     }
-    let (isAdded, mustWake) = shared.state.withLock { state in
+    let (isAdded, mustWake, mustGrow) = shared.state.withLock { state in
       let waiting = lane == .urgent ? state.urgent.count : state.background.count
       guard !state.isDraining, !isBounded || state.stuck < limit && waiting < queueLimit else {
-        return (false, false)
+        return (false, false, false)
       }
       if lane == .urgent { state.urgent.append(call) } else { state.background.append(call) }
-      return (true, state.takesIdleThread())
+      if state.takesIdleThread() { return (true, true, false) }
+      // Decided here: a thread that was idle before may have another call by now.
+      return (true, false, state.runnable > state.starting && state.grow())
     }
     if mustWake { shared.wake.post() }
+    // Without another thread, those that run take the call later.
+    if mustGrow { try? startThread() }
     return isAdded
   }
 
@@ -154,15 +159,6 @@ public final class BlockingThreads: Sendable {
 
   // MARK: The threads
 
-  /// Whether a thread has to be started, which counts from now on.
-  private func mustGrow(isNeeded: (State) -> Bool) -> Bool {
-    shared.state.withLock { state in
-      guard state.threads < limit, !state.isDraining, isNeeded(state) else { return false }
-      state.threads += 1
-      return true
-    }
-  }
-
   private func startThread() throws(SystemError) {
     let number = shared.threads.change { threads in
       threads += 1
@@ -175,7 +171,10 @@ public final class BlockingThreads: Sendable {
         shared.threads.change { $0 -= 1 }
       }
     } catch {
-      shared.state.withLock { $0.threads -= 1 }
+      shared.state.withLock { state in
+        state.threads -= 1
+        state.starting -= 1
+      }
       shared.threads.change { $0 -= 1 }
       throw error
     }
@@ -183,8 +182,10 @@ public final class BlockingThreads: Sendable {
 
   private static func run(_ shared: Shared) {
     var wasInBackground = false
+    var isNew = true
     while true {
       let (step, mustWake) = shared.state.withLock { state in
+        if isNew { state.starting -= 1 }
         if wasInBackground { state.inBackground -= 1 }
         let step = next(&state)
         // Another thread may have been woken for a call that it was not allowed to run, and waits
@@ -192,6 +193,7 @@ public final class BlockingThreads: Sendable {
         return (step, state.takesIdleThread())
       }
       if mustWake { shared.wake.post() }
+      isNew = false
       wasInBackground = false
       switch step {
       case .run(let call, let isBackground):
@@ -248,6 +250,19 @@ public final class BlockingThreads: Sendable {
 }
 
 extension BlockingThreads.State {
+  /// Calls that threads may begin now.
+  fileprivate var runnable: Int {
+    urgent.count + (isHeld ? 0 : min(background.count, max(backgroundLimit - inBackground, 0)))
+  }
+
+  /// Returns whether another thread has to be started, which counts from now on.
+  fileprivate mutating func grow() -> Bool {
+    guard threads < limit, !isDraining else { return false }
+    threads += 1
+    starting += 1
+    return true
+  }
+
   fileprivate var mayBeginBackground: Bool {
     !isHeld && inBackground < backgroundLimit && !background.isEmpty
   }
