@@ -22,26 +22,11 @@ extension RequestFraming {
       }
       guard position > 0 else { throw .malformed("a chunk without a size") }
       position = 0
-      switch byte {
-      case UInt8(ascii: ";"): state = .chunkExtension
-      case Byte.carriageReturn: state = .chunkLineFeed
-      default: throw .malformed("a chunk size is not a number")
-      }
-      return first + 1
-    case .chunkExtension:
-      var index = first
-      while index < bytes.count, Byte.isValue(bytes[index]) { index += 1 }
-      position += index - first
-      extensionBytes += index - first
-      guard position <= Self.longestExtension, extensionBytes <= Self.longestExtensions else {
-        throw .malformed("chunk extensions are too long")
-      }
-      guard index < bytes.count else { return index }
-      guard bytes[index] == Byte.carriageReturn else {
-        throw .malformed("a control character in a chunk extension")
-      }
+      // libmicrohttpd 1.0.1 refuses extensions (RFC 9112, section 7.1.1) with an answer of its own.
+      guard byte != UInt8(ascii: ";") else { throw .malformed("a chunk with an extension") }
+      guard byte == Byte.carriageReturn else { throw .malformed("a chunk size is not a number") }
       state = .chunkLineFeed
-      return index + 1
+      return first + 1
     case .chunkLineFeed:
       try expectLineFeed(byte)
       if rest > 0 {

@@ -25,13 +25,11 @@ struct RequestFraming {
   /// Bytes that libmicrohttpd allocates for a field, a parameter or a cookie.
   static let itemCost = 64
   static let longestMethod = 32
-  static let longestExtension = 256
-  static let longestExtensions = 4_096
 
   enum State {
     case start, startLineFeed, method, target, version, lineFeed
     case fieldStart, name, valueStart, value, valueLineFeed, endLineFeed
-    case body, chunkSize, chunkExtension, chunkLineFeed, chunkData, chunkEnd, chunkEndLineFeed
+    case body, chunkSize, chunkLineFeed, chunkData, chunkEnd, chunkEndLineFeed
   }
 
   /// The fields that decide about framing, and the one that libmicrohttpd takes apart.
@@ -52,8 +50,7 @@ struct RequestFraming {
     switch state {
     case .start, .startLineFeed, .method, .target, .version, .lineFeed: true
     case .fieldStart, .name, .valueStart, .value, .valueLineFeed, .endLineFeed: !isTrailer
-    case .body, .chunkSize, .chunkExtension, .chunkLineFeed, .chunkData, .chunkEnd,
-      .chunkEndLineFeed:
+    case .body, .chunkSize, .chunkLineFeed, .chunkData, .chunkEnd, .chunkEndLineFeed:
       false
     }
   }
@@ -83,7 +80,6 @@ struct RequestFraming {
   var sawBlankInValue = false
   /// Remaining bytes of the body or chunk.
   var rest = 0
-  var extensionBytes = 0
 
   /// Checks the next piece.
   mutating func take(_ bytes: UnsafeRawBufferPointer) -> Verdict {
@@ -111,8 +107,7 @@ struct RequestFraming {
       return try stepLine(bytes, from: index)
     case .fieldStart, .name, .valueStart, .value, .valueLineFeed, .endLineFeed:
       return try stepField(bytes, from: index)
-    case .body, .chunkSize, .chunkExtension, .chunkLineFeed, .chunkData, .chunkEnd,
-      .chunkEndLineFeed:
+    case .body, .chunkSize, .chunkLineFeed, .chunkData, .chunkEnd, .chunkEndLineFeed:
       return try stepBody(bytes, from: index)
     }
   }

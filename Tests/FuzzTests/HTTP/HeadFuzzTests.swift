@@ -34,7 +34,7 @@ import Testing
     if text.contains("Content-Length") { return text + body }
     guard text.contains("Transfer-Encoding") else { return text }
     if !body.isEmpty {
-      text += String(body.utf8.count, radix: 16) + random.pick("", ";a=b") + "\r\n" + body + "\r\n"
+      text += String(body.utf8.count, radix: 16) + "\r\n" + body + "\r\n"
     }
     return text + "0\r\n" + random.pick("", "X-Trailer: y\r\n") + "\r\n"
   }
