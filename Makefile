@@ -122,10 +122,10 @@ container-check: ## build the container, run it, ask it for an image
 deb: build ## the Debian package: .build/deb/pictor_VERSION_ARCHITECTURE.deb
 	@scripts/make-deb
 
-deb-check: build ## the Debian package, installed, upgraded, removed and purged in a bare Debian 12 (root)
+deb-check: build ## the Debian package, installed, upgraded, removed and purged in a bare Debian like this one (root)
 	scripts/deb-check
 
-fresh-check: ## README's two commands in a bare Debian 12 with git, make, ca-certificates and Swift
+fresh-check: ## README's two commands in a bare Debian, SUITE=trixie or bookworm, with git, make, ca-certificates and Swift
 	scripts/fresh-check
 
 memory-check: build ## large images in control groups of 512 and 300 MiB: the server has to survive (root)

@@ -4,10 +4,10 @@
 import Foundation
 import PackageDescription
 
-/// A C library of Debian's: a module map and a `shim.h` of one-call inline functions.
-func library(_ name: String, pkgConfig: String? = nil, package: String) -> Target {
-  .systemLibrary(
-    name: name, path: "Sources/C/" + name, pkgConfig: pkgConfig, providers: [.apt([package])])
+/// A C library of Debian's: a module map and a `shim.h` of one-call inline functions. Without pkg-config: nearly all
+/// headers are where compilers look, and SwiftPM warns of flags that it does not know.
+func library(_ name: String, package: String) -> Target {
+  .systemLibrary(name: name, path: "Sources/C/" + name, providers: [.apt([package])])
 }
 
 /// The thread sanitizer's build. It is not optimized: inlined parts of the standard library's arrays would be
@@ -20,11 +20,14 @@ let always: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))
 /// `@testable`.
 let optimized: [SwiftSetting] = isSanitized ? [] : always
 
+/// What a folder has.
+func folders(at path: String) -> [String] {
+  ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
+}
+
 /// Folders below `place` that another target has. SwiftPM warns of each that a target of several folders does not exclude.
 func folders(below place: String, but own: [String]) -> [String] {
-  let path = Context.packageDirectory + "/" + place
-  return ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [])
-    .filter { !own.contains($0) }.sorted()
+  folders(at: Context.packageDirectory + "/" + place).filter { !own.contains($0) }
 }
 
 let core = ["Platform", "Model", "Telemetry", "Signing", "Configuring", "ImagingWire"]
@@ -105,7 +108,8 @@ let package = Package(
     // What a hit costs in libmicrohttpd alone; started with the same shim as Serving.
     .executableTarget(
       name: "benchmark-floor", dependencies: ["CMicrohttpd"], path: "benchmarks/floor",
-      cSettings: [.headerSearchPath("../../Sources/C/CMicrohttpd")]),
+      cSettings: [.headerSearchPath("../../Sources/C/CMicrohttpd")],
+      linkerSettings: [.linkedLibrary("microhttpd")]),
 
     // No library but definitions: the program's recv(2).
     .target(name: "CReceiving", path: "Sources/C/CReceiving"),
@@ -118,26 +122,25 @@ let package = Package(
     .systemLibrary(name: "CLinux", path: "Sources/C/CLinux"),
     // No library either: vector instructions.
     .systemLibrary(name: "CVectors", path: "Sources/C/CVectors"),
-    library("CMicrohttpd", pkgConfig: "libmicrohttpd", package: "libmicrohttpd-dev"),
-    library("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
-    library("CVips", pkgConfig: "vips", package: "libvips-dev"),
+    library("CMicrohttpd", package: "libmicrohttpd-dev"),
+    library("CCurl", package: "libcurl4-openssl-dev"),
+    library("CVips", package: "libvips-dev"),
     // libvips-dev brings its header along.
-    library("CJPEG", pkgConfig: "libjpeg", package: "libjpeg-dev"),
-    library("CDav1d", pkgConfig: "dav1d", package: "libdav1d-dev"),
-    library("CAom", pkgConfig: "aom", package: "libaom-dev"),
-    library("CDe265", pkgConfig: "libde265", package: "libde265-dev"),
-    library("CWebP", pkgConfig: "libwebp", package: "libwebp-dev"),
-    library("CSandbox", pkgConfig: "libseccomp", package: "libseccomp-dev"),
-    library("CGLib", pkgConfig: "glib-2.0", package: "libglib2.0-dev"),
-    library("CSystemd", pkgConfig: "libsystemd", package: "libsystemd-dev"),
-    // Without pkg-config, whose flags for hiredis SwiftPM does not know, and whose flags for libjxl it warns of.
+    library("CJPEG", package: "libjpeg-dev"),
+    library("CDav1d", package: "libdav1d-dev"),
+    library("CAom", package: "libaom-dev"),
+    library("CDe265", package: "libde265-dev"),
+    library("CWebP", package: "libwebp-dev"),
+    library("CSandbox", package: "libseccomp-dev"),
+    library("CGLib", package: "libglib2.0-dev"),
+    library("CSystemd", package: "libsystemd-dev"),
     library("CHiredis", package: "libhiredis-dev"),
     library("CJXL", package: "libjxl-dev"),
-    library("CDeflate", pkgConfig: "libdeflate", package: "libdeflate-dev"),
+    library("CDeflate", package: "libdeflate-dev"),
     // What decodes content codings, which libdeflate cannot do piece by piece.
-    library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
-    library("CBrotli", pkgConfig: "libbrotlidec", package: "libbrotli-dev"),
-    library("CZstd", pkgConfig: "libzstd", package: "libzstd-dev"),
+    library("CZlib", package: "zlib1g-dev"),
+    library("CBrotli", package: "libbrotli-dev"),
+    library("CZstd", package: "libzstd-dev"),
 
     // Encoders that libvips has too, without what it leaves out; its -dev package brings their headers along. And those of
     // content codings.
@@ -153,7 +156,7 @@ let package = Package(
     .target(name: "CAllocations", path: "Tests/CAllocations"),
     // The reference that colours are held to; it comes with libvips-dev.
     .systemLibrary(
-      name: "CLcms", path: "Tests/CLcms", pkgConfig: "lcms2",
+      name: "CLcms", path: "Tests/CLcms",
       providers: [.apt(["liblcms2-dev"])]),
     .testTarget(
       name: "CoreTests", dependencies: ["Core", "CLinux", "TestSupport"], path: "Tests",
@@ -211,12 +214,28 @@ let package = Package(
   ]
 )
 
+// GLib's headers are in folders of their own; one of them is the machine's.
+let libraries = ["/usr/lib64"] + folders(at: "/usr/lib").map { "/usr/lib/" + $0 }
+let glib = ["/usr/include/glib-2.0"] + libraries.map { $0 + "/glib-2.0/include" }
+let headers = glib.filter { !folders(at: $0).isEmpty }.flatMap { ["-Xcc", "-I" + $0] }
+for target in package.targets where target.type != .system {
+  target.swiftSettings = (target.swiftSettings ?? []) + [.unsafeFlags(headers)]
+}
+
 // `make test-sanitized`: the thread sanitizer has a build of its own, without targets that have no thread, task or lock.
-// Of the pipeline's tests it has those with threads; of the whole program's, those in which many threads meet.
+// It has the tests in which threads, tasks or event loops meet.
 if isSanitized {
-  let singleThreaded = ["FastJPEGTests", "FuzzTests"]
+  let singleThreaded = ["CommandingTests", "FastJPEGTests", "FuzzTests"]
   let threaded = [
     "CoreTests": ["PlatformTests", "TelemetryTests", "ImagingWireTests"],
+    "ServingTests": [
+      "Fixtures.swift", "Clients", "Listening", "Logging/LogFile.swift", "Request", "Server",
+      "Streaming",
+    ],
+    "CachingTests": ["Samples.swift", "Disk", "Memory", "Purging"],
+    "DownloadingTests": [
+      "Support.swift", "DownloaderTests.swift", "Body", "Coding", "Names", "Queue", "Transfer",
+    ],
     "ImagingPipelineTests": ["Support", "Pipeline/ThreadsTests.swift"],
     "IntegrationTests": [
       "Support", "Clients", "Fleet", "Life/LifeTests.swift", "Life/ReloadTests.swift",

@@ -75,7 +75,6 @@ package final class ServerExchange {
     if !request.allowsHTTP2 { try easy.set(CURLOPT_HTTP_VERSION, to: CURL_HTTP_VERSION_1_1) }
     try easy.set(CURLOPT_USERAGENT, to: "Pictor/\(pictorVersion)")
     try easy.set(CURLOPT_FOLLOWLOCATION, to: false)
-    try easy.set(CURLOPT_NETRC, to: Int(CURL_NETRC_IGNORED.rawValue))
     // Empty: no proxy from the environment either.
     try easy.set(CURLOPT_PROXY, to: "")
     try easy.set(CURLOPT_SSLVERSION, to: Int(CURL_SSLVERSION_TLSv1_2))

@@ -19,6 +19,13 @@ struct pictor_vips_symbol {
 };
 int dladdr(const void *address, struct pictor_vips_symbol *found);
 
+/// heif_init, which loads libheif's codecs where they are files of their own (from Debian 13 on).
+/// The module of libvips that links libheif calls it only with the first image.
+static inline void pictor_vips_load_heif_codecs(GModule *module) {
+  struct { int code, detail; const char *text; } (*init)(void *parameters);
+  if (g_module_symbol(module, "heif_init", (gpointer *)&init)) init(NULL);
+}
+
 /// Builds an operation whose `arguments` are as vips(1) takes them: "width=10,extend=copy".
 static inline int pictor_vips_build(VipsOperation **operation, const char *arguments) {
   return vips_object_set_from_string(VIPS_OBJECT(*operation), arguments) != 0 ||

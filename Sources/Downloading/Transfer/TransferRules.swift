@@ -221,7 +221,6 @@ extension EasyHandle {
     try set(CURLOPT_REDIR_PROTOCOLS_STR, to: "http,https")
     try set(CURLOPT_FOLLOWLOCATION, to: false)
     try set(CURLOPT_DISALLOW_USERNAME_IN_URL, to: true)
-    try set(CURLOPT_NETRC, to: Int(CURL_NETRC_IGNORED.rawValue))
     // Not CURLOPT_ACCEPT_ENCODING: curl would decode coded bodies, and digests cover the coded
     // bytes. Not CURLOPT_HTTP_CONTENT_DECODING 0 either: transfer codings would stay as well
     // (7.88). Without it, aborting a transfer during name resolution blocks the thread until the

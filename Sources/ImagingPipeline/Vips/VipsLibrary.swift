@@ -92,9 +92,10 @@ enum VipsLibrary {
     let modules = "vips-modules-\(vips_version(0)).\(vips_version(1))"
     let path = String(library[...slash]) + modules + "/vips-\(module.lowercased()).so"
     // Never closed, because its loaders are registered as libvips types.
-    guard g_module_open(path, G_MODULE_BIND_LAZY) != nil else {
+    guard let opened = g_module_open(path, G_MODULE_BIND_LAZY) else {
       return .unsupportedFormat(detail: String(cString: g_module_error()))
     }
+    pictor_vips_load_heif_codecs(opened)
     return nil
   }
 

@@ -15,7 +15,7 @@ import Glibc
 /// With `HeadStyle.fields`, each field is added separately and the response is used once: hits are
 /// their endpoint's.
 ///
-/// Belongs to one thread. libmicrohttpd 0.9.75 copies the head into the connection's buffer on the
+/// Belongs to one thread. libmicrohttpd copies the head into the connection's buffer on the
 /// thread that queued the response, in the same pass (`MHD_connection_handle_idle`). Overwriting
 /// the head for the next request is therefore safe.
 final class Response {
@@ -158,12 +158,12 @@ enum HeadStyle: Hashable, Sendable {
   /// endpoint's, and slower.
   case fields
 
-  /// The version that `block` was tested with.
-  static let testedVersion = "0.9.75"
+  /// The versions that `block` was tested with: those of Debian 12 and 13.
+  static let testedVersions = ["0.9.75", "1.0.1"]
 
   /// Selects the style for a version of libmicrohttpd.
   init(libraryVersion: String) {
-    self = libraryVersion == Self.testedVersion ? .block : .fields
+    self = Self.testedVersions.contains(libraryVersion) ? .block : .fields
   }
 
   /// The version of libmicrohttpd that this process uses.

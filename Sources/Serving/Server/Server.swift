@@ -114,7 +114,8 @@ public final class Server: Sendable {
       log.warning(
         "hits are slower: this version of libmicrohttpd is untested",
         fields: [
-          "version": .string(HeadStyle.libraryVersion), "tested": .string(HeadStyle.testedVersion),
+          "version": .string(HeadStyle.libraryVersion),
+          "tested": .string(HeadStyle.testedVersions.joined(separator: ", ")),
         ])
     }
     if let operators { report("serving operators", operators.listener) }

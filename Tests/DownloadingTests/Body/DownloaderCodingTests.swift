@@ -165,8 +165,7 @@ import Testing
     #expect(await downloader.failure(of: origin.url("/large"))?.code == "source_incomplete")
   }
 
-  @Test func `a gzip transfer coding is decoded, and the body has its own length`() async throws {
-    // Given
+  @Test func `a gzip transfer coding is decoded or refused`() async throws {
     let origin = try Origin()
     origin.route(
       "/a",
@@ -174,8 +173,13 @@ import Testing
         .send(OriginReply.head(200, headers: ["Transfer-Encoding: gzip, chunked"])),
         .send(OriginReply.chunk(gzip(body)) + Array("0\r\n\r\n".utf8)),
       ]))
-    // Then
-    #expect(try await makeDownloader().load(origin.url("/a")).file.bytes == body)
+    // Newer versions of curl refuse what was not asked for.
+    do {
+      let load = try await makeDownloader().load(origin.url("/a"))
+      #expect(load.file.bytes == body)
+    } catch {
+      #expect("\(error)".contains("Unsolicited Transfer-Encoding"))
+    }
   }
 
   @Test func `a damaged, unknown or repeated coding is an error`() async throws {

@@ -104,9 +104,9 @@ import Testing
     #expect(blocks == fields)
   }
 
-  @Test func `heads are written in place only with the tested version of libmicrohttpd`() {
-    #expect(HeadStyle(libraryVersion: "0.9.75") == .block)
-    for other in ["0.9.74", "0.9.76", "0.9.75-1", "1.0.1", "unknown", ""] {
+  @Test func `heads are written in place only with tested versions of libmicrohttpd`() {
+    for tested in ["0.9.75", "1.0.1"] { #expect(HeadStyle(libraryVersion: tested) == .block) }
+    for other in ["0.9.74", "0.9.76", "0.9.75-1", "1.0.2", "unknown", ""] {
       #expect(HeadStyle(libraryVersion: other) == .fields)
     }
     #expect(HeadStyle.libraryVersion.wholeMatch(of: /\d+\.\d+\.\d+.*/) != nil)

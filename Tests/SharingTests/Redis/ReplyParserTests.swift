@@ -22,7 +22,7 @@ import Testing
     once: Bool
   ) throws {
     let text =
-      "+OK\r\n:-7\r\n$3\r\na\0b\r\n$-1\r\n*-1\r\n*2\r\n$1\r\nx\r\n*1\r\n:1\r\n-OOM no\nroom\r\n"
+      "+OK\r\n:-7\r\n$3\r\na\0b\r\n$-1\r\n*-1\r\n*2\r\n$1\r\nx\r\n*1\r\n:1\r\n-OOM no\u{1b}room\r\n"
     #expect(
       try parse(text, at: once) == [
         .status("OK"), .integer(-7), .bytes([97, 0, 98]), .none, .none,

@@ -63,7 +63,7 @@ public enum TestImages {
       zoom: zoom, orientation: orientation)
   }
 
-  /// Encodes a PNG with 8 or 16 bits per band.
+  /// Encodes a PNG with 8 or 16 bits per band, without metadata.
   ///
   /// - Parameters:
   ///   - width: The width in pixels.
@@ -77,7 +77,7 @@ public enum TestImages {
   ) throws -> [UInt8] {
     try encode(
       .scene(width: width, height: height, alpha: alpha),
-      as: ".png[compression=1\(palette ? ",palette" : "")]", sixteenBits: sixteenBits)
+      as: ".png[strip,compression=1\(palette ? ",palette" : "")]", sixteenBits: sixteenBits)
   }
 
   /// Encodes a lossy still WebP.
