@@ -1,7 +1,12 @@
 # Builds on the official Swift image. The result holds Pictor, the libraries that it loads, certificates and a font: no
 # shell, no package manager, not root (docs/operations.md#in-a-container).
 
-FROM swift:6.3-bookworm@sha256:7060a792f4cd9eaa0d00826d941cec00ab8d252d33b8b28bc8e105f51f2dba73 AS build
+FROM swift:6.3-bookworm@sha256:7060a792f4cd9eaa0d00826d941cec00ab8d252d33b8b28bc8e105f51f2dba73 AS swift
+
+FROM debian:trixie-slim@sha256:a29215f6a35e51e22adffa17f89e9d2ef06214e64a2bad10d765c46aea49f11f AS build
+# The toolchain for Debian 12 runs on 13; there is no image of it.
+COPY --from=swift /usr /opt/swift/usr
+ENV PATH=/opt/swift/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 WORKDIR /build
 COPY scripts/set-up scripts/set-up
 RUN scripts/set-up
@@ -13,13 +18,13 @@ RUN swift build -c release --static-swift-stdlib --disable-local-rpath -Xlinker 
  && swift build -c release --static-swift-stdlib --disable-local-rpath -Xlinker -s --product pictor-imager \
  && swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' >.build/release/swift-version
 
-FROM debian:bookworm-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe64d6990e4b07ea4171 AS root
+FROM debian:trixie-slim@sha256:a29215f6a35e51e22adffa17f89e9d2ef06214e64a2bad10d765c46aea49f11f AS root
 # The pinned image is as old as its digest: libc and others come from Debian's updates.
 RUN apt-get update -qq \
  && DEBIAN_FRONTEND=noninteractive apt-get upgrade -qq -y \
  && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
-      libmicrohttpd12 libvips42 libcurl4 zlib1g libbrotli1 libzstd1 libseccomp2 libsystemd0 libhiredis0.14 ca-certificates \
-      fonts-dejavu-core
+      libmicrohttpd12t64 libvips42t64 libcurl4t64 zlib1g libbrotli1 libzstd1 libseccomp2 libsystemd0 libhiredis1.1.0 \
+      libheif-plugin-aomenc libheif-plugin-dav1d libheif-plugin-libde265 ca-certificates fonts-dejavu-core
 COPY --from=build /build/.build/release/pictor /build/.build/release/pictor-imager /usr/local/bin/
 COPY --from=build /build/.build/release/swift-version /
 COPY scripts/container-root /
@@ -33,7 +38,7 @@ LABEL org.opencontainers.image.title="Pictor" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="0.1.0" \
       org.opencontainers.image.revision=$REVISION \
-      org.opencontainers.image.base.name="debian:bookworm-slim"
+      org.opencontainers.image.base.name="debian:trixie-slim"
 USER 65532:65532
 ENV PATH=/usr/local/bin \
     PICTOR_SERVER_ADDRESS=0.0.0.0 \

@@ -85,7 +85,11 @@ let package = Package(
         "Core", "FastJPEG", "CVips", "CDeflate", "CJPEG", "CDav1d", "CDe265", "CAom", "CWebP",
         "CJXL", "CVectors",
       ],
-      swiftSettings: always),
+      swiftSettings: always,
+      // libvips's module finds it in the program (`StrictHEIF`).
+      linkerSettings: [
+        .unsafeFlags(["-Xlinker", "--export-dynamic-symbol=heif_decoding_options_alloc"])
+      ]),
     .executableTarget(
       name: "pictor",
       dependencies: [
@@ -204,7 +208,7 @@ let package = Package(
     .testTarget(
       name: "FuzzTests",
       dependencies: [
-        "Core", "Serving", "Managing", "Caching", "ImagingPipeline", "Sharing", "CLinux",
+        "Core", "Serving", "Managing", "Caching", "ImagingPipeline", "Sharing", "CLinux", "CVips",
         "TestSupport", "pictor-imager",
       ],
       swiftSettings: optimized),

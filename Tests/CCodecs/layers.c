@@ -20,6 +20,8 @@ uint8_t *pictor_write_av1_layers(
       .number_spatial_layers = layers, .number_temporal_layers = 1, .framerate_factor = {1}};
   for (int layer = 0; layer < layers; layer++) {
     scaling.max_quantizers[layer] = 20;
+    // libaom 3.12 leaves out layers without bits.
+    scaling.layer_target_bitrate[layer] = 100;
     scaling.scaling_factor_num[layer] = scaling.scaling_factor_den[layer] = 1;
   }
   aom_codec_control(&encoder, AV1E_SET_SVC_PARAMS, &scaling);

@@ -87,7 +87,8 @@ struct HEIFImage {
     self.grid = grid
     guard let first = parts.first, let codec = Codec(rawValue: first.type) else { return nil }
     self.codec = codec
-    tiles = parts.compactMap { Tile($0, codec: codec) }
+    let model = Self.model(in: primary.properties)
+    tiles = parts.compactMap { Tile($0, codec: codec, model: model) }
     guard tiles.count == parts.count, let orientation = Self.orientation(of: primary) else {
       return nil
     }
@@ -116,7 +117,6 @@ struct HEIFImage {
   }
 
   /// Returns the colour model that the last of some properties gives (ISO/IEC 14496-12, 12.1.5).
-  /// Tiles have their own, and that of a grid counts for none of them, as in libheif.
   static func model(in properties: [HEIFBox]) -> ColourModel? {
     for property in properties.reversed() where property.type == "colr" {
       var content = property.content
@@ -132,14 +132,17 @@ struct HEIFImage {
 
 extension HEIFImage.Tile {
   /// - Returns: `nil` for another codec, and for a grey image.
-  fileprivate init?(_ item: HEIFItem, codec: HEIFImage.Codec) {
+  ///
+  /// - Parameter model: That of the image, which counts more than a tile's own, as in browsers and
+  ///   in libheif 1.23; 1.15 has the tile's.
+  fileprivate init?(_ item: HEIFItem, codec: HEIFImage.Codec, model: HEIFImage.ColourModel?) {
     guard item.type == codec.rawValue, codec.isGrey(item.properties) == false,
       item.properties.count(where: { $0.type == codec.box }) == 1,
       let content = codec.configuration(in: item.properties)
     else { return nil }
     data = item.data
     configuration = content
-    model = HEIFImage.model(in: item.properties)
+    self.model = model ?? HEIFImage.model(in: item.properties)
   }
 }
 

@@ -302,9 +302,15 @@ struct HEIFTrack {
   /// The content of `stbl`.
   private let table: ByteReader
 
+  /// The type of a box of tracks that `HEIFMending` has hidden from libheif: free space.
+  static let hidden = "skip"
+
   /// Returns the tracks of a file.
   static func all(in file: UnsafeRawBufferPointer) -> [HEIFTrack] {
-    guard let movie = HEIFBox.first("moov", in: ByteReader(file)) else { return [] }
+    let boxes = ByteReader(file)
+    guard let movie = HEIFBox.first("moov", in: boxes) ?? HEIFBox.first(hidden, in: boxes) else {
+      return []
+    }
     return HEIFBox.all(in: movie).filter { $0.type == "trak" }.compactMap {
       HEIFTrack($0.content, fileLength: file.count)
     }

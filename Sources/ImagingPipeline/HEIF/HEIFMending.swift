@@ -23,6 +23,7 @@ struct HEIFMending {
       mending.describeFirstFrame()
     }
     mending.nameStill()
+    mending.hideTracks()
     guard !mending.edits.isEmpty else { return nil }
     var bytes = Array(file)
     for (offset, edit) in mending.edits {
@@ -38,6 +39,25 @@ struct HEIFMending {
     guard let start = place.baseAddress, let base = file.baseAddress, place.count == bytes.count
     else { return }
     edits.append((start - base, bytes))
+  }
+
+  /// Gives a box another type.
+  private mutating func rename(_ box: HEIFBox, to type: String) {
+    guard let content = box.content.bytes.baseAddress else { return }
+    // A length of 8 bytes may follow the type.
+    let short = UnsafeRawBufferPointer(start: content - 4, count: 4)
+    let place =
+      short.elementsEqual(box.type.utf8)
+      ? short : UnsafeRawBufferPointer(start: content - 12, count: 4)
+    replace(place, with: Array(type.utf8))
+  }
+
+  /// Makes the tracks free space: libheif reads them from 1.20 on, although a still is asked for,
+  /// and refuses a file for a kind of track that it does not know.
+  private mutating func hideTracks() {
+    for box in HEIFBox.all(in: ByteReader(file)) where box.type == "moov" {
+      rename(box, to: HEIFTrack.hidden)
+    }
   }
 
   /// Gives the last box its size, if that is 0: up to the end (ISO/IEC 14496-12, 4.2).
@@ -151,15 +171,7 @@ struct HEIFMending {
       other.references("auxl").contains(track.id)
         && other.entry?.properties.contains(where: \.isAlpha) == true
     }
-    for meta in metas {
-      guard let content = meta.content.bytes.baseAddress else { continue }
-      // A length of 8 bytes may follow the type.
-      let short = UnsafeRawBufferPointer(start: content - 4, count: 4)
-      let type =
-        short.elementsEqual("meta".utf8)
-        ? short : UnsafeRawBufferPointer(start: content - 12, count: 4)
-      replace(type, with: Array("free".utf8))
-    }
+    for meta in metas { rename(meta, to: "free") }
     appended = image.description(
       alpha: alpha.flatMap { StillItem(firstOf: $0, in: file) },
       isPremultiplied: alpha.map { track.references("prem").contains($0.id) } ?? false, width: 8)

@@ -181,19 +181,17 @@ struct CodestreamKind {
     guard tileWidth > 0, tileHeight > 0 else { return nil }
   }
 
-  /// Checks that libvips 8.14 decodes all samples, and as what they are.
+  /// Checks that libvips decodes all samples, and as what they are.
   ///
-  /// It takes the first tile for a whole one, and an only one for one at 0,0; it forgets signs,
-  /// scales samples below 8 bits to less than white, takes fewer samples of colours for YCC, and
-  /// takes YCC with all samples for RGB.
+  /// It takes images and tiles for ones at 0,0 (8.14 in part, 8.16 all); it forgets signs, scales
+  /// samples below 8 bits to less than white, takes fewer samples of colours for YCC, and takes YCC
+  /// with all samples for RGB.
   ///
   /// - Throws: `ContainerFault.unsupported`.
   func check(_ colours: Colours) throws(ContainerFault) {
     guard !isHighThroughput else { throw Self.highThroughput }
-    guard left == tileLeft, top == tileTop, !isOfOneTile || (left == 0 && top == 0) else {
-      throw .unsupported(
-        "an image at \(left),\(top) with tiles from \(tileLeft),\(tileTop); "
-          + "decoded are images that begin with the first of several tiles, or at 0,0")
+    guard left == 0, top == 0 else {
+      throw .unsupported("an image at \(left),\(top); decoded are images at 0,0")
     }
     guard let first = components.first, components.count <= 4 else {
       throw .unsupported("\(components.count) components; 1 to 4 are decoded")
@@ -228,7 +226,7 @@ struct CodestreamKind {
           : "YCC with all samples; decoded is YCC with fewer samples of its colours")
     }
     // A tile's colours would begin within a sample.
-    guard !isReduced || left % step == 0 && top % step == 0,
+    guard
       !isReduced || isOfOneTile || tileWidth % step == 0 && tileHeight % step == 0
     else {
       throw .unsupported("tiles of \(tileWidth)x\(tileHeight) with colours of each \(step)th pixel")

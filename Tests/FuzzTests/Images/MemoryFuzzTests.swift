@@ -1,6 +1,7 @@
 // MemoryFuzzTests: no answer depends on what a worker's memory held before.
 
 import CLinux
+import CVips
 import Core
 import TestSupport
 import Testing
@@ -70,19 +71,20 @@ struct MemoryFuzzTests {
     if FuzzSeeds.isLongRun { print("memory: \(decoded) decoded, \(oracle.deaths) workers died") }
   }
 
-  @Test func `a decoder that leaves pixels unwritten shows what memory held`() throws {
-    // given: an image that libvips writes in part, decoded without check and the worker's malloc
-    let image = try MemorySeeds.beside()
+  @Test(.enabled(if: vips_version(1) < 16, "libvips 8.16 writes or refuses all of these images"))
+  func `a decoder that leaves pixels unwritten shows what memory held`() throws {
+    // given: images that libvips writes in part, decoded without check and the worker's malloc
+    let seeds = try MemorySeeds.all.get().filter { !$0.isDecoded }
     // M_PERTURB of mallopt(3)
     let perturb: CInt = -6
     defer { mallopt(perturb, 0) }
     // when
-    mallopt(perturb, 0x5a)
-    let first = try Pixels(decoding: image)
-    mallopt(perturb, 0xc3)
-    let second = try Pixels(decoding: image)
+    let shown = [0x5a, 0xc3 as CInt].map { byte in
+      mallopt(perturb, byte)
+      return seeds.map { try? Pixels(decoding: $0.bytes).values }
+    }
     // then
-    #expect(first.values != second.values)
+    #expect(shown[0] != shown[1])
   }
 }
 
@@ -161,13 +163,6 @@ enum MemorySeeds {
     ]
   }
 
-  /// An image whose first tile is not whole, which libvips takes for a whole one.
-  static func beside() throws -> [UInt8] {
-    var form = TestImages.JPEG2000Form()
-    form.offset = (20, 12)
-    return try TestImages.jp2(scene, form)
-  }
-
   private static func jpeg2000() throws -> [Seed] {
     func seed(
       _ name: String, isDecoded: Bool = true, change: (inout TestImages.JPEG2000Form) -> Void
@@ -177,20 +172,19 @@ enum MemorySeeds {
       return Seed(name: name, bytes: try TestImages.jp2(scene, form), isDecoded: isDecoded)
     }
     return [
-      Seed(name: "image offset", bytes: try beside(), isDecoded: false),
+      try seed("image offset", isDecoded: false) { $0.offset = (20, 12) },
       try seed("image offset, tiles", isDecoded: false) {
         $0.offset = (20, 12)
         $0.tile = 32
         $0.isBare = true
       },
-      try seed("equal offsets") {
+      try seed("equal offsets", isDecoded: false) {
         $0.offset = (20, 12)
         $0.tileOffset = (20, 12)
         $0.tile = 32
       },
       try seed("sub-sampled") {
         $0.sampling = 2
-        $0.tile = 32
         $0.isBare = true
       },
       try seed("parts of tiles") {
@@ -205,16 +199,14 @@ enum MemorySeeds {
     let small = Pixels(width: 8, height: 8, bands: 1) { x, y in [UInt8(x * y * 4)] }
     var form = TestImages.JPEG2000Form()
     form.isBare = true
-    return [
-      Seed(
-        name: "small tiles of JPEG 2000",
-        bytes: TiledTIFF(compression: 33_005, tile: try TestImages.jp2(small, form)).bytes,
-        isDecoded: false),
-      Seed(
-        name: "small tiles of JPEG",
-        bytes: TiledTIFF(compression: 7, tile: try TestImages.encode(small, as: ".jpg[strip]"))
-          .bytes,
-        isDecoded: false),
+    let tiles = [
+      (33_005, try TestImages.jp2(small, form)),
+      (7, try TestImages.encode(small, as: ".jpg[strip]")),
     ]
+    return tiles.map { compression, tile in
+      Seed(
+        name: "small tiles of compression \(compression)",
+        bytes: TiledTIFF(compression: compression, tile: tile).bytes, isDecoded: false)
+    }
   }
 }

@@ -188,11 +188,13 @@ import Testing
     // given: an 8-bit AVIF
     let colors: [[UInt8]] = [[180, 120, 90], [110, 140, 110], [200, 200, 200], [70, 90, 150]]
     let row = colors.flatMap { color in (0..<32).flatMap { _ in color } }
-    let source = try TestImages.withCodePoints(
-      TestImages.encode(
-        (0..<32).flatMap { _ in row }, width: 128, bands: 3, as: .sRGB,
-        suffix: ".avif[Q=85,effort=0]"),
-      primaries: primaries, transfer: transfer)
+    let avif = try TestImages.encode(
+      (0..<32).flatMap { _ in row }, width: 128, bands: 3, as: .sRGB,
+      suffix: ".avif[Q=85,effort=0]")
+    let source = try HEIFFile(
+      avif: avif,
+      colours: HEIFBoxes.nclx(primaries: primaries, transfer: transfer, coefficients: 6)
+    ).bytes
     // when
     let made = try Made(source) { $0.format = .png }.pixels()
     // then

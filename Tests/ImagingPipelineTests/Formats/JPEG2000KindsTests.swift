@@ -1,5 +1,6 @@
 // JPEG2000KindsTests: JPEG 2000s of all kinds are decoded right, or refused by their kind.
 
+import CVips
 import Core
 import TestSupport
 import Testing
@@ -67,31 +68,19 @@ import Testing
       let made = try Made(try image { $0.bits = bits }) { $0.format = .png }.pixels()
       #expect(made.meanDifference(to: Self.scene) <= 1, "\(bits)")
     }
-    let equal = try image {
-      $0.offset = (20, 12)
-      $0.tileOffset = (20, 12)
-      $0.tile = 32
-    }
-    #expect(try Made(equal) { $0.format = .png }.pixels().values == Self.scene.values)
-    // libvips takes a single tile for one without an offset.
-    let single = try image {
-      $0.offset = (20, 12)
-      $0.tileOffset = (20, 12)
-      $0.tile = 128
-    }
-    #expect(refusal(single)?.contains("or at 0,0") == true)
   }
 
-  @Test func `an image that begins within its first tile is refused`() throws {
-    for tile in [0, 32] {
+  @Test func `an image with an offset is refused`() throws {
+    for tile in [0, 32, 128] {
       for isBare in [false, true] {
-        for offset in [(20, 0), (0, 12)] {
+        for (offset, tileOffset) in [((20, 0), (0, 0)), ((0, 12), (0, 0)), ((20, 12), (20, 12))] {
           let bytes = try image {
             $0.offset = offset
+            $0.tileOffset = tileOffset
             $0.tile = tile
             $0.isBare = isBare
           }
-          #expect(refusal(bytes)?.contains("tiles from 0,0") == true)
+          #expect(refusal(bytes)?.contains("images at 0,0") == true)
           #expect(refusal(bytes, product: .info(nil)) != nil)
           let limits = ImagingLimits { $0.failOn = .none }
           // Damage that is tolerated hides no kind.
@@ -119,7 +108,9 @@ import Testing
     #expect(refusal(reduced)?.contains("RGB with fewer samples") == true)
     let ycc = try replacing(reduced, after: "colr", at: 7, with: [0, 0, 0, 18])
     #expect(Made.error(ycc) == nil)
-    #expect(Made.error(try image { ($0.sampling, $0.isBare, $0.tile) = (2, true, 32) }) == nil)
+    let tiles = try image { ($0.sampling, $0.isBare, $0.tile) = (2, true, 32) }
+    // libvips 8.16 gives up at the second tile.
+    #expect(Made.isUndecodable(tiles) == (vips_version(1) >= 16))
     #expect(refusal(try image { ($0.sampling, $0.isBare, $0.tile) = (2, true, 33) }) != nil)
     // A profile for CMYK.
     let profile = [UInt8](repeating: 0, count: 16) + Array("CMYK".utf8)

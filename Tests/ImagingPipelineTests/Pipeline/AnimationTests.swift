@@ -1,5 +1,6 @@
 // AnimationTests: frames, delays and loop counts are kept, and answers tell of lost frames.
 
+import CVips
 import Core
 import TestSupport
 import Testing
@@ -216,12 +217,14 @@ import Testing
     }
   }
 
-  @Test func `of an animated JPEG XL the last frame is shown`() throws {
+  @Test func `of an animated JPEG XL the first frame is shown, before libvips 8.16 the last`()
+    throws
+  {
     // Each frame is the negative of the one before.
     let negative = Self.scene.values.map { 255 - $0 }
     for frames in 1...4 {
       let made = try Made(try TestImages.jxl(Self.scene, frames: frames)) { $0.format = .png }
-      let isNegative = frames.isMultiple(of: 2)
+      let isNegative = frames.isMultiple(of: 2) && vips_version(1) < 16
       #expect(try made.pixels().values == (isNegative ? negative : Self.scene.values))
     }
   }

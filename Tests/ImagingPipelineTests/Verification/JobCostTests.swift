@@ -241,7 +241,9 @@ import Testing
   private static func animation(_ format: String) throws -> [UInt8] {
     format == "gif"
       ? try TestImages.animation(
-        (0..<20).map { _ in Pixels.scene(width: 60, height: 40) }, as: ".gif")
+        (0..<20).map {
+          Pixels.scene(width: 80, height: 40).cut(x: $0, y: 0, width: 60, height: 40)
+        }, as: ".gif")
       : try TestImages.animatedWebP(width: 60, height: 40, frames: 20)
   }
 

@@ -35,10 +35,10 @@ import Testing
       // The module of ImageMagick, which reads almost anything, is there unless tests disabled it.
       unsetenv("VIPSHOME")
       #expect(vips_init("tests") == 0)
-      try VipsLibrary.start()
       let image = Array("P2 2 1 255 0 255".utf8)
-      let error = #expect(throws: TestImages.Failure.self) { try Pixels(decoding: image) }
-      #expect(error?.description.contains("blocked") == true)
+      #expect(vips_foreign_find_load_buffer(image, image.count) != nil)
+      try VipsLibrary.start()
+      #expect(throws: TestImages.Failure.self) { try Pixels(decoding: image) }
     }
   }
 

@@ -66,23 +66,12 @@ extension TestImages {
     _ values: [UInt16], width: Int, bands: Int = 3, primaries: UInt8, transfer: UInt8,
     insteadOf profile: [UInt8]
   ) throws -> [UInt8] {
-    let bytes = try encode(
+    var bytes = try encode(
       values.map { $0 << 6 }, width: width, bands: bands, as: .rgb16, profile: profile,
       suffix: ".heic[bitdepth=10,Q=98,compression=hevc,effort=0]")
-    return try withCodePoints(bytes, primaries: primaries, transfer: transfer)
-  }
-
-  /// Returns the same image with other code points.
-  ///
-  /// - Parameter bytes: A HEIC or AVIF with a profile, or with the code points that libheif writes
-  ///   into an AVIF.
-  public static func withCodePoints(_ bytes: [UInt8], primaries: UInt8, transfer: UInt8) throws
-    -> [UInt8]
-  {
     guard let type = bytes.indices.first(where: { bytes[$0...].starts(with: "colr".utf8) }) else {
       throw Failure(text: "no colr box")
     }
-    var bytes = bytes
     // ISO/IEC 23091-2 by way of 14496-12, 12.1.5: primaries, transfer, matrix (BT.601, as libheif
     // encodes), full range.
     bytes.replaceSubrange(

@@ -40,6 +40,19 @@ public struct HEIFFile {
     change(&self)
   }
 
+  /// Creates a file of the only image of an AVIF, with this colour description (`colr`) and no
+  /// other; without one, that of the coded image counts.
+  public init(avif: [UInt8], colours: [UInt8]?) throws {
+    guard let data = Boxes.first("mdat", in: avif), let size = Boxes.first("ispe", in: avif),
+      let configuration = Boxes.first("av1C", in: avif)
+    else { throw TestImages.Failure(text: "no AVIF") }
+    self.init([
+      Item(
+        type: "av01", data: Array(data.dropFirst(8)),
+        properties: [size, configuration] + (colours.map { [$0] } ?? []))
+    ])
+  }
+
   private typealias Boxes = HEIFBoxes
 
   /// Puts an item beside itself: a grid of it takes its place and what is no property of tiles, and

@@ -74,7 +74,7 @@ public struct HEIFGrid {
     let grid =
       [0, 0, UInt8(rows - 1), UInt8(columns - 1)] + HEIFBoxes.number(size.width, width: 2)
       + HEIFBoxes.number(size.height, width: 2)
-    // Tiles have the model of their coding; the image's differs, and libheif does not use it.
+    // Tiles have the model of their coding; the image's differs.
     let model =
       model == .image
       ? HEIFBoxes.nclx(coefficients: 1)
@@ -103,10 +103,14 @@ public struct HEIFGrid {
 }
 
 extension HEIFBoxes {
-  /// Returns a colour description of sRGB with these MatrixCoefficients (ITU-T H.273).
-  public static func nclx(coefficients: UInt8, isFullRange: Bool = true) -> [UInt8] {
+  /// Returns a colour description with these ColourPrimaries, TransferCharacteristics and
+  /// MatrixCoefficients (ITU-T H.273).
+  public static func nclx(
+    primaries: UInt8 = 1, transfer: UInt8 = 13, coefficients: UInt8, isFullRange: Bool = true
+  ) -> [UInt8] {
     box(
       "colr",
-      content: Array("nclx".utf8) + [0, 1, 0, 13, 0, coefficients, isFullRange ? 0x80 : 0])
+      content: Array("nclx".utf8)
+        + [0, primaries, 0, transfer, 0, coefficients, isFullRange ? 0x80 : 0])
   }
 }
