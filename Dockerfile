@@ -2,11 +2,14 @@
 # shell, no package manager, not root (docs/operations.md#in-a-container).
 
 FROM swift:6.3-bookworm@sha256:7060a792f4cd9eaa0d00826d941cec00ab8d252d33b8b28bc8e105f51f2dba73 AS swift
+# The toolchain alone: it is what no package of that Debian has.
+RUN cat /var/lib/dpkg/info/*.list | sed 'p; s#^/lib#/usr/lib#; s#^/bin#/usr/bin#' | sort -u >/owned \
+ && mkdir /toolchain && find /usr ! -type d | grep -vxFf /owned | tar -cf - -T - | tar -xf - -C /toolchain
 
 FROM debian:trixie-slim@sha256:a29215f6a35e51e22adffa17f89e9d2ef06214e64a2bad10d765c46aea49f11f AS build
 # The toolchain for Debian 12 runs on 13; there is no image of it.
-COPY --from=swift /usr /opt/swift/usr
-ENV PATH=/opt/swift/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+COPY --from=swift /toolchain /opt/swift
+ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/swift/usr/bin
 WORKDIR /build
 COPY scripts/set-up scripts/set-up
 RUN scripts/set-up

@@ -125,7 +125,7 @@ deb: build ## the Debian package: .build/deb/pictor_VERSION_ARCHITECTURE.deb
 deb-check: build ## the Debian package, installed, upgraded, removed and purged in a bare Debian like this one (root)
 	scripts/deb-check
 
-fresh-check: ## README's two commands in a bare Debian, SUITE=trixie or bookworm, with git, make, ca-certificates and Swift
+fresh-check: ## README's two commands, and deb-check, in a bare Debian, SUITE=trixie or bookworm
 	scripts/fresh-check
 
 memory-check: build ## large images in control groups of 512 and 300 MiB: the server has to survive (root)

@@ -133,8 +133,8 @@ struct HEIFImage {
 extension HEIFImage.Tile {
   /// - Returns: `nil` for another codec, and for a grey image.
   ///
-  /// - Parameter model: That of the image, which counts more than a tile's own, as in browsers and
-  ///   in libheif 1.23; 1.15 has the tile's.
+  /// - Parameter model: The image's. It overrides a tile's own, as in browsers and libheif 1.23;
+  ///   libheif 1.15 uses the tile's.
   fileprivate init?(_ item: HEIFItem, codec: HEIFImage.Codec, model: HEIFImage.ColourModel?) {
     guard item.type == codec.rawValue, codec.isGrey(item.properties) == false,
       item.properties.count(where: { $0.type == codec.box }) == 1,

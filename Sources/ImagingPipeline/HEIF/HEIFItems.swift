@@ -302,8 +302,8 @@ struct HEIFTrack {
   /// The content of `stbl`.
   private let table: ByteReader
 
-  /// The type of a box of tracks that `HEIFMending` has hidden from libheif: free space.
-  static let hidden = "skip"
+  /// The type of a box of tracks that `HEIFMending` has hidden: one that no reader knows.
+  static let hidden = "pmov"
 
   /// Returns the tracks of a file.
   static func all(in file: UnsafeRawBufferPointer) -> [HEIFTrack] {

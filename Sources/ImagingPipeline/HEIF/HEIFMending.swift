@@ -29,7 +29,8 @@ struct HEIFMending {
     for (offset, edit) in mending.edits {
       bytes.replaceSubrange(offset..<offset + edit.count, with: edit)
     }
-    return bytes + mending.appended
+    bytes += mending.appended
+    return bytes
   }
 
   private init(file: UnsafeRawBufferPointer) { self.file = file }
@@ -52,8 +53,7 @@ struct HEIFMending {
     replace(place, with: Array(type.utf8))
   }
 
-  /// Makes the tracks free space: libheif reads them from 1.20 on, although a still is asked for,
-  /// and refuses a file for a kind of track that it does not know.
+  /// Hides the tracks. libheif 1.23 reads them even for a still, and refuses unknown kinds.
   private mutating func hideTracks() {
     for box in HEIFBox.all(in: ByteReader(file)) where box.type == "moov" {
       rename(box, to: HEIFTrack.hidden)

@@ -146,7 +146,7 @@ struct CodestreamKind {
   let tileTop: Int
   let components: [Component]
 
-  private var isOfOneTile: Bool { width - left <= tileWidth && height - top <= tileHeight }
+  private var isOfOneTile: Bool { width <= tileWidth && height <= tileHeight }
 
   /// Reads the first segment of a codestream; `nil` if it is not SIZ, or ends early. OpenJPEG
   /// accepts no other.
@@ -226,8 +226,7 @@ struct CodestreamKind {
           : "YCC with all samples; decoded is YCC with fewer samples of its colours")
     }
     // A tile's colours would begin within a sample.
-    guard
-      !isReduced || isOfOneTile || tileWidth % step == 0 && tileHeight % step == 0
+    guard !isReduced || isOfOneTile || tileWidth % step == 0 && tileHeight % step == 0
     else {
       throw .unsupported("tiles of \(tileWidth)x\(tileHeight) with colours of each \(step)th pixel")
     }

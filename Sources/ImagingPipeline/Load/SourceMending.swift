@@ -17,7 +17,8 @@ enum SourceMending {
     return try body(UnsafeRawBufferPointer(copy))
   }
 
-  /// Returns the bytes to use in place of a source; `nil` for nearly all sources.
+  /// Returns the bytes to use in place of a source; `nil` for nearly all sources but image
+  /// sequences.
   static func mended(_ source: UnsafeRawBufferPointer) -> [UInt8]? {
     // A compressed SVG, or one in UTF-16, has no sign.
     (FormatSigns.format(of: source) ?? .svg).codec.mended(source)

@@ -1,36 +1,31 @@
 // StrictHEIF: has libheif refuse a grid with a tile that cannot be decoded.
 
-import CVips
-import Core
+import Glibc
 
 /// libheif 1.23 leaves such a tile empty, and says so only to callers that ask; libvips does not.
 /// It gets its options from the function here, which the program exports by libheif's name, and
 /// which the dynamic linker finds first (Package.swift).
-enum StrictHEIF {
-  fileprivate typealias Allocation = @convention(c) () -> UnsafeMutableRawPointer?
+private enum StrictHEIF {
+  typealias Allocation = @convention(c) () -> UnsafeMutableRawPointer?
 
-  /// libheif's own function.
-  fileprivate static let allocation = Lock<Allocation?>(nil)
+  /// The offset of `strict_decoding` in `heif_decoding_options`: behind two bytes, four pointers
+  /// and a byte.
+  static let offset = 5 * MemoryLayout<UnsafeRawPointer>.stride + 1
+  /// The first version of the struct that has it. Byte 0 is the version.
+  static let firstVersion = 3
 
-  /// Where `strict_decoding` is in `heif_decoding_options`, behind two bytes, four pointers and a
-  /// byte, and the first version of that struct that has it, which is its first byte.
-  fileprivate static let offset = 5 * MemoryLayout<UnsafeRawPointer>.stride + 1
-  fileprivate static let firstVersion = 3
-
-  /// Finds libheif's function.
-  static func start(_ module: OpaquePointer) {
-    var found: UnsafeMutableRawPointer?
-    guard g_module_symbol(module, "heif_decoding_options_alloc", &found) != 0, let found else {
-      return
-    }
-    allocation.withLock { $0 = unsafeBitCast(found, to: Allocation.self) }
+  /// libheif's own function: the next one of this name (RTLD_NEXT of dlsym(3)). libvips's module
+  /// is loaded for all to see.
+  static var allocation: Allocation? {
+    let next = UnsafeMutableRawPointer(bitPattern: -1)
+    return dlsym(next, "heif_decoding_options_alloc").map { unsafeBitCast($0, to: Allocation.self) }
   }
 }
 
-/// Returns libheif's usual options, but for tiles.
+/// Returns libheif's usual options, but strict: what codecs only warn of is an error, too.
 @c(heif_decoding_options_alloc)
 public func strictOptionsOfLibheif() -> UnsafeMutableRawPointer? {
-  let options = StrictHEIF.allocation.withLock { $0 }?()
+  let options = StrictHEIF.allocation?()
   if let options, options.load(as: UInt8.self) >= StrictHEIF.firstVersion {
     options.storeBytes(of: 1, toByteOffset: StrictHEIF.offset, as: UInt8.self)
   }

@@ -96,7 +96,6 @@ enum VipsLibrary {
       return .unsupportedFormat(detail: String(cString: g_module_error()))
     }
     pictor_vips_load_heif_codecs(opened)
-    StrictHEIF.start(opened)
     return nil
   }
 

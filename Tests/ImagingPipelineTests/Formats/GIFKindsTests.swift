@@ -1,5 +1,6 @@
 // GIFKindsTests: GIFs with partial frames are rendered as complete frames.
 
+import CVips
 import Core
 import TestSupport
 import Testing
@@ -30,7 +31,8 @@ import Testing
     // then: libvips 8.16 writes a frame that repeats the one before as a longer delay
     #expect(made.format == .gif && made.frames == gif.frames.count)
     let shown = gif.shown
-    let isRepeated = zip(shown, shown.dropFirst()).contains { $0.values == $1.values }
+    let isRepeated =
+      vips_version(1) >= 16 && zip(shown, shown.dropFirst()).contains { $0.values == $1.values }
     for (index, expected) in shown.enumerated() {
       let pixels =
         try isRepeated

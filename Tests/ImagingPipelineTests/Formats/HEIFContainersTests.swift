@@ -68,6 +68,26 @@ import Testing
     #expect(try SourceInfo(sequence).frames == 5)
   }
 
+  @Test(arguments: ["small", "large", "open"])
+  func `libheif sees no tracks, and the frames are still counted`(length: String) throws {
+    let still = HEIFFile([try CodedParts(of: Self.scene, isAVIF: true).colours]).bytes
+    var file = try HEIFSequence().file(of: still, size: Self.scene.size)
+    let movie = try #require(file.firstRange(of: Array("moov".utf8)))
+    let place = movie.lowerBound - 4
+    switch length {
+    case "large":
+      file.insert(contentsOf: HEIFBoxes.number(file.count - place + 8, width: 8), at: place + 8)
+      file.replaceSubrange(place..<place + 4, with: HEIFBoxes.number(1, width: 4))
+    case "open": file.replaceSubrange(place..<place + 4, with: HEIFBoxes.number(0, width: 4))
+    // Free space in front, which is no tracks.
+    default: file.insert(contentsOf: HEIFBoxes.box("skip", content: [1, 2, 3]), at: place)
+    }
+    let mended = try #require(file.withUnsafeBytes(HEIFMending.mended))
+    #expect(mended.count == file.count && mended.firstRange(of: Array("moov".utf8)) == nil)
+    #expect(mended.withUnsafeBytes(UndecodedAnimation.framesOfHEIF) == 5)
+    #expect(try Made(file).droppedFrames == 4)
+  }
+
   @Test func `the first operating point and all layers are no selection`() throws {
     let plain = try pixels(true)
     for selection in [

@@ -8,7 +8,7 @@ import Testing
 @Suite(.onOwnThreads) final class NegotiationTests: OriginSuite {
   private let chrome = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"
 
-  /// A JPEG that an AVIF has fewer bytes for than a WebP, by a seventh.
+  /// A JPEG whose AVIF is a seventh smaller than its WebP.
   private static func waves() throws -> [UInt8] {
     let pixels = Pixels(width: 600, height: 400) { x, y in
       let (x, y) = (Double(x), Double(y))
