@@ -1,5 +1,6 @@
 // StripTests: metadata is stripped by default, and still valid with `strip=0`.
 
+import CVips
 import Core
 import TestSupport
 import Testing
@@ -92,8 +93,11 @@ import Testing
       }
       #expect(stripped.bytes == kept.bytes)
     }
-    let gif = try Made(described, format: .gif) { $0.stripsMetadata = false }
-    #expect(Self.traces.allSatisfy { !gif.bytes.contains($0) })
+    // libvips 8.16 writes metadata into a JPEG XL.
+    for format in [ImageFormat.gif] + (vips_version(1) < 16 ? [.jxl] : []) {
+      let kept = try Made(described, format: format) { $0.stripsMetadata = false }
+      #expect(Self.traces.allSatisfy { !kept.bytes.contains($0) })
+    }
   }
 
   @Test func `XMP with a thumbnail is dropped`() throws {
