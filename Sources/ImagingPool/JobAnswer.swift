@@ -114,7 +114,8 @@ extension RenderReport {
     }
     // A padded result has the size of its box, which is checked, and an enlarged one any.
     let sizing = transform.sizing
-    guard transform.product == .image, !sizing.enlarge, sizing.fit != .contain, let source,
+    guard transform.product == .image, !sizing.enlarge, !sizing.hasLeastSide,
+      sizing.fit != .contain, !sizing.isExtended, let source,
       let own = SourceHead.size(of: source)
     else { return nil }
     guard max(size.width, size.height) <= max(own.width, own.height),
@@ -158,7 +159,9 @@ extension Sizing {
   /// Returns whether an image of this size is within the box and the limit of bytes.
   fileprivate func allows(_ size: PixelSize) -> Bool {
     guard size.isWithin(limitBytes / 4) else { return false }
-    return fit == .outside || size.width <= pixels(width) && size.height <= pixels(height)
+    guard fit != .outside, extend != .ratio else { return true }
+    return size.width - pixels(padding.left) - pixels(padding.right) <= pixels(width)
+      && size.height - pixels(padding.top) - pixels(padding.bottom) <= pixels(height)
   }
 
   /// The size of the result if it is the same for every source, without the limits; otherwise
@@ -177,6 +180,6 @@ extension Sizing {
   /// Returns the maximum pixels of a side. Rounds up, because the pipeline may round to the nearest
   /// pixel.
   private func pixels(_ points: Int?) -> Int {
-    points.map { max(1, Int((Double($0) * (scale ?? 1)).rounded(.up))) } ?? .max
+    points.map { $0 == 0 ? 0 : max(1, Int((Double($0) * (scale ?? 1)).rounded(.up))) } ?? .max
   }
 }

@@ -392,7 +392,8 @@ extension ImageError {
   private static func keyForbidding(_ parameter: String) -> String? {
     switch parameter {
     case "refresh", "cache", "retry", "store", "detach", "priority": "server.allow"
-    case "enlarge": "server.allow_enlarge or server.presets_only"
+    case _ where Sizing.enlarging.contains(parameter):
+      "server.allow_enlarge or server.presets_only"
     case "url", "preset": nil
     default: "server.presets_only"
     }

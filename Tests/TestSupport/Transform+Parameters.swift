@@ -63,8 +63,8 @@ extension Transform {
   }
   /// `selection.crop`.
   public var crop: PixelArea? {
-    get { selection.crop }
-    set { selection.crop = newValue }
+    get { selection.crop?.area(in: PixelSize(width: 1 << 32, height: 1 << 32)) }
+    set { selection.crop = newValue.map { Crop($0) } }
   }
   /// `selection.trim`.
   public var trim: Int? {

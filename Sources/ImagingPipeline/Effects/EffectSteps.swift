@@ -12,6 +12,7 @@ extension Effects {
   func apply(to image: consuming Image, density: Double) throws(ImageError) -> Image {
     if let blur { image = try image.blurred(by: blur) }
     if let sharpen { image = try image.sharpened(by: sharpen) }
+    if let pixelate { image = try image.pixelated(by: pixelate) }
     switch radius {
     case .points(let points): image = try image.rounded(by: Double(points) * density)
     case .maximum: image = try image.rounded(by: .infinity)
@@ -39,6 +40,44 @@ extension Image {
     for y in 0..<size.height {
       try change(y, try rows.row(y), line)
       try result.write(line, row: y)
+    }
+    return result
+  }
+
+  /// Makes squares of one colour, the mean of their pixels by their alpha. Those at the right and
+  /// lower edge may be smaller.
+  consuming func pixelated(by side: Int) throws(ImageError) -> Image {
+    let (size, bands) = (self.size, self.bands)
+    let colors = hasAlpha ? bands - 1 : bands
+    let result = try Image(blank: size, bands: bands, profile: [])
+    let rows = try PixelRows(of: self)
+    let squares = (size.width + side - 1) / side
+    var line = [UInt8](repeating: 0, count: size.width * bands)
+    for top in stride(from: 0, to: size.height, by: side) {
+      let lines = top..<min(top + side, size.height)
+      // Of each square the weighted colours, and the weight.
+      var sums = [Int](repeating: 0, count: squares * (colors + 1))
+      for y in lines {
+        let row = try rows.row(y)
+        for x in 0..<size.width {
+          let (pixel, sum) = (row + x &* bands, x / side &* (colors &+ 1))
+          let weight = colors < bands ? Int(pixel[colors]) : 1
+          for band in 0..<colors { sums[sum &+ band] &+= Int(pixel[band]) &* weight }
+          sums[sum &+ colors] &+= weight
+        }
+      }
+      for x in 0..<size.width {
+        let sum = x / side * (colors + 1)
+        let weight = sums[sum + colors]
+        for band in 0..<colors where weight > 0 {
+          line[x * bands + band] = UInt8((sums[sum + band] + weight / 2) / weight)
+        }
+        guard colors < bands else { continue }
+        let pixels = (min(x / side * side + side, size.width) - x / side * side) * lines.count
+        line[x * bands + colors] = UInt8((weight + pixels / 2) / pixels)
+        if weight == 0 { for band in 0..<colors { line[x * bands + band] = 0 } }
+      }
+      for y in lines { try result.write(line, row: y) }
     }
     return result
   }
@@ -93,6 +132,12 @@ struct Tone {
   private let isGrayscale: Bool
   private let brightness: Float
   private let saturation: Float
+  /// The cosine and the sine of the degrees by which hues turn.
+  private let turn: (cosine: Float, sine: Float)
+  private let turnsHue: Bool
+  private let sepia: Double
+  /// The last step, for single values: contrast, gamma, and the negative.
+  private let last: [UInt8]?
 
   /// Returns `nil` if no effect changes the image.
   init?(_ effects: Effects) {
@@ -100,20 +145,37 @@ struct Tone {
     isGrayscale = effects.isGrayscale
     brightness = Float(effects.brightness)
     saturation = Float(effects.saturation)
-    guard tint != nil || isGrayscale || brightness != 1 || saturation != 1 else { return nil }
+    turnsHue = effects.hue != 0
+    let angle = Double(effects.hue) * .pi / 180
+    turn = (Float(cos(angle)), Float(sin(angle)))
+    sepia = effects.sepia
+    let changesValues = effects.contrast != 1 || effects.gamma != 1 || effects.isNegative
+    last =
+      changesValues
+      ? (0...255).map { value in
+        var value = (Double(value) / 255 - 0.5) * effects.contrast + 0.5
+        value = pow(min(max(value, 0), 1), 1 / effects.gamma)
+        return UInt8((255 * (effects.isNegative ? 1 - value : value)).rounded())
+      } : nil
+    guard
+      tint != nil || isGrayscale || brightness != 1 || saturation != 1 || turnsHue || sepia > 0
+        || last != nil
+    else { return nil }
   }
 
   /// Applies the effects to an image. Returns a grey image if that can show the result.
   func apply(to image: consuming Image) throws(ImageError) -> Image {
     if let tint { image = try image.able(toShow: tint) }
+    if sepia > 0 { image = try image.able(toShow: Color(red: 255, green: 0, blue: 0)) }
     let bands = image.bands
     let width = image.size.width
     let colors = bands < 3 ? 1 : 3
     let alphas = bands.isMultiple(of: 2) ? 1 : 0
-    let results = isGrayscale ? 1 : colors
+    let results = isGrayscale && sepia == 0 ? 1 : colors
     let tinted = tables(for: image.components(of: tint ?? .white))
     let lighter = brightnessTable
-    let changesColor = results == 3 && (brightness != 1 || saturation != 1)
+    let changesColor =
+      results == 3 && !isGrayscale && (brightness != 1 || saturation != 1 || turnsHue)
     return try image.mapped(bands: results + alphas) { _, row, result throws(ImageError) in
       for x in 0..<width {
         let pixel = row + x &* bands
@@ -127,9 +189,15 @@ struct Tone {
           if results == 1 {
             out[0] = lighter[Int(Self.grey(color))]
           } else {
-            (out[0], out[1], out[2]) = changesColor ? changed(color) : color
+            var made = changesColor ? changed(color) : color
+            if isGrayscale {
+              let grey = lighter[Int(Self.grey(color))]
+              made = (grey, grey, grey)
+            }
+            (out[0], out[1], out[2]) = sepia > 0 ? browned(made) : made
           }
         }
+        if let last { for band in 0..<results { out[band] = last[Int(out[band])] } }
         if alphas == 1 { out[results] = pixel[bands &- 1] }
       }
     }
@@ -184,7 +252,7 @@ struct Tone {
     0.212_639_0 * red + 0.715_168_7 * green + 0.072_192_3 * blue
   }
 
-  /// Multiplies lightness and chroma and keeps the hue: CIE LCh of D65, as in sharp's `modulate`.
+  /// Multiplies lightness and chroma and turns the hue: CIE LCh of D65, as in sharp's `modulate`.
   /// Colours outside sRGB are clipped.
   private func changed(_ color: RGB) -> RGB {
     let red = Self.light[Int(color.0)]
@@ -196,13 +264,31 @@ struct Tone {
     let z = Self.root(0.017_750_0 * red + 0.109_447_6 * green + 0.872_802_3 * blue)
     // L* is 116 y - 16. a* and b*, and thus their chroma, are proportional to x - y and y - z.
     let lightness = (brightness * (116 * y - 16) + 16) / 116
-    let newX = Self.unrooted(lightness + saturation * (x - y)) * 0.950_455_9
+    // a* is 500 (x - y), b* is 200 (y - z).
+    let a = saturation * (x - y)
+    let b = saturation * (y - z)
+    let newA = turnsHue ? turn.cosine * a - turn.sine * b * 0.4 : a
+    let newB = turnsHue ? turn.sine * a * 2.5 + turn.cosine * b : b
+    let newX = Self.unrooted(lightness + newA) * 0.950_455_9
     let newY = Self.unrooted(lightness)
-    let newZ = Self.unrooted(lightness - saturation * (y - z)) * 1.089_057_8
+    let newZ = Self.unrooted(lightness - newB) * 1.089_057_8
     return (
       Self.value(of: 3.240_969_9 * newX - 1.537_383_2 * newY - 0.498_610_8 * newZ),
       Self.value(of: -0.969_243_6 * newX + 1.875_967_5 * newY + 0.041_555_1 * newZ),
       Self.value(of: 0.055_630_1 * newX - 0.203_977_0 * newY + 1.056_971_5 * newZ)
+    )
+  }
+
+  /// Mixes a colour with its sepia (Filter Effects Module Level 1, `sepia()`).
+  private func browned(_ color: RGB) -> RGB {
+    let (red, green, blue) = (Double(color.0), Double(color.1), Double(color.2))
+    func mixed(_ value: Double, _ r: Double, _ g: Double, _ b: Double) -> UInt8 {
+      let brown = r * red + g * green + b * blue
+      return UInt8(min(value + (brown - value) * sepia, 255).rounded())
+    }
+    return (
+      mixed(red, 0.393, 0.769, 0.189), mixed(green, 0.349, 0.686, 0.168),
+      mixed(blue, 0.272, 0.534, 0.131)
     )
   }
 

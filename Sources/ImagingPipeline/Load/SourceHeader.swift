@@ -153,8 +153,9 @@ struct SourceHeader {
   /// The result is animated unless the output format holds no frames, or the request asks for a
   /// still, a single frame or a placeholder. Without a requested format GIF holds the frames.
   func frames(for transform: Transform) -> Int {
-    let keepsFrames =
-      transform.output.isAnimated && transform.output.format?.traits.holdsFrames ?? true
+    let output = transform.output
+    let kept = output.keepsFormat ? format.kept(hasAlpha: hasAlpha) : nil
+    let keepsFrames = output.isAnimated && (output.format ?? kept)?.traits.holdsFrames ?? true
     return isAnimation && page == nil && keepsFrames && transform.product == .image ? pages : 1
   }
 

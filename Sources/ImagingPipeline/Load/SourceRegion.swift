@@ -17,22 +17,19 @@ struct SourceRegion: Equatable {
   ///
   /// - Throws: `ImageError.invalidParameter` for a `crop` entirely outside the image.
   init(of header: SourceHeader, for transform: Transform) throws(ImageError) {
-    orientation = header.orientation.turned(
+    let stated = transform.selection.isUpright ? header.orientation : .up
+    orientation = stated.turned(
       by: transform.selection.rotation, flip: transform.selection.flip)
     whole = orientation.swapsSides ? header.size.turned : header.size
     guard let crop = transform.selection.crop else {
       area = PixelArea(x: 0, y: 0, size: whole)
       return
     }
-    guard crop.x < whole.width, crop.y < whole.height else {
+    guard let area = crop.area(in: whole) else {
       throw .invalidParameter(
-        name: "crop", value: crop.description, allowed: "a part of the image, which is \(whole)")
+        name: "crop", value: crop.text, allowed: "a part of the image, which is \(whole)")
     }
-    area = PixelArea(
-      x: crop.x, y: crop.y,
-      size: PixelSize(
-        width: min(crop.size.width, whole.width - crop.x),
-        height: min(crop.size.height, whole.height - crop.y)))
+    self.area = area
   }
 
   /// The size of the upright region, which `w`, `h` and `scale` refer to.

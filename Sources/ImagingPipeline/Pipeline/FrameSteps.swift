@@ -44,12 +44,12 @@ struct FrameSteps {
     return try image.trimmed(to: stored).resized(to: stored)
   }
 
-  /// Cuts off the parts that lie outside the canvas.
+  /// Cuts off the parts that lie outside the frame.
   private mutating func cut(_ image: consuming Image) throws(ImageError) -> Image {
     guard geometry.isCut else { return image }
     let size = PixelSize(
-      width: min(geometry.canvas.width, geometry.image.width),
-      height: min(geometry.canvas.height, geometry.image.height))
+      width: min(geometry.frame.width, geometry.image.width),
+      height: min(geometry.frame.height, geometry.image.height))
     let position = transform.sizing.position
     if place == nil, transform.sizing.focalPoint == nil, position.isSmart {
       // Smart crop reads the whole image before the crop is read from it.
@@ -80,7 +80,8 @@ struct FrameSteps {
     if image.hasAlpha { background.append(Double(transform.output.background.alpha)) }
     let offset = geometry.offset
     return try image.placed(
-      x: max(0, offset.x), y: max(0, offset.y), on: geometry.canvas, background: background)
+      x: max(0, offset.x) + geometry.padding.left, y: max(0, offset.y) + geometry.padding.top,
+      on: geometry.canvas, background: background)
   }
 }
 

@@ -18,7 +18,8 @@ struct LosslessResult {
 
   /// Whether the result shows every pixel of the source and no others.
   private var keepsPixels: Bool {
-    transform.keepsPixels && geometry.image == part.size && geometry.canvas == part.size
+    transform.keepsPixels && geometry.image == part.size && geometry.frame == part.size
+      && geometry.canvas == part.size
       && geometry.scaledDownFrom == nil && (header.pages == 1 || frames == header.pages)
   }
 

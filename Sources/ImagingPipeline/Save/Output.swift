@@ -22,7 +22,8 @@ struct Output {
 
   /// Chooses the format, in this order:
   /// 1. The requested format.
-  /// 2. The first format that the client accepts and that can hold the result.
+  /// 2. The source's format with `format=source`, or the first format that the client accepts, if it
+  ///    can hold the result.
   /// 3. GIF for an animation, PNG for pixels with alpha, otherwise JPEG (PNG if a side is too long
   ///    for JPEG).
   ///
@@ -50,8 +51,11 @@ struct Output {
       }
       self.format = format
     } else {
+      let kept = transform.output.keepsFormat ? header.format.kept(hasAlpha: hasAlpha) : nil
       let candidates = transform.output.accepted + [hasAlpha ? .png : .jpeg, .png]
-      let suited = candidates.first { $0.suits(frames: frames, hasAlpha: hasAlpha, size: size) }
+      let suited =
+        kept.flatMap { $0.holds(frames: frames, hasAlpha: hasAlpha, size: size) ? $0 : nil }
+        ?? candidates.first { $0.suits(frames: frames, hasAlpha: hasAlpha, size: size) }
       format = suited ?? (frames > 1 ? .gif : .png)
     }
     keepsAlpha = format.traits.holdsAlpha
@@ -74,11 +78,16 @@ extension ImageFormat {
 
   /// Whether a result may have this format without an explicit request.
   func suits(frames: Int, hasAlpha: Bool, size: PixelSize) -> Bool {
-    let traits = traits
+    (!traits.encodesSlowly || size.pixels <= Self.maximumSlowPixels)
+      && holds(frames: frames, hasAlpha: hasAlpha, size: size)
+  }
+
+  /// Whether a result can have this format.
+  func holds(frames: Int, hasAlpha: Bool, size: PixelSize) -> Bool {
     guard let longestSide = traits.longestSide, size.longestSide <= longestSide,
       frames == 1 || traits.holdsFrames, !hasAlpha || traits.holdsAlpha
     else { return false }
-    return (!traits.encodesSlowly || size.pixels <= Self.maximumSlowPixels) && isEncodable
+    return isEncodable
   }
 
   /// The maximum pixels of an AVIF or JPEG XL without an explicit request. 16 megapixels of AVIF

@@ -179,7 +179,10 @@ extension JobCost {
     if effects.radius != nil { nanoseconds += 15 }
     if effects.tint != nil { nanoseconds += 6 }
     if effects.isGrayscale { nanoseconds += 17 }
-    if effects.brightness != 1 || effects.saturation != 1 { nanoseconds += 75 }
+    if effects.brightness != 1 || effects.saturation != 1 || effects.hue != 0 { nanoseconds += 75 }
+    if effects.sepia > 0 { nanoseconds += 10 }
+    if effects.contrast != 1 || effects.gamma != 1 || effects.isNegative { nanoseconds += 6 }
+    if effects.pixelate != nil { nanoseconds += 6 }
     let pixels = Double(geometry.canvas.pixels) * Double(frames)
     seconds += pixels * nanoseconds / 1e9
     if geometry.isCut, transform.sizing.position.isSmart, transform.sizing.focalPoint == nil {

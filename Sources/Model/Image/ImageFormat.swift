@@ -110,6 +110,15 @@ public enum ImageFormat: String, CaseIterable, Sendable, Codable {
   /// The usual file-name extension, without the dot.
   public var fileExtension: String { traits.fileExtension ?? rawValue }
 
+  /// Whether results have this format.
+  public var isOutput: Bool { traits.longestSide != nil }
+
+  /// Returns the format of a result for `format=source`: this one, and for one that is not written
+  /// PNG, but JPEG for a HEIC or JPEG 2000 without alpha.
+  public func kept(hasAlpha: Bool) -> ImageFormat {
+    isOutput ? self : (self == .heic || self == .jp2) && !hasAlpha ? .jpeg : .png
+  }
+
   /// Whether an encoding in this format saves enough to be sent in place of the source's own
   /// pixels, which no request has changed.
   ///

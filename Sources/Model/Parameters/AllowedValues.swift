@@ -22,6 +22,8 @@ public struct AllowedValues: Sendable {
     case color
     /// `x,y`.
     case point
+    /// `width:height`.
+    case ratio
     /// `x,y,w,h`.
     case area
     /// A URL.

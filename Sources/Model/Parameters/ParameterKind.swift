@@ -33,11 +33,14 @@ public struct ParameterText: Sendable {
     return Double(text).flatMap { range.contains($0) ? $0 : nil }
   }
 
+  /// Returns a part of this text.
+  func part(_ text: String) -> ParameterText { ParameterText(text, isCanonical: isCanonical) }
+
   /// Returns the parts between commas, if there are `count`.
   func parts(_ count: Int) -> [ParameterText]? {
     let parts = text.split(separator: ",", omittingEmptySubsequences: false)
     guard parts.count == count else { return nil }
-    return parts.map { ParameterText(String($0), isCanonical: isCanonical) }
+    return parts.map { part(String($0)) }
   }
 
   /// The shortest text that is read back as the same number.
@@ -130,6 +133,43 @@ extension ParameterKind where Value == Color {
   }
 }
 
+extension ParameterKind where Value == AspectRatio {
+  /// `16:9`, or the quotient.
+  static var ratio: ParameterKind {
+    ParameterKind(
+      allowed: AllowedValues(
+        text: "width:height, two numbers above 0 such as 16:9, at most 1000:1", form: .ratio),
+      read: { given in
+        let parts = given.text.split(separator: ":", omittingEmptySubsequences: false).map {
+          given.part(String($0)).decimal(in: AspectRatio.numbers)
+        }
+        switch parts.count {
+        case 1: return parts[0].flatMap(AspectRatio.init)
+        case 2: return parts[0].flatMap { width in parts[1].flatMap { AspectRatio(width / $0) } }
+        default: return nil
+        }
+      },
+      text: { ParameterText.of($0.value) })
+  }
+}
+
+extension ParameterKind where Value == Edges {
+  /// One to four widths, as in CSS.
+  static var edges: ParameterKind {
+    ParameterKind(
+      allowed: AllowedValues(
+        text:
+          "1 to 4 whole numbers from 0 to 65535, as CSS has them: all, or top,right,bottom,left",
+        unit: "points", form: .text),
+      read: { given in
+        let parts = given.text.split(separator: ",", omittingEmptySubsequences: false)
+        let widths = parts.compactMap { given.part(String($0)).whole(in: Edges.range) }
+        return widths.count == parts.count ? Edges(widths) : nil
+      },
+      text: { $0.all.map(String.init).joined(separator: ",") })
+  }
+}
+
 extension ParameterKind where Value == CornerRadius {
   /// A radius in points, or `max`.
   static var radius: ParameterKind {
@@ -145,21 +185,5 @@ extension ParameterKind where Value == CornerRadius {
         case .maximum: "max"
         }
       })
-  }
-}
-
-extension ParameterKind where Value == PixelArea {
-  /// An area in pixels of the source.
-  static var area: ParameterKind {
-    ParameterKind(
-      allowed: AllowedValues(
-        text: "x,y,w,h in whole source pixels, w and h at least 1", unit: "pixels", form: .area),
-      read: { given in
-        let numbers = given.parts(4)?.compactMap { $0.whole(in: Selection.cropRange) } ?? []
-        guard numbers.count == 4, numbers[2] > 0, numbers[3] > 0 else { return nil }
-        return PixelArea(
-          x: numbers[0], y: numbers[1], size: PixelSize(width: numbers[2], height: numbers[3]))
-      },
-      text: \.description)
   }
 }

@@ -17,6 +17,8 @@ public struct Effects: Hashable, Sendable {
   public var blur: Double?
   /// The sigma of an unsharp mask on the lightness, in output pixels (libvips's `sharpen`).
   public var sharpen: Double?
+  /// The side of the squares of one colour, in output pixels.
+  public var pixelate: Int?
   /// Rounded corners; the removed area is transparent.
   public var radius: CornerRadius?
   /// A colour composited over all pixels with its alpha. The image's alpha stays
@@ -29,11 +31,28 @@ public struct Effects: Hashable, Sendable {
   /// The factor for the colourfulness, 0–10; 1 has no effect.
   public var saturation = 1.0
 
+  /// The degrees by which hues turn, 0–359.
+  public var hue = 0
+  /// How much of the colour becomes sepia, 0–1 (CSS `sepia()`).
+  public var sepia = 0.0
+  /// The factor for the distance from middle grey, 0–10 (CSS `contrast()`).
+  public var contrast = 1.0
+  /// The gamma, 0.1–10: above 1 dark values become lighter.
+  public var gamma = 1.0
+  /// Whether colours are inverted.
+  public var isNegative = false
+
+  /// The range of `pixelate`.
+  public static let pixelateRange = 2...65_535
+  /// The range of `hue`.
+  public static let hueRange = 0...359
+  /// The range of `gamma`.
+  public static let gammaRange = 0.1...10.0
   /// The range of `blur`. Lower values are invisible, higher ones only cost time.
   public static let blurRange = 0.3...250.0
   /// The range of `sharpen`.
   public static let sharpenRange = 0.1...10.0
-  /// The range of `brightness` and `saturation`.
+  /// The range of `brightness`, `saturation` and `contrast`.
   public static let factorRange = 0.0...10.0
 
   /// Creates an instance without effects.
@@ -51,6 +70,10 @@ extension Effects {
       "sharpen", .decimal(sharpenRange, unit: "sigma"),
       in: .effects, "Unsharp mask on the lightness"
     ) { $1(&$0.transform.effects.sharpen) },
+    TransformParameter(
+      "pixelate", .whole(pixelateRange, unit: "pixels"), in: .effects,
+      "Squares of one colour, in pixels of the result"
+    ) { $1(&$0.transform.effects.pixelate) },
     TransformParameter(
       "radius", .radius, in: .effects,
       "Round corners: points, or max for a circle"
@@ -71,5 +94,25 @@ extension Effects {
       "saturation", .decimal(factorRange), in: .effects,
       "Factor of the chroma"
     ) { $1(&$0.transform.effects.saturation) },
+    TransformParameter(
+      "hue", .whole(hueRange, unit: "degrees"), in: .effects,
+      "Degrees by which hues turn"
+    ) { $1(&$0.transform.effects.hue) },
+    TransformParameter(
+      "sepia", .decimal(0...1), in: .effects,
+      "How much of the colour becomes sepia"
+    ) { $1(&$0.transform.effects.sepia) },
+    TransformParameter(
+      "contrast", .decimal(factorRange), in: .effects,
+      "Factor of the distance from middle grey"
+    ) { $1(&$0.transform.effects.contrast) },
+    TransformParameter(
+      "gamma", .decimal(gammaRange), in: .effects,
+      "Above 1: dark values become lighter"
+    ) { $1(&$0.transform.effects.gamma) },
+    TransformParameter(
+      "negate", .flag, in: .effects,
+      "Invert colours"
+    ) { $1(&$0.transform.effects.isNegative) },
   ]
 }

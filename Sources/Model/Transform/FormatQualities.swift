@@ -31,17 +31,6 @@ public struct FormatQualities: Hashable, Sendable {
     lower.values = values.map { max($0 - amount, 1) }
     return lower
   }
-
-  /// Returns the qualities of `formats` that differ from the defaults, for a cache key:
-  /// `jpeg:70,webp:60`; `nil` if none differs.
-  func text(of formats: [ImageFormat]) -> String? {
-    let differing = formats.compactMap { format in
-      self[format].flatMap {
-        $0 == format.traits.defaultQuality ? nil : "\(format.rawValue):\($0)"
-      }
-    }
-    return differing.isEmpty ? nil : differing.joined(separator: ",")
-  }
 }
 
 /// The effort of each encoder, on its library's scale: more effort takes longer and makes fewer

@@ -1,13 +1,17 @@
 // Geometry: computes every size and position of a result before a pixel is decoded.
 
-/// The geometry of a result: the image is resized to `image` and placed at `offset` on a canvas of
-/// size `canvas`. Parts outside the canvas are cut off, and uncovered parts are padded. All values
-/// refer to the upright image.
+/// The geometry of a result: the image is resized to `image` and placed at `offset` in a `frame`.
+/// Parts outside the frame are cut off, and uncovered parts are padded; `padding` around the frame
+/// makes the `canvas`. All values refer to the upright image.
 public struct Geometry: Equatable, Sendable {
   /// The size that the whole image is resized to.
   public let image: PixelSize
   /// The size of the result.
   public let canvas: PixelSize
+  /// The size of the result without the padding around it.
+  public let frame: PixelSize
+  /// The pixels around the frame.
+  public let padding: Edges
   /// Pixels per point of the result, to four decimals and at least 0.001. The size in points is the
   /// size in pixels divided by the density.
   ///
@@ -51,16 +55,16 @@ public struct Geometry: Equatable, Sendable {
     }
   }
 
-  /// The position of the image's upper left corner on the canvas; negative where the image is cut
+  /// The position of the image's upper left corner in the frame; negative where the image is cut
   /// off.
   public var offset: (x: Int, y: Int) {
     switch anchor {
     case .named(let x, let y):
-      ((canvas.width - image.width) * x / 2, (canvas.height - image.height) * y / 2)
+      ((frame.width - image.width) * x / 2, (frame.height - image.height) * y / 2)
     case .focal(let point):
       (
-        Self.offset(of: image.width, on: canvas.width, share: point.x),
-        Self.offset(of: image.height, on: canvas.height, share: point.y)
+        Self.offset(of: image.width, on: frame.width, share: point.x),
+        Self.offset(of: image.height, on: frame.height, share: point.y)
       )
     }
   }
@@ -76,9 +80,11 @@ public struct Geometry: Equatable, Sendable {
   }
 
   /// Whether a part of the canvas is not covered by the image.
-  public var isPadded: Bool { canvas.width > image.width || canvas.height > image.height }
-  /// Whether a part of the image lies outside the canvas.
-  public var isCut: Bool { canvas.width < image.width || canvas.height < image.height }
+  public var isPadded: Bool {
+    frame.width > image.width || frame.height > image.height || padding != Edges()
+  }
+  /// Whether a part of the image lies outside the frame.
+  public var isCut: Bool { frame.width < image.width || frame.height < image.height }
 
   /// Computes the geometry of a result.
   ///
@@ -86,7 +92,8 @@ public struct Geometry: Equatable, Sendable {
   /// source smaller than the box:
   /// - `inside` and `outside` keep its size.
   /// - `fill` stretches only the axes that shrink.
-  /// - `cover` crops what exceeds the box and leaves the other axis smaller than the box.
+  /// - `cover` crops what exceeds the box and leaves the other axis smaller than the box;
+  ///   `cover-down` crops it to the box's aspect ratio.
   /// - `contain` still pads to the box.
   ///
   /// A vector has no pixels of its own and always grows to the requested size. With only `w` or
@@ -110,24 +117,37 @@ public struct Geometry: Equatable, Sendable {
     of source: PixelSize, isVector: Bool, sizing: Sizing, density: Int, frames: Int,
     limits: Limits
   ) {
-    let box = SizeBox(sizing)
+    let (width, height) = (Double(source.width), Double(source.height))
+    let given = SizeBox(sizing)
+    let plain = (sizing.scale ?? Double(density)) / Double(density)
+    let reachable = sizing.enlarge || isVector ? plain : min(plain, 1)
+    let box = given ?? SizeBox(sizing, within: width * reachable, height * reachable)
     let wanted =
-      box?.factors(width: Double(source.width), height: Double(source.height))
-      ?? SizeBox.Factors(both: (sizing.scale ?? Double(density)) / Double(density))
-    let factors =
+      box?.factors(width: width, height: height) ?? SizeBox.Factors(both: plain)
+    var factors =
       sizing.enlarge || isVector
       ? wanted : SizeBox.Factors(x: min(wanted.x, 1), y: min(wanted.y, 1))
+    if sizing.fit != .contain { factors.reach(sizing, width: width, height: height) }
 
-    var image = factors.applied(toWidth: Double(source.width), height: Double(source.height))
-    var canvas = image
+    var image = factors.applied(toWidth: width, height: height)
+    var frame = image
     switch (sizing.fit, box?.width, box?.height) {
-    case (.cover, let width?, let height?):
-      canvas = PixelSize(width: min(width, image.width), height: min(height, image.height))
+    case (.cover, let width?, let height?), (.auto, let width?, let height?):
+      frame = PixelSize(width: min(width, image.width), height: min(height, image.height))
+    case (.coverDown, let width?, let height?):
+      frame = PixelSize(width: width, height: height).shrunk(into: image)
     case (.contain, let width?, let height?):
       image = PixelSize(width: min(width, image.width), height: min(height, image.height))
-      canvas = PixelSize(width: width, height: height)
+      frame = PixelSize(width: width, height: height)
+    case (let fit, _, _) where sizing.hasLeastSide && fit != .outside:
+      frame = PixelSize(
+        width: min(box?.width ?? image.width, image.width),
+        height: min(box?.height ?? image.height, image.height))
     default: break
     }
+    frame = frame.extended(by: sizing.extend, to: box)
+    var padding = sizing.padding.scaled(by: sizing.scale ?? 1)
+    var canvas = frame.surrounded(by: padding)
 
     let maximum = limits.resultPixels
     let maximumOfFrame = min(
@@ -142,16 +162,22 @@ public struct Geometry: Equatable, Sendable {
       Self.longestImage / Double(image.longestSide), 1)
     if ratio < 1 {
       scaledDownFrom = canvas
-      canvas = canvas.scaledDown(by: ratio)
+      let room = canvas.scaledDown(by: ratio)
+      frame = frame.scaledDown(by: ratio)
+      padding = padding.scaledDown(by: ratio).within(room, around: frame)
+      canvas = frame.surrounded(by: padding)
       image = image.scaledDown(by: ratio)
     } else {
       scaledDownFrom = nil
     }
     self.image = image
+    self.frame = frame
+    self.padding = padding
     self.canvas = canvas
 
-    let nominal = sizing.scale ?? (box == nil ? Double(density) : 1)
-    let isPaddedToBox = sizing.fit == .contain && box?.width != nil && box?.height != nil
+    let nominal = sizing.scale ?? (given == nil ? Double(density) : 1)
+    let isPaddedToBox =
+      (sizing.fit == .contain || sizing.extend == .box) && box?.width != nil && box?.height != nil
     let reached = isPaddedToBox ? 1 : factors.x / wanted.x
     let exact = min(nominal, max(nominal * reached, Double(density))) * ratio
     self.density = Self.rounded(exact)
@@ -182,6 +208,34 @@ private enum Anchor: Equatable, Sendable {
 }
 
 extension PixelSize {
+  /// Returns the largest size of this aspect ratio, and not above this size, inside another one.
+  fileprivate func shrunk(into other: PixelSize) -> PixelSize {
+    let ratio = min(
+      1, Double(other.width) / Double(width), Double(other.height) / Double(height))
+    return PixelSize(
+      width: max(1, Int((Double(width) * ratio).rounded())),
+      height: max(1, Int((Double(height) * ratio).rounded())))
+  }
+
+  /// Returns this size with the sides that a box has, or in its shape, if that is larger.
+  fileprivate func extended(by extend: Extension?, to box: SizeBox?) -> PixelSize {
+    switch (extend, box?.width, box?.height) {
+    case (.box, let boxWidth, let boxHeight):
+      return PixelSize(width: max(width, boxWidth ?? 0), height: max(height, boxHeight ?? 0))
+    case (.ratio, let boxWidth?, let boxHeight?):
+      let ratio = Double(boxWidth) / Double(boxHeight)
+      return PixelSize(
+        width: max(width, Int((Double(height) * ratio).rounded())),
+        height: max(height, Int((Double(width) / ratio).rounded())))
+    default: return self
+    }
+  }
+
+  fileprivate func surrounded(by edges: Edges) -> PixelSize {
+    PixelSize(
+      width: width + edges.left + edges.right, height: height + edges.top + edges.bottom)
+  }
+
   /// Returns both sides times a ratio below 1, rounded down so that the limit holds, at least 1.
   /// SDWebImage's example: 5250×3450 → 4892×3214.
   fileprivate func scaledDown(by ratio: Double) -> PixelSize {

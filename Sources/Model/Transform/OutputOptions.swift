@@ -5,6 +5,9 @@ public struct OutputOptions: Hashable, Sendable {
   /// The output format. `nil` selects the first of `accepted` that can represent the image,
   /// otherwise PNG for alpha, GIF for animation, and JPEG.
   public var format: ImageFormat?
+  /// Whether the format is the source's, where it can be written and can hold the result; see
+  /// `ImageFormat.kept`. Ignored if `format` is set.
+  public var keepsFormat = false
   /// The formats that the client accepts besides JPEG, PNG and GIF, the preferred first. Ignored if
   /// `format` is set.
   public var accepted: [ImageFormat] = []
@@ -51,55 +54,95 @@ public struct OutputOptions: Hashable, Sendable {
 
 extension OutputOptions {
   /// The parameters of the output, and what the server adds to them.
-  static let parameters = [
-    format,
-    TransformParameter(
-      "placeholder", .names(PlaceholderKind.allCases), in: .output, isPlain: true,
-      "The kind, together with format=placeholder; lqip without it"
-    ) { $1(&$0.placeholder) },
-    description,
-    // The default of the contract is no other request.
-    TransformParameter(
-      "quality", .whole(qualityRange), in: .output,
-      "Lossy quality; each format has its default",
-      where: {
-        $0.transform.output.quality != $0.transform.output.format?.traits.defaultQuality
-      }
-    ) { $1(&$0.transform.output.quality) },
-    qualities,
-    TransformParameter(
-      "maxbytes", .whole(1...Int.max, unit: "bytes", saying: "a whole number of bytes, at least 1"),
-      in: .output, "The most bytes of the result; quality is reduced first, then the size"
-    ) { $1(&$0.transform.output.maxBytes) },
-    TransformParameter(
-      "strip", .flag, in: .output, "Drop metadata"
-    ) { $1(&$0.transform.output.stripsMetadata) },
-    TransformParameter(
-      "progressive", .flag, in: .output,
-      "Interlaced, or streamed while the source arrives"
-    ) { $1(&$0.transform.output.isProgressive) },
-    TransformParameter(
-      "animated", .flag, in: .source,
-      "Keep all frames of an animation"
-    ) { $1(&$0.transform.output.isAnimated) },
-    TransformParameter(
-      "background", .color, in: .effects,
-      "Behind alpha if the output has none, and the padding of contain"
-    ) { $1(&$0.transform.output.background) },
-    accepted,
-  ]
+  static let parameters: [TransformParameter] = choice + qualities + encoding
+
+  private static let choice: [TransformParameter] =
+    [
+      format,
+      TransformParameter(
+        "placeholder", .names(PlaceholderKind.allCases), in: .output, isPlain: true,
+        "The kind, together with format=placeholder; lqip without it"
+      ) { $1(&$0.placeholder) },
+      description,
+      // The default of the contract is no other request.
+      TransformParameter(
+        "quality", .whole(qualityRange), in: .output,
+        "Lossy quality; each format has its default",
+        where: {
+          $0.transform.output.quality != $0.transform.output.format?.traits.defaultQuality
+        }
+      ) { $1(&$0.transform.output.quality) },
+    ]
+
+  private static let encoding: [TransformParameter] =
+    [
+      TransformParameter(
+        "maxbytes",
+        .whole(1...Int.max, unit: "bytes", saying: "a whole number of bytes, at least 1"),
+        in: .output, "The most bytes of the result; quality is reduced first, then the size"
+      ) { $1(&$0.transform.output.maxBytes) },
+      TransformParameter(
+        "strip", .flag, in: .output, "Drop metadata"
+      ) { $1(&$0.transform.output.stripsMetadata) },
+      TransformParameter(
+        "progressive", .flag, in: .output,
+        "Interlaced, or streamed while the source arrives"
+      ) { $1(&$0.transform.output.isProgressive) },
+      TransformParameter(
+        "animated", .flag, in: .source,
+        "Keep all frames of an animation"
+      ) { $1(&$0.transform.output.isAnimated) },
+      TransformParameter(
+        "background", .color, in: .effects,
+        "Behind alpha if the output has none, and what pads"
+      ) { $1(&$0.transform.output.background) },
+      accepted,
+    ]
 
   private static let format = TransformParameter(
-    "format", .names(["auto"] + ImageFormat.outputs.map(\.rawValue) + ["placeholder"]),
+    "format", .names(["auto", "source"] + ImageFormat.outputs.map(\.rawValue) + ["placeholder"]),
     in: .output, isPlain: true, standard: "auto",
-    "auto: what the client accepts, else what the image needs",
+    "auto: what the client accepts, else what the image needs; source: that of the source",
     read: { given, draft in
       let name = given.text == "jpg" ? "jpeg" : given.text
       draft.transform.output.format = ImageFormat.outputs.first { $0.rawValue == name }
       draft.isPlaceholder = name == "placeholder"
-      return draft.transform.output.format != nil || draft.isPlaceholder || name == "auto"
+      draft.transform.output.keepsFormat = name == "source"
+      return draft.transform.output.format != nil
+        || ["auto", "source", "placeholder"].contains(name)
     },
-    text: { $0.isPlaceholder ? "placeholder" : $0.transform.output.format?.rawValue })
+    text: {
+      let output = $0.transform.output
+      return $0.isPlaceholder
+        ? "placeholder" : output.format?.rawValue ?? (output.keepsFormat ? "source" : nil)
+    })
+
+  /// The quality of each format, for results without `quality`: the operator's, or the client's. A
+  /// text has those that differ from the contract's, as far as the result may depend on them.
+  private static let qualities = ImageFormat.lossy.map { format in
+    TransformParameter(
+      "q_\(format.rawValue)", .whole(qualityRange), in: .output,
+      "Quality if the result is \(format.traits.title)",
+      read: { given, draft in
+        guard let quality = given.whole(in: qualityRange) else { return false }
+        draft.transform.output.qualities[format] = quality
+        return true
+      },
+      text: { draft in
+        let output = draft.transform.output
+        let quality = output.qualities[format]
+        guard output.quality == nil, draft.product == .image, output.mayBecome(format),
+          quality != format.traits.defaultQuality
+        else { return nil }
+        return quality.map { "\($0)" }
+      })
+  }
+
+  /// Whether a result may have a format.
+  private func mayBecome(_ other: ImageFormat) -> Bool {
+    if let format { return format == other }
+    return keepsFormat || other == .jpeg || accepted.contains(other)
+  }
 
   /// Whether the source is described. Clients have a path for it.
   private static let description = TransformParameter(
@@ -109,28 +152,6 @@ extension OutputOptions {
       return draft.isDescription
     },
     text: { $0.isDescription ? "1" : nil })
-
-  /// The operator's qualities that differ from the contract's, as far as the result may depend on
-  /// them: `jpeg:70,webp:60`.
-  private static let qualities = TransformParameter(
-    "qualities", AllowedValues(text: "format:quality"), in: nil,
-    read: { given, draft in
-      for part in given.text.split(separator: ",", omittingEmptySubsequences: false) {
-        let pair = part.split(separator: ":", maxSplits: 1).map(String.init)
-        guard pair.count == 2, let format = ImageFormat(rawValue: pair[0]),
-          draft.transform.output.qualities[format] != nil,
-          let quality = ParameterText(pair[1]).whole(in: qualityRange)
-        else { return false }
-        draft.transform.output.qualities[format] = quality
-      }
-      return true
-    },
-    text: { draft in
-      let output = draft.transform.output
-      guard output.quality == nil, output.qualities != FormatQualities(), draft.product == .image
-      else { return nil }
-      return output.qualities.text(of: output.format.map { [$0] } ?? output.accepted + [.jpeg])
-    })
 
   /// The formats that the client accepts.
   private static let accepted = TransformParameter(

@@ -11,6 +11,12 @@ public enum Fit: String, CaseIterable, Sendable, Codable {
   case outside
   /// Scales the image to cover the box, keeping its aspect ratio, and crops what exceeds the box.
   case cover
+  /// As `cover`; a source that is too small is cropped to the aspect ratio of the box instead
+  /// (imgproxy's `fill-down`, Cloudflare's `aspect-crop`).
+  case coverDown = "cover-down"
+  /// `cover` if image and box are both wider than high, or both higher than wide; else `inside`
+  /// (imgproxy's `auto`). Squares count as wide.
+  case auto
   /// Scales the image to fit inside the box and pads it to the box.
   case contain
   /// Stretches the image to the box.
@@ -77,6 +83,79 @@ public struct FocalPoint: Hashable, Sendable {
   public init(x: Double, y: Double) {
     self.x = x
     self.y = y
+  }
+}
+
+/// What a result is extended to, with `background`, where the image is smaller.
+public enum Extension: String, CaseIterable, Sendable {
+  /// The sides of the box that are given.
+  case box
+  /// The aspect ratio of the box.
+  case ratio
+}
+
+/// The widths of four edges, in points or pixels.
+public struct Edges: Hashable, Sendable {
+  /// At the top.
+  public var top = 0
+  /// At the right.
+  public var right = 0
+  /// At the bottom.
+  public var bottom = 0
+  /// At the left.
+  public var left = 0
+
+  /// The range of an edge, in points.
+  public static let range = 0...65_535
+
+  /// Creates edges without width.
+  public init() {}
+
+  /// Creates edges as CSS does: all; vertical and horizontal; top, horizontal and bottom; or each,
+  /// clockwise from the top. `nil` for another number of widths.
+  public init?(_ widths: [Int]) {
+    guard (1...4).contains(widths.count) else { return nil }
+    top = widths[0]
+    right = widths.count > 1 ? widths[1] : top
+    bottom = widths.count > 2 ? widths[2] : top
+    left = widths.count > 3 ? widths[3] : right
+  }
+
+  /// The widths, clockwise from the top.
+  public var all: [Int] { [top, right, bottom, left] }
+
+  /// Returns the edges in pixels.
+  func scaled(by scale: Double) -> Edges {
+    Edges(all.map { Int((Double($0) * scale).rounded()) }) ?? self
+  }
+
+  /// Returns the edges that a frame, whose sides are at least 1, leaves room for.
+  func within(_ room: PixelSize, around frame: PixelSize) -> Edges {
+    var edges = self
+    edges.left = min(left, max(0, room.width - frame.width))
+    edges.right = min(right, max(0, room.width - frame.width - edges.left))
+    edges.top = min(top, max(0, room.height - frame.height))
+    edges.bottom = min(bottom, max(0, room.height - frame.height - edges.top))
+    return edges
+  }
+
+  /// Returns the edges times a ratio below 1, rounded down.
+  func scaledDown(by ratio: Double) -> Edges { Edges(all.map { Int(Double($0) * ratio) }) ?? self }
+}
+
+/// A ratio of width to height.
+public struct AspectRatio: Hashable, Sendable {
+  /// The width at a height of 1, from 0.001 to 1,000.
+  public let value: Double
+
+  /// The range of the ratio, and that of each of its numbers.
+  static let range = 0.001...1_000.0
+  static let numbers = 0.001...100_000.0
+
+  /// Creates a ratio; `nil` out of the range.
+  public init?(_ value: Double) {
+    guard Self.range.contains(value) else { return nil }
+    self.value = value
   }
 }
 

@@ -4,12 +4,15 @@
 public struct Selection: Hashable, Sendable {
   /// The only frame to use of an animation, from 0; `nil`: all frames.
   public var frame: Int?
+  /// Whether the image is turned as its EXIF orientation says. Decoders of HEIC, AVIF and JPEG XL
+  /// always turn it.
+  public var isUpright = true
   /// A rotation after the EXIF orientation and before `crop`.
   public var rotation: Rotation = .none
   /// A mirroring after the rotation and before `crop`.
   public var flip: Flip = .none
-  /// The region to use, in source pixels after rotation. Parts outside of the image are ignored.
-  public var crop: PixelArea?
+  /// The part to use of the image as turned. What is outside of the image is ignored.
+  public var crop: Crop?
   /// The maximum difference (of 255) from the top left pixel at which edges are trimmed, after
   /// `crop`; `nil`: no trimming.
   public var trim: Int?
@@ -27,6 +30,7 @@ public struct Selection: Hashable, Sendable {
   /// other property, new ones included, makes this false.
   public var isWhole: Bool {
     var whole = Selection()
+    whole.isUpright = isUpright
     whole.rotation = rotation
     whole.flip = flip
     return self == whole
@@ -41,6 +45,10 @@ extension Selection {
       "One frame of an animation, counted from 0"
     ) { $1(&$0.transform.selection.frame) },
     TransformParameter(
+      "orient", .flag, in: .part,
+      "Turn upright by the EXIF orientation"
+    ) { $1(&$0.transform.selection.isUpright) },
+    TransformParameter(
       "rotate", .degrees, in: .part,
       "Degrees clockwise, on top of the EXIF orientation"
     ) { $1(&$0.transform.selection.rotation) },
@@ -49,8 +57,8 @@ extension Selection {
       in: .part, "Mirror left to right, top to bottom, or both"
     ) { $1(&$0.transform.selection.flip) },
     TransformParameter(
-      "crop", .area, in: .part,
-      "The part to use: x,y,w,h in pixels of the source as turned"
+      "crop", .crop, in: .part,
+      "The part of the image as turned: x,y,w,h, or w,h and a place; pixels, or shares like 0.5"
     ) { $1(&$0.transform.selection.crop) },
     TransformParameter(
       "trim", .whole(trimRange), in: .part,

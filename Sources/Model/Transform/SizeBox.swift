@@ -12,8 +12,19 @@ public struct SizeBox: Equatable, Sendable {
   public init?(_ sizing: Sizing) {
     guard sizing.width != nil || sizing.height != nil else { return nil }
     let scale = sizing.scale ?? 1
-    width = sizing.width.map { side(Double($0) * scale) }
-    height = sizing.height.map { side(Double($0) * scale) }
+    let ratio = sizing.aspectRatio?.value
+    let given = (sizing.width.map { Double($0) * scale }, sizing.height.map { Double($0) * scale })
+    width = (given.0 ?? ratio.flatMap { ratio in given.1.map { $0 * ratio } }).map(side)
+    height = (given.1 ?? ratio.flatMap { ratio in given.0.map { $0 / ratio } }).map(side)
+    fit = sizing.fit
+  }
+
+  /// Creates the largest box of the aspect ratio in an image of these sides. Returns `nil` without a
+  /// ratio.
+  init?(_ sizing: Sizing, within ownWidth: Double, _ ownHeight: Double) {
+    guard let ratio = sizing.aspectRatio?.value else { return nil }
+    width = side(min(ownWidth, ownHeight * ratio))
+    height = side(min(ownHeight, ownWidth / ratio))
     fit = sizing.fit
   }
 
@@ -34,13 +45,20 @@ public struct SizeBox: Equatable, Sendable {
     case (let x?, let y?):
       return switch fit {
       case .inside, .contain: Factors(both: min(x, y))
-      case .outside, .cover: Factors(both: max(x, y))
+      case .outside, .cover, .coverDown: Factors(both: max(x, y))
+      case .auto: Factors(both: isAsWide(ownWidth, ownHeight) ? max(x, y) : min(x, y))
       case .fill: Factors(x: x, y: y)
       }
     case (let x?, nil): return fit == .fill ? Factors(x: x, y: 1) : Factors(both: x)
     case (nil, let y?): return fit == .fill ? Factors(x: 1, y: y) : Factors(both: y)
     case (nil, nil): return Factors(both: 1)
     }
+  }
+
+  /// Whether `auto` covers the box with an image of these sides: both are wide, or both are high.
+  func isAsWide(_ ownWidth: Double, _ ownHeight: Double) -> Bool {
+    guard let width, let height else { return false }
+    return (ownWidth >= ownHeight) == (width >= height)
   }
 
   /// The factors by which the sides of an image are multiplied.
@@ -54,6 +72,19 @@ public struct SizeBox: Equatable, Sendable {
     }
 
     init(both factor: Double) { self.init(x: factor, y: factor) }
+
+    /// Makes the least sides of a sizing reached.
+    mutating func reach(_ sizing: Sizing, width: Double, height: Double) {
+      let scale = sizing.scale ?? 1
+      let leastX = sizing.minWidth.map { Double($0) * scale / width } ?? 0
+      let leastY = sizing.minHeight.map { Double($0) * scale / height } ?? 0
+      guard sizing.fit != .fill else {
+        (x, y) = (max(x, leastX), max(y, leastY))
+        return
+      }
+      let growth = max(1, leastX / x, leastY / y)
+      (x, y) = (x * growth, y * growth)
+    }
 
     /// Returns the sides times the factors, in whole pixels.
     func applied(toWidth width: Double, height: Double) -> PixelSize {

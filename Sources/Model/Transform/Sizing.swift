@@ -8,8 +8,20 @@ public struct Sizing: Hashable, Sendable {
   public var width: Int?
   /// The height of the box in points, at least 1.
   public var height: Int?
+  /// The side that is not given, as a ratio of width to height; without any side, the largest box of
+  /// this shape in the source. Both sides together take precedence.
+  public var aspectRatio: AspectRatio?
+  /// The least width of the image in points, for which it grows also without `enlarge`. What then
+  /// exceeds the box is cropped, but for `outside`; `contain` ignores it (imgproxy's `min-width`).
+  public var minWidth: Int?
+  /// The least height, likewise.
+  public var minHeight: Int?
   /// How the image is placed in the box.
   public var fit: Fit = .inside
+  /// What the result is extended to where it is smaller.
+  public var extend: Extension?
+  /// What is added around the result, in points.
+  public var padding = Edges()
   /// Which part `cover` keeps, and where `contain` places the image.
   public var position: Position = .center
   /// The focal point, which takes precedence over `position`.
@@ -20,6 +32,8 @@ public struct Sizing: Hashable, Sendable {
   /// (SDWebImage's ScaleDownLargeImages).
   public var limitBytes = Sizing.defaultLimitBytes
 
+  /// The parameters that may give an image more pixels than its source has.
+  public static let enlarging: Set<String> = ["enlarge", "min-w", "min-h"]
   /// 60 MiB, SDWebImage's default: 15,728,640 pixels.
   public static let defaultLimitBytes = 62_914_560
   /// The range of `scale`, without its lower bound.
@@ -31,7 +45,19 @@ public struct Sizing: Hashable, Sendable {
   public init() {}
 
   /// Whether the fit neither crops, pads nor stretches.
-  public var keepsShape: Bool { fit == .inside || fit == .outside }
+  public var keepsShape: Bool {
+    (fit == .inside || fit == .outside) && !hasLeastSide && !isExtended
+  }
+
+  /// Whether a result of the source's size has its pixels: nothing is added around them, and none
+  /// grew to be cropped.
+  public var addsNothing: Bool { padding == Edges() && !hasLeastSide }
+
+  /// Whether something may be added around the image.
+  public var isExtended: Bool { extend != nil || padding != Edges() }
+
+  /// Whether the image has a least width or height.
+  public var hasLeastSide: Bool { minWidth != nil || minHeight != nil }
 }
 
 extension Sizing {
@@ -52,9 +78,29 @@ extension Sizing {
       isPlain: true, "Height of the box"
     ) { $1(&$0.transform.sizing.height) },
     TransformParameter(
+      "ar", .ratio, in: .size,
+      "Width to height, such as 16:9: gives the side that is missing"
+    ) { $1(&$0.transform.sizing.aspectRatio) },
+    TransformParameter(
+      "min-w", .whole(sideRange, unit: "points"), in: .size,
+      "Least width, for which the image grows"
+    ) { $1(&$0.transform.sizing.minWidth) },
+    TransformParameter(
+      "min-h", .whole(sideRange, unit: "points"), in: .size,
+      "Least height, for which the image grows"
+    ) { $1(&$0.transform.sizing.minHeight) },
+    TransformParameter(
       "fit", .names(Fit.allCases), in: .size, isPlain: true,
       "Inside the box, around it, fill and crop, fit and pad, or stretch"
     ) { $1(&$0.transform.sizing.fit) },
+    TransformParameter(
+      "extend", .names(Extension.allCases), in: .size,
+      "With the background up to the box, or to its aspect ratio"
+    ) { $1(&$0.transform.sizing.extend) },
+    TransformParameter(
+      "pad", .edges, in: .size,
+      "Edges around the result: all, or top,right,bottom,left"
+    ) { $1(&$0.transform.sizing.padding) },
     position,
     TransformParameter(
       "enlarge", .flag, in: .size,

@@ -29,15 +29,19 @@ public struct Transform: Hashable, Sendable {
   }
 
   /// Whether the result is an image whose format the client's `Accept` may choose.
-  public var leavesFormatOpen: Bool { product == .image && output.format == nil }
+  public var leavesFormatOpen: Bool {
+    product == .image && output.format == nil && !output.keepsFormat
+  }
 }
 
 extension Transform {
   /// Whether an output of the source's size shows the whole source unchanged, except for rotation.
-  public var keepsPixels: Bool { isPlainImage && selection.isWhole }
+  public var keepsPixels: Bool { isPlainImage && selection.isWhole && sizing.addsNothing }
 
   /// Whether an output of the source's size has the stored pixels of the source.
-  public var keepsStoredPixels: Bool { isPlainImage && selection == Selection() }
+  public var keepsStoredPixels: Bool {
+    isPlainImage && selection == Selection() && sizing.addsNothing
+  }
 
   /// Returns whether the source's format is acceptable as output. An explicit format is always
   /// used, even if the result is larger.
@@ -45,6 +49,7 @@ extension Transform {
     // Other formats may be animated, which their heads do not tell.
     guard output.isAnimated || source == .jpeg || source == .png else { return false }
     guard let format = output.format else {
+      guard !output.keepsFormat else { return source.isOutput }
       return [.jpeg, .png, .gif].contains(source) || output.accepted.contains(source)
     }
     return source == format
@@ -71,7 +76,7 @@ extension Transform {
 
   /// Whether the encoder may be slower than most decoders.
   private var mayEncodeSlowly: Bool {
-    output.format?.traits.encodesSlowly ?? false
+    output.format?.traits.encodesSlowly ?? output.keepsFormat
       || output.accepted.contains(where: \.traits.encodesSlowly)
   }
 }

@@ -152,7 +152,7 @@ extension RequestRules {
     let output = transform.output
     let isLossy = output.format.map { output.qualities[$0] != nil } ?? true
     return savingQualities != nil && transform.product == .image && isLossy
-      && output.quality == nil && output.maxBytes == nil
+      && output.quality == nil && output.maxBytes == nil && output.qualities == qualities
   }
 
   /// Returns the request for a client with these hints. Call before `forwarding`.

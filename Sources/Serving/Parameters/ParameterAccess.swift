@@ -29,7 +29,7 @@ extension ImageParameter {
 
   /// Whether the value enlarges images, which the rules forbid.
   func enlarges(_ value: String, against rules: RequestRules) -> Bool {
-    name == "enlarge" && value != "0" && !rules.allowsEnlarging
+    Sizing.enlarging.contains(name) && value != "0" && !rules.allowsEnlarging
   }
 
   /// Checks that the rules let a client use the parameter with this value.

@@ -1,6 +1,7 @@
 // EffectsTests: each effect is compared with its formula in plain Swift.
 
 import Core
+import Glibc
 import TestSupport
 import Testing
 
@@ -296,5 +297,91 @@ import Testing
       zip(pixel, [1.0, 0, 0]).map { $0 + ($1 - $0) * 128 / 255 }
     }
     #expect(result.psnr(to: changed(tinted, brightness: 1.2, saturation: 0.5)) > 46)
+  }
+
+  /// Whether no value differs by more than 1 of 255.
+  private func isEqual(_ made: Pixels, to expected: Pixels) -> Bool {
+    made.bands == expected.bands && made.size == expected.size
+      && zip(made.values, expected.values).allSatisfy { abs(Int($0) - Int($1)) <= 1 }
+  }
+
+  @Test(arguments: [1, 90, 200, 359])
+  func `a hue turns in Lab, and greys stay`(degrees: Int) throws {
+    let turned = try Made.pixels(of: Self.texture) { $0.hue = degrees }
+    let angle = Double(degrees) * .pi / 180
+    let expected = Self.texture.mapped { color in
+      let lab = Lab.of(color)
+      return Lab.rgb([
+        lab[0], lab[1] * cos(angle) - lab[2] * sin(angle),
+        lab[1] * sin(angle) + lab[2] * cos(angle),
+      ])
+    }
+    #expect(turned.psnr(to: expected) > 46)
+    #expect(try Made.pixels(of: Self.grey) { $0.hue = degrees }.values == Self.grey.values)
+  }
+
+  @Test(arguments: [
+    (0, 1, false), (2.5, 1, false), (1, 2.2, false), (1, 0.5, true), (1.5, 2, true),
+  ])
+  func `contrast, gamma and the negative change single values`(
+    contrast: Double, gamma: Double, isNegative: Bool
+  ) throws {
+    for image in [Self.texture, Self.clear, Self.grey] {
+      let made = try Made.pixels(of: image) {
+        ($0.contrast, $0.gamma, $0.isNegative) = (contrast, gamma, isNegative)
+      }
+      let colors = image.bands == 4 ? 3 : image.bands
+      let expected = image.mapped { pixel in
+        pixel.prefix(colors).map {
+          let value = pow(min(max(($0 - 0.5) * contrast + 0.5, 0), 1), 1 / gamma)
+          return isNegative ? 1 - value : value
+        } + pixel.dropFirst(colors)
+      }
+      #expect(isEqual(made, to: expected))
+    }
+  }
+
+  @Test(arguments: [0.4, 1])
+  func `sepia is that of CSS, also of grey images`(amount: Double) throws {
+    func brown(_ color: [Double]) -> [Double] {
+      let rows = [[0.393, 0.769, 0.189], [0.349, 0.686, 0.168], [0.272, 0.534, 0.131]]
+      return zip(color, rows).map { value, row in
+        let sum = zip(color, row).map(*).reduce(0, +)
+        return min(value + (sum - value) * amount, 1)
+      }
+    }
+    for image in [Self.texture, Self.clear] {
+      let made = try Made.pixels(of: image) { $0.sepia = amount }
+      let expected = image.mapped { brown(Array($0.prefix(3))) + $0.dropFirst(3) }
+      #expect(isEqual(made, to: expected))
+    }
+    let colors = Pixels(width: 90, height: 60) { x, y in
+      [UInt8](repeating: Self.grey[x, y][0], count: 3)
+    }
+    let expected = colors.mapped { brown($0) }
+    #expect(isEqual(try Made.pixels(of: Self.grey) { $0.sepia = amount }, to: expected))
+    let grey = try Made.pixels(of: Self.texture) { ($0.sepia, $0.isGrayscale) = (amount, true) }
+    #expect(grey.bands == 3)
+  }
+
+  @Test(arguments: [2, 7, 60, 65_535])
+  func `squares have the mean of their pixels by alpha`(side: Int) throws {
+    for image in [Self.texture, Self.clear, Self.grey] {
+      let made = try Made.pixels(of: image) { $0.pixelate = side }
+      let colors = image.bands == 4 ? 3 : image.bands
+      let expected = Pixels(width: 90, height: 60, bands: image.bands) { x, y in
+        let across = x / side * side..<min(x / side * side + side, 90)
+        let down = y / side * side..<min(y / side * side + side, 60)
+        let pixels = down.flatMap { y in across.map { image[$0, y].map(Double.init) } }
+        let weights = pixels.map { colors == 3 && image.bands == 4 ? $0[3] : 1 }
+        let weight = weights.reduce(0, +)
+        let means = (0..<colors).map { band in
+          weight == 0 ? 0 : zip(pixels, weights).map { $0[band] * $1 }.reduce(0, +) / weight
+        }
+        let alpha = image.bands == 4 ? [weight / Double(pixels.count)] : []
+        return (means + alpha).map { UInt8($0.rounded()) }
+      }
+      #expect(isEqual(made, to: expected))
+    }
   }
 }

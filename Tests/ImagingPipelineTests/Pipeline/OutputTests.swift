@@ -22,6 +22,46 @@ import Testing
     #expect(try Made(TestImages.svg(width: 20, height: 10)).format == .png)
   }
 
+  @Test func `the source's format is kept if it can hold the result`() throws {
+    let alpha = Pixels.scene(width: 64, height: 64, alpha: true)
+    let kept: [([UInt8], ImageFormat, Int)] = try [
+      (TestImages.jpeg(width: 64, height: 64), .jpeg, 1),
+      (TestImages.png(width: 64, height: 64), .png, 1),
+      (TestImages.webp(width: 64, height: 64), .webp, 1),
+      (TestImages.animatedWebP(width: 64, height: 64, frames: 3), .webp, 3),
+      (TestImages.gif(width: 64, height: 64, frames: 3), .gif, 3),
+      (TestImages.tiff(width: 64, height: 64), .tiff, 1),
+      (TestImages.avif(width: 64, height: 64), .avif, 1),
+      (TestImages.jxl(alpha), .jxl, 1),
+      (TestImages.heic(width: 64, height: 64), .jpeg, 1),
+      (TestImages.jp2(alpha), .png, 1),
+      (TestImages.svg(width: 64, height: 64), .png, 1),
+    ]
+    for (source, format, frames) in kept {
+      let made = try Made(source, width: 32) { $0.output.keepsFormat = true }
+      #expect((made.format, made.frames) == (format, frames))
+    }
+    // Corners need alpha.
+    let round = try Made(kept[0].0, width: 32) {
+      $0.output.keepsFormat = true
+      $0.effects.radius = .maximum
+    }
+    #expect(round.format == .png)
+  }
+
+  @Test(arguments: 1...8)
+  func `an image is left as it is stored if asked for`(tag: Int) throws {
+    let turned = try TestImages.jpeg(width: 48, height: 32, orientation: tag)
+    let made = try Made(turned, format: .png) { $0.selection.isUpright = false }
+    let plain = try Made(turned, format: .png)
+    let swaps = tag > 4
+    #expect(made.size == (swaps ? plain.size.turned : plain.size))
+    #expect((made.bytes == plain.bytes) == (tag == 1))
+    // The lossless way, too: the source's own bytes have no orientation any more.
+    let own = try Made(turned, format: .jpeg) { $0.selection.isUpright = false }
+    #expect(try own.pixels().psnr(to: made.pixels()) > 28)
+  }
+
   @Test(arguments: ImageFormat.outputs)
   func `a named format is the format of the bytes`(format: ImageFormat) throws {
     // given

@@ -75,7 +75,7 @@ struct CacheKeyTests {
         $0.qualities[.webp] = 60
         $0.accepted = [.avif, .webp]
       }.text
-        == "http://a/b.jpg qualities=webp:60&auto=avif,webp")
+        == "http://a/b.jpg q_webp=60&auto=avif,webp")
   }
 
   @Test func `accepting other formats equals a request that names them`() throws {

@@ -103,11 +103,18 @@ import Testing
       let result = geometry(
         width: width, height: height, w: box.0, h: box.1, fit: fit, limitBytes: limit)
       // then
+      let padded = geometry(
+        width: width, height: height, w: box.0, h: box.1, fit: fit, limitBytes: limit
+      ) {
+        $0.sizing.padding = Edges([width, 1, height, 0]) ?? Edges()
+        $0.sizing.minHeight = box.1
+      }
+      #expect(padded.canvas.pixels * 4 <= limit || padded.canvas == size(width: 1, height: 1))
       #expect(result.canvas.pixels * 4 <= limit || result.canvas == size(width: 1, height: 1))
       #expect(result.image.width <= width && result.image.height <= height)
       if fit == .inside { #expect(result.canvas.width <= box.0 && result.canvas.height <= box.1) }
       if fit != .contain { #expect(!result.isPadded) }
-      if fit != .cover { #expect(!result.isCut) }
+      if ![.cover, .coverDown, .auto].contains(fit) { #expect(!result.isCut) }
     }
   }
 }

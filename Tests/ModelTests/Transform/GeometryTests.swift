@@ -162,6 +162,96 @@ func size(width: Int, height: Int) -> PixelSize {
     #expect(result.canvas == size(width: width, height: height))
   }
 
+  /// A source of 200 × 100 pixels, with imgproxy's sizes.
+  @Test(arguments: [
+    (50, 50, Fit.coverDown, false, 50, 50), (20, 50, .coverDown, false, 20, 50),
+    (300, 125, .coverDown, false, 200, 83), (300, 125, .coverDown, true, 300, 125),
+    (100, 300, .coverDown, false, 33, 100),
+    (50, 20, .auto, false, 50, 20), (20, 50, .auto, false, 20, 10), (50, 50, .auto, false, 50, 50),
+    (300, 125, .auto, false, 200, 100), (300, 125, .auto, true, 300, 125),
+  ])
+  func `cover-down keeps the shape of the box, and auto covers a box of the same orientation`(
+    w: Int, h: Int, fit: Fit, enlarge: Bool, width: Int, height: Int
+  ) {
+    let result = geometry(width: 200, height: 100, w: w, h: h, fit: fit, enlarge: enlarge)
+    #expect(result.canvas == size(width: width, height: height))
+  }
+
+  @Test func `the ratio gives the side that is missing, or the largest box`() {
+    func canvas(_ w: Int?, _ h: Int?, _ ratio: Double, _ fit: Fit = .cover) -> PixelSize {
+      geometry(width: 400, height: 300, w: w, h: h, fit: fit) {
+        $0.sizing.aspectRatio = AspectRatio(ratio)
+      }.canvas
+    }
+    #expect(canvas(160, nil, 16.0 / 9) == size(width: 160, height: 90))
+    #expect(canvas(nil, 90, 16.0 / 9) == size(width: 160, height: 90))
+    #expect(canvas(100, 100, 16.0 / 9) == size(width: 100, height: 100))
+    #expect(canvas(160, nil, 1, .inside) == size(width: 160, height: 120))
+    #expect(canvas(nil, nil, 2) == size(width: 400, height: 200))
+    #expect(canvas(nil, nil, 0.5) == size(width: 150, height: 300))
+    let dense = geometry(width: 400, height: 300, density: 2, scale: 1, fit: .cover) {
+      $0.sizing.aspectRatio = AspectRatio(2)
+    }
+    #expect(dense.canvas == size(width: 200, height: 100) && dense.density == 1)
+  }
+
+  @Test func `the least sides are reached without enlarge, and what exceeds the box is cropped`() {
+    func result(
+      _ w: Int?, _ h: Int?, least: (Int?, Int?), fit: Fit = .inside, scale: Double? = nil
+    ) -> Geometry {
+      geometry(width: 300, height: 200, w: w, h: h, scale: scale, fit: fit) {
+        ($0.sizing.minWidth, $0.sizing.minHeight) = least
+      }
+    }
+    // imgproxy: mw:500/w:300
+    #expect(result(300, nil, least: (500, nil)).canvas == size(width: 300, height: 333))
+    #expect(result(nil, nil, least: (600, nil)).canvas == size(width: 600, height: 400))
+    #expect(result(nil, nil, least: (100, 100)).canvas == size(width: 300, height: 200))
+    #expect(result(150, nil, least: (nil, 200), fit: .outside).canvas.height == 200)
+    let filled = result(100, 100, least: (200, nil), fit: .fill)
+    #expect(filled.image == size(width: 200, height: 100))
+    #expect(filled.canvas == size(width: 100, height: 100))
+    #expect(
+      result(100, 100, least: (200, nil), fit: .contain)
+        == result(100, 100, least: (nil, nil), fit: .contain))
+    #expect(
+      result(nil, nil, least: (200, nil), scale: 2).canvas == size(width: 400, height: 267))
+  }
+
+  /// A source of 200 × 100 pixels, with imgproxy's sizes.
+  @Test(
+    arguments: [
+      (50, 50, Fit.inside, Extension.box, 50, 50), (300, 125, .coverDown, .box, 300, 125),
+      (nil, 200, .coverDown, .box, 200, 200), (300, nil, .inside, .box, 300, 100),
+      (300, 125, .coverDown, .ratio, 200, 83), (300, 125, .inside, .ratio, 240, 100),
+      (50, 50, .inside, .ratio, 50, 50), (1000, 2000, .inside, .ratio, 200, 400),
+      (nil, 200, .inside, .ratio, 200, 100),
+    ] as [(Int?, Int?, Fit, Extension, Int, Int)])
+  func `a result is extended to its box, or to the shape of the box`(
+    w: Int?, h: Int?, fit: Fit, extend: Extension, width: Int, height: Int
+  ) {
+    let result = geometry(width: 200, height: 100, w: w, h: h, fit: fit) {
+      $0.sizing.extend = extend
+    }
+    #expect(result.canvas == size(width: width, height: height))
+  }
+
+  @Test func `padding is around the frame, in points`() {
+    let result = geometry(width: 200, height: 100, w: 50, h: 50, scale: 2, fit: .cover) {
+      $0.sizing.padding = Edges([1, 2, 3, 4]) ?? Edges()
+    }
+    #expect(result.image == size(width: 200, height: 100))
+    #expect(result.frame == size(width: 100, height: 100))
+    #expect(result.canvas == size(width: 112, height: 108))
+    #expect(result.padding.all == [2, 4, 6, 8] && result.offset == (-50, 0))
+    #expect(result.isCut && result.isPadded && result.density == 2)
+    let limited = geometry(width: 200, height: 100, limitBytes: 4 * 15_000) {
+      $0.sizing.padding = Edges([50]) ?? Edges()
+    }
+    #expect(limited.scaledDownFrom == size(width: 300, height: 200))
+    #expect(limited.canvas.pixels <= 15_000 && limited.padding.top == 25)
+  }
+
   @Test func `cover crops only the axis that exceeds the box`() {
     let result = geometry(width: 400, height: 20, w: 100, h: 100, fit: .cover)
     #expect(

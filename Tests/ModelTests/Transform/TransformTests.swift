@@ -16,7 +16,11 @@ struct TransformTests {
     { $0.qualities[.jpeg] = 9 }, { $0.maxBytes = 9 },
     { $0.background = Color(red: 0, green: 0, blue: 0) }, { $0.isAnimated = false },
     { $0.stripsMetadata = false }, { $0.progressive = true }, { $0.effects.blur = 9 },
-    { $0.effects.isGrayscale = true }, { $0.product = .info(nil) },
+    { $0.effects.isGrayscale = true }, { $0.effects.pixelate = 9 }, { $0.effects.hue = 9 },
+    { $0.effects.isNegative = true }, { $0.sizing.extend = .box }, { $0.sizing.minWidth = 9 },
+    { $0.sizing.padding.left = 9 }, { $0.sizing.aspectRatio = AspectRatio(2) },
+    { $0.selection.isUpright = false }, { $0.output.keepsFormat = true },
+    { $0.product = .info(nil) },
     { $0.product = .placeholder(.color) },
     { $0.watermark = (try? SourceURL(parsing: "http://a/m.png")).map { Watermark(source: $0) } },
   ]
@@ -50,12 +54,16 @@ struct TransformTests {
       let isPlain =
         transform.product == .image && transform.effects == Effects() && transform.watermark == nil
       let isWhole = transform.crop == nil && transform.trim == nil && transform.frame == nil
-      let isUpright = transform.rotation == .none && transform.flip == .none
+      let isUpright =
+        transform.rotation == .none && transform.flip == .none && transform.selection.isUpright
+      let isBare = transform.sizing.padding == Edges() && transform.sizing.minWidth == nil
       #expect(transform.isPlainImage == isPlain)
-      #expect(transform.keepsPixels == (isPlain && isWhole))
-      #expect(transform.keepsStoredPixels == (isPlain && isWhole && isUpright))
+      #expect(transform.keepsPixels == (isPlain && isWhole && isBare))
+      #expect(transform.keepsStoredPixels == (isPlain && isWhole && isUpright && isBare))
       #expect(
-        transform.leavesFormatOpen == (transform.format == nil && transform.product == .image))
+        transform.leavesFormatOpen
+          == (transform.format == nil && !transform.output.keepsFormat
+            && transform.product == .image))
     }
   }
 
@@ -68,7 +76,7 @@ struct TransformTests {
       let isListed =
         (larger.format == nil || larger.format == wanted.format)
         && larger.background == wanted.background && larger.isAnimated == wanted.isAnimated
-        && wanted.stripsMetadata
+        && wanted.stripsMetadata && larger.output.keepsFormat == wanted.output.keepsFormat
       #expect(wanted.output.isDerivable(from: larger.output) == isListed)
       if isListed { derivable += 1 }
     }

@@ -36,7 +36,7 @@ import Testing
           answer["Vary"] == "Sec-CH-DPR, DPR, Sec-CH-Width, Width, Save-Data", "\(method)")
         if method == "GET" {
           #expect(
-            answer.text == imageURL + " scale=2&w=320&format=webp&qualities=webp:59")
+            answer.text == imageURL + " scale=2&w=320&format=webp&q_webp=59")
         }
       }
       let plain = try send(imageTarget + "&w=320&format=png", fields, on: client)

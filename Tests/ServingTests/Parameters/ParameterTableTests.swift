@@ -57,6 +57,31 @@ struct ParameterTableTests {
     Row("sharpen=0.10", "sharpen=0.1") { $0.effects.sharpen = 0.1 },
     Row("radius=008", "radius=8") { $0.effects.radius = .points(8) },
     Row("radius=max", "radius=max") { $0.effects.radius = .maximum },
+    Row("w=160&ar=16:9", "w=160&ar=1.7777777777777777") {
+      $0.width = 160
+      $0.sizing.aspectRatio = AspectRatio(16.0 / 9)
+    },
+    Row("ar=1.50:1&fit=cover-down", "ar=1.5&fit=cover-down") {
+      $0.sizing.aspectRatio = AspectRatio(1.5)
+      $0.fit = .coverDown
+    },
+    Row("crop=0.50,0,left", "crop=0.5,0,left") {
+      $0.selection.crop = Crop(width: .share(0.5), height: .pixels(0), at: .named(.left))
+    },
+    Row("crop=9,1.0,center", "crop=9,1.0") {
+      $0.selection.crop = Crop(width: .pixels(9), height: .share(1), at: .named(.center))
+    },
+    Row("crop=0.1,2,.5,3", "crop=0.1,2,0.5,3") {
+      $0.selection.crop = Crop(
+        width: .share(0.5), height: .pixels(3), at: .at(x: .share(0.1), y: .pixels(2)))
+    },
+    Row("pad=3&extend=ratio", "extend=ratio&pad=3,3,3,3") {
+      ($0.sizing.extend, $0.sizing.padding) = (.ratio, Edges([3]) ?? Edges())
+    },
+    Row("pad=1,2,3", "pad=1,2,3,2") { $0.sizing.padding = Edges([1, 2, 3, 2]) ?? Edges() },
+    Row("min-h=20&min-w=10&fit=auto", "min-w=10&min-h=20&fit=auto") {
+      ($0.sizing.minWidth, $0.sizing.minHeight, $0.fit) = (10, 20, .auto)
+    },
     Row("tint=f80", "tint=ff8800") { $0.effects.tint = Color(red: 255, green: 136, blue: 0) },
     Row("tint=FF880040", "tint=ff880040") {
       $0.effects.tint = Color(red: 255, green: 136, blue: 0, alpha: 64)
@@ -64,6 +89,13 @@ struct ParameterTableTests {
     Row("grayscale=1", "grayscale=1") { $0.effects.isGrayscale = true },
     Row("brightness=0", "brightness=0") { $0.effects.brightness = 0 },
     Row("saturation=0.50", "saturation=0.5") { $0.effects.saturation = 0.5 },
+    Row("pixelate=8&hue=90", "pixelate=8&hue=90") {
+      ($0.effects.pixelate, $0.effects.hue) = (8, 90)
+    },
+    Row("negate=1&gamma=2.20&contrast=.5&sepia=1", "sepia=1&contrast=0.5&gamma=2.2&negate=1") {
+      ($0.effects.sepia, $0.effects.contrast, $0.effects.gamma) = (1, 0.5, 2.2)
+      $0.effects.isNegative = true
+    },
     Row("background=00ff7F80", "background=00ff7f80") {
       $0.background = Color(red: 0, green: 255, blue: 127, alpha: 128)
     },
@@ -71,6 +103,18 @@ struct ParameterTableTests {
     Row("format=jpg&quality=79", "format=jpeg&quality=79") {
       $0.format = .jpeg
       $0.quality = 79
+    },
+    Row("format=source", "format=source") { $0.output.keepsFormat = true },
+    Row("orient=0", "orient=0") { $0.selection.isUpright = false },
+    Row("q_jpeg=60", "q_jpeg=60") { $0.output.qualities[.jpeg] = 60 },
+    Row("q_webp=60&format=webp", "format=webp&q_webp=60") {
+      ($0.format, $0.output.qualities[.webp]) = (.webp, 60)
+    },
+    Row("q_avif=60&format=source", "format=source&q_avif=60") {
+      ($0.output.keepsFormat, $0.output.qualities[.avif]) = (true, 60)
+    },
+    Row("q_jxl=60&format=jxl", "format=jxl&q_jxl=60") {
+      ($0.format, $0.output.qualities[.jxl]) = (.jxl, 60)
     },
     Row("q=80", "quality=80") { $0.quality = 80 },
     Row("maxbytes=9223372036854775807", "maxbytes=9223372036854775807") { $0.maxBytes = .max },
@@ -155,6 +199,7 @@ struct ParameterTableTests {
   @Test(arguments: [
     "brightness=1&saturation=1.0&grayscale=0&animated=1&strip=1&progressive=0&enlarge=0",
     "fit=inside&position=center&format=auto&background=ffffff&limitbytes=62914560",
+    "orient=1&pad=0&hue=0&sepia=0&contrast=1&gamma=1.0&negate=0&q_webp=79",
   ])
   func `a parameter at its default has no text`(query: String) throws {
     #expect(try parse(query) == Transform())
@@ -168,7 +213,7 @@ struct ParameterTableTests {
     let other = try rules { $0.imaging.qualities[.jpeg] = 70 }
     var open = try parse("w=9", by: other)
     open.accepted = [.avif, .webp]
-    #expect(open.canonicalText == "w=9&qualities=jpeg:70&auto=avif,webp")
+    #expect(open.canonicalText == "w=9&q_jpeg=70&auto=avif,webp")
     #expect(TransformDraft(text: open.canonicalText)?.transform == open)
   }
 
@@ -177,12 +222,17 @@ struct ParameterTableTests {
     "width=1", "fit=inside", "fit=Cover", "scale=nan", "scale=inf", "scale=0", "scale=1e1",
     "scale=1e-400", "scale=0x1p-1", "blur=0.2", "blur=-1", "blur=2.0", "sharpen=10.1",
     "position=0.5", "position=0.50,1", "position=-0.1,0", "position=nan,0", "position=1,1.1",
-    "crop=-1,0,1,1", "crop=0,0,0,1", "crop=0,0,1,10000001", "trim=256", "radius=0",
-    "radius=65536", "tint=FF0000", "tint=ff0000ff", "brightness=1", "saturation=10.1",
+    "crop=-1,0,1,1", "crop=0,0,0,1", "crop=0,0,1,10000001",
+    "crop=1", "crop=1,1,entropy", "crop=1,1,center", "crop=1.1,1", "crop=0.0,0.0,0.0,1.0",
+    "trim=256", "radius=0",
+    "radius=65536", "pixelate=1", "hue=360", "sepia=1.1", "contrast=1", "gamma=0", "negate=0",
+    "orient=1", "ar=0", "ar=1:2", "ar=1:2:3", "ar=:1", "min-w=0", "extend=auto", "pad=0",
+    "pad=1,2,3,4,5", "pad=1,1,1", "pad=1,,1,1", "tint=FF0000", "tint=ff0000ff", "brightness=1",
+    "saturation=10.1",
     "frame=2147483648", "limitbytes=0", "maxbytes=0", "quality=101", "format=auto",
     "format=jpg", "format=svg", "placeholder=color", "format=placeholder", "info=0",
-    "auto=", "auto=png", "auto=webp,webp", "format=png&auto=webp", "qualities=", "qualities=png:5",
-    "qualities=jpeg:80", "qualities=jpeg:0", "qualities=jpeg:101", "qualities=webp:5",
+    "auto=", "auto=png", "auto=webp,webp", "format=png&auto=webp", "q_jpeg=", "q_png=5",
+    "q_jpeg=80", "q_jpeg=0", "q_jpeg=101", "q_webp=5",
     "watermark_position=entropy", "watermark_scale=0", "watermark_opacity=1.01",
     "watermark_repeat=0", "watermark_position=top&watermark_repeat=1", "watermark_url=http://a/",
   ])

@@ -37,7 +37,11 @@ func signed(
     "watermark_scale": "watermark=logo&watermark_scale=0.5",
     "watermark_opacity": "watermark=logo&watermark_opacity=0.5",
     "watermark_repeat": "watermark=logo&watermark_repeat=1", "fallback": "fallback=gone",
-    "onerror": "onerror=redirect",
+    "onerror": "onerror=redirect", "ar": "ar=2", "min-w": "min-w=9", "min-h": "min-h=9",
+    "extend": "extend=box", "pad": "pad=1", "orient": "orient=0", "pixelate": "pixelate=9",
+    "hue": "hue=9", "sepia": "sepia=1", "contrast": "contrast=2", "gamma": "gamma=2",
+    "negate": "negate=1", "q_jpeg": "q_jpeg=9", "q_webp": "q_webp=9", "q_avif": "q_avif=9",
+    "q_jxl": "q_jxl=9",
   ]
 
   /// What a client may do to a URL.

@@ -190,7 +190,7 @@ function color({ name, standard }, id, changed) {
   };
 }
 
-const placeholders = { point: "0.3,0.7", area: "x,y,w,h", url: "local:///…", text: "–" };
+const placeholders = { point: "0.3,0.7", ratio: "16:9", area: "x,y,w,h", url: "local:///…", text: "–" };
 
 function text({ names, numbers, form, standard }, id, changed) {
   const list = element("datalist", { id: `${id}-names` }, ...names.map((name) => element("option", { value: name })));

@@ -140,7 +140,8 @@ struct ExplainReport: Encodable {
     transform = request.transform.canonicalText
     let isNegotiated = rules.isNegotiated(request.transform)
     format = Format(
-      name: request.transform.output.format?.rawValue,
+      name: request.transform.output.format?.rawValue
+        ?? (request.transform.output.keepsFormat ? "source" : nil),
       negotiated: request.transform.output.accepted.map(\.rawValue),
       redirects: (isNegotiated || !hints.isEmpty) && rules.redirectsAuto)
     client = Client(allowed: refusal == nil, code: refusal?.code, message: refusal?.message)

@@ -80,7 +80,7 @@ import Testing
     let explained = services.explained.withLock { $0.map(\.transform.canonicalText) }
     #expect(
       explained == [
-        "scale=2&w=320&format=webp&qualities=webp:59", "scale=2&w=320&format=webp",
+        "scale=2&w=320&format=webp&q_webp=59", "scale=2&w=320&format=webp",
       ])
   }
 

@@ -1,0 +1,137 @@
+// Crop: the part of a source that a request asks for, in pixels or in shares of its sides.
+
+/// A part of the image as turned.
+public struct Crop: Hashable, Sendable {
+  /// A length along a side of the image.
+  public enum Length: Hashable, Sendable {
+    /// Pixels of the source.
+    case pixels(Int)
+    /// A share of the side, 0–1.
+    case share(Double)
+
+    /// Returns the length in whole pixels.
+    func pixels(of side: Int) -> Int {
+      switch self {
+      case .pixels(let pixels): pixels
+      case .share(let share): Int((Double(side) * share).rounded())
+      }
+    }
+  }
+
+  /// Where the part is.
+  public enum Place: Hashable, Sendable {
+    /// Its distance from the left and the upper edge.
+    case at(x: Length, y: Length)
+    /// A named position, but for `entropy` and `attention`.
+    case named(Position)
+  }
+
+  /// Where the part is.
+  public var place: Place
+  /// Its width, at least a pixel; 0 pixels at a named place: the image's.
+  public var width: Length
+  /// Its height, likewise.
+  public var height: Length
+
+  /// Creates a part of a size at a place.
+  public init(width: Length, height: Length, at place: Place) {
+    (self.place, self.width, self.height) = (place, width, height)
+  }
+
+  /// Creates the part that is an area.
+  public init(_ area: PixelArea) {
+    self.init(
+      width: .pixels(area.size.width), height: .pixels(area.size.height),
+      at: .at(x: .pixels(area.x), y: .pixels(area.y)))
+  }
+
+  /// Returns the area of the part in an image of this size; `nil` if it is outside.
+  public func area(in whole: PixelSize) -> PixelArea? {
+    let (x, width) = line(0, width, in: whole.width)
+    let (y, height) = line(1, height, in: whole.height)
+    guard x < whole.width, y < whole.height else { return nil }
+    return PixelArea(x: x, y: y, size: PixelSize(width: width, height: height))
+  }
+
+  /// Returns where the part begins on an axis, 0 across and 1 down, and its length.
+  private func line(_ axis: Int, _ length: Length, in side: Int) -> (start: Int, length: Int) {
+    switch place {
+    case .at(let x, let y):
+      let given = axis == 0 ? x : y
+      var start = given.pixels(of: side)
+      // A share below 1 is inside, however it is rounded.
+      if case .share(let share) = given, share < 1 { start = min(start, side - 1) }
+      return (start, min(max(length.pixels(of: side), 1), side - start))
+    case .named(let position):
+      let anchor = axis == 0 ? position.anchor.x : position.anchor.y
+      let used = length == .pixels(0) ? side : min(max(length.pixels(of: side), 1), side)
+      return ((side - used) * anchor / 2, used)
+    }
+  }
+}
+
+extension ParameterKind where Value == Crop {
+  /// `x,y,w,h`, or `w,h` and a place.
+  static var crop: ParameterKind {
+    let places = Position.allCases.filter { $0 != .entropy && $0 != .attention }
+    return ParameterKind(
+      allowed: AllowedValues(
+        text: "x,y,w,h or w,h or w,h,place: whole source pixels, or shares from 0.0 to 1.0; "
+          + "a place is one of " + places.map(\.rawValue).joined(separator: ", "),
+        unit: "pixels", form: .area),
+      read: { given in
+        let parts = given.text.split(separator: ",", omittingEmptySubsequences: false).map {
+          String($0)
+        }
+        let lengths = parts.map { given.part($0).length }
+        switch (parts.count, lengths[0], lengths.count > 1 ? lengths[1] : nil) {
+        case (2, let width?, let height?):
+          return Crop(width: width, height: height, at: .named(.center))
+        case (3, let width?, let height?):
+          return places.first { $0.rawValue == parts[2] }.map {
+            Crop(width: width, height: height, at: .named($0))
+          }
+        case (4, let x?, let y?):
+          guard let width = lengths[2], let height = lengths[3], !width.isNothing,
+            !height.isNothing
+          else { return nil }
+          return Crop(width: width, height: height, at: .at(x: x, y: y))
+        default: return nil
+        }
+      }, text: \.text)
+  }
+}
+
+extension Crop {
+  /// The one text.
+  public var text: String {
+    switch place {
+    case .at(let x, let y): [x, y, width, height].map(\.text).joined(separator: ",")
+    case .named(let position):
+      "\(width.text),\(height.text)" + (position == .center ? "" : "," + position.rawValue)
+    }
+  }
+}
+
+extension Crop.Length {
+  /// Whether no pixel is asked for.
+  fileprivate var isNothing: Bool { self == .pixels(0) || self == .share(0) }
+
+  /// Digits; with a point if it is a share.
+  fileprivate var text: String {
+    switch self {
+    case .pixels(let pixels): "\(pixels)"
+    // Swift writes the point also of whole numbers.
+    case .share(let share): "\(share)"
+    }
+  }
+}
+
+extension ParameterText {
+  /// Reads pixels, or a share, which has a point.
+  fileprivate var length: Crop.Length? {
+    text.contains(".") || text.contains("e")
+      ? decimal(in: 0...1).map(Crop.Length.share)
+      : whole(in: Selection.cropRange).map(Crop.Length.pixels)
+  }
+}
