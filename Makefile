@@ -61,7 +61,7 @@ lint: ## formatting, house rules and documents
 	scripts/lint
 
 generated: ## write what is made from the table of keys: config/pictor.*, completion, rows of docs/configuration.md
-	PICTOR_WRITE_FILES=1 scripts/run-tests --filter ConfigurationFilesTests || true
+	PICTOR_WRITE_FILES=1 scripts/run-tests --filter 'ConfigurationFilesTests|PeerPagesTests' || true
 
 format: ## write the sources as lint wants them
 	swift format -i -r Package.swift Sources Tests benchmarks/*/

@@ -52,7 +52,7 @@ let package = Package(
       name: "Requesting", dependencies: ["Core", "CCurl"], swiftSettings: optimized),
     .target(
       name: "Commanding",
-      dependencies: ["Core", "Requesting", "CCurl"]),
+      dependencies: ["Core", "Requesting", "Doors", "CCurl"]),
     .target(
       name: "Serving",
       dependencies: ["Core", "CMicrohttpd", "CGLib", "CReceiving", "CPage"],
@@ -74,6 +74,7 @@ let package = Package(
       name: "Sharing",
       dependencies: ["Core", "Requesting", "CCurl", "CHiredis"],
       swiftSettings: optimized),
+    .target(name: "Doors", dependencies: ["Core"]),
     .target(name: "ImagingPool", dependencies: ["Core", "CLinux"]),
     .target(
       name: "Sandboxing", dependencies: ["Core", "CSandbox", "CLinux"],
@@ -94,7 +95,7 @@ let package = Package(
       name: "pictor",
       dependencies: [
         "Core", "Commanding", "Serving", "Managing", "Caching", "Downloading", "ImagingPool",
-        "Tracing", "Sharing", "CSystemd",
+        "Tracing", "Sharing", "Doors", "CSystemd",
       ]),
     .executableTarget(
       name: "pictor-imager",
@@ -186,6 +187,7 @@ let package = Package(
     .testTarget(
       name: "SharingTests",
       dependencies: ["Core", "Sharing", "Managing", "Caching", "TestSupport"]),
+    .testTarget(name: "DoorsTests", dependencies: ["Core", "Doors"]),
     .testTarget(name: "TracingTests", dependencies: ["Core", "Tracing", "TestSupport"]),
     .testTarget(name: "SandboxingTests", dependencies: ["Sandboxing", "Core", "CSandbox"]),
     // A worker that has been taken over, and what it tries.

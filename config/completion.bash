@@ -1,7 +1,7 @@
 # Completion of pictor for bash, made from its table of keys: source it, or copy it to
 # /usr/share/bash-completion/completions/pictor.
 _pictor() {
-  local word=${COMP_WORDS[COMP_CWORD]} words="help healthcheck prefetch purge explain sign selftest"
+  local word=${COMP_WORDS[COMP_CWORD]} words="help healthcheck prefetch purge explain sign translate selftest"
   [[ ${COMP_WORDS[COMP_CWORD - 1]} == --config ]] && { COMPREPLY=($(compgen -f -- "$word")); return; }
   [[ $word == -* ]] && words="
 --config
@@ -47,6 +47,7 @@ _pictor() {
 --watermarks
 --fallbacks
 --hosts
+--doors
 --admin.tokens
 --memory.budget
 --memory.limit

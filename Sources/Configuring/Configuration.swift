@@ -13,6 +13,8 @@ public struct Configuration: Hashable, Sendable {
   public var fallbacks: [String: String] = [:]
   /// `hosts`: settings for particular hosts.
   public var hosts: [HostRule] = []
+  /// `doors`: the peers whose addresses are served.
+  public var doors: [Peer: DoorSettings] = [:]
   /// `signing.…`
   public var signing = SigningSettings()
   /// `admin.…`

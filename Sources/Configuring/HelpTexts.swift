@@ -13,6 +13,8 @@ extension Invocation {
     case explain
     /// Signs URLs, without the server.
     case sign
+    /// Translates the URLs of other image servers, without the server.
+    case translate
     /// Tests what the configuration refuses, without a server.
     case selftest
 
@@ -23,6 +25,7 @@ extension Invocation {
       case .purge: ["prefix", "host", "tag", "all"]
       case .sign: ["expires-in", "key"]
       case .explain: ["accept", "json"]
+      case .translate: ["door"]
       case .healthcheck, .selftest: []
       }
     }
@@ -33,7 +36,7 @@ extension Invocation {
       case .prefetch: "a file, or - for standard input, is"
       case .purge: "URLs, --prefix, --host, --tag or --all are"
       case .explain: "a URL is"
-      case .sign: "URLs are"
+      case .sign, .translate: "URLs are"
       case .selftest: "the name of a test, security, is"
       case .healthcheck: nil
       }
@@ -53,6 +56,8 @@ extension Invocation {
              pictor purge URL... [options]   make that server purge URLs from its cache
              pictor explain URL [options]    print what that server would do with a request, and why
              pictor sign URL... [options]    sign URLs with a configured key
+             pictor translate URL... [options]
+                                             what other image servers' URLs are here
              pictor selftest security        exit 0 if the configuration refuses a list of attacks, else 1
              pictor help COMMAND             the help text of a command
 
@@ -135,6 +140,20 @@ extension Invocation {
       options:
         --expires-in TIME  the time from now on after which the URLs are refused, such as 10m, 8h or 30d
         --key ID           sign with this key in place of the first
+
+      """ + commonOptions
+    case .translate:
+      """
+      pictor translate: writes what the URLs of another image server are here, and what of them is not exact.
+
+      usage: pictor translate URL... [options]
+
+      Each URL is one of a door of the configuration, or of a door as its peer is by default (--door). It may have a
+      host. Under the query of /image is a line for each option that is near, ignored or refused.
+      Exits 0 if all URLs are translated, 1 if one is refused, 2 for wrong usage.
+
+      options:
+        --door PEER        the peer: \(Peer.allCases.map(\.rawValue).joined(separator: ", "))
 
       """ + commonOptions
     case .selftest:

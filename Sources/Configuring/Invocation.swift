@@ -64,6 +64,8 @@ public struct Invocation: Hashable, Sendable {
     case explain(ExplainOrder)
     /// Write URLs with their signatures.
     case sign(SigningOrder)
+    /// Write what URLs of other image servers are here; of one peer, or of the configured doors.
+    case translate([String], door: String?)
     /// Run the built-in list of attacks against the configuration.
     case securityTest
     /// Write the version and exit.
@@ -177,7 +179,7 @@ public struct Invocation: Hashable, Sendable {
     guard !argument.hasPrefix("-") || command == .prefetch && argument == "-" else { return false }
     let isFirst = !parts.contains { $0.option == nil }
     switch command {
-    case .purge, .sign: return true
+    case .purge, .sign, .translate: return true
     case .prefetch: return isFirst
     case .explain: return isFirst && !argument.isEmpty
     case .selftest: return isFirst && argument == "security"
@@ -224,6 +226,13 @@ public struct Invocation: Hashable, Sendable {
         }
       }
       return .sign(order)
+    case .translate:
+      if let door = last("door"), Peer(rawValue: door) == nil {
+        problems.add(
+          at: "--door",
+          "'\(door)' is not one of " + Peer.allCases.map(\.rawValue).joined(separator: ", "))
+      }
+      return .translate(subjects, door: last("door"))
     case .prefetch:
       return .prefetch(
         file: subjects.first ?? "",

@@ -157,6 +157,9 @@ extension Configuration {
     .key(
       "hosts", \.hosts, .rules, "rules for the hosts of sources; the first that matches applies"),
     .key(
+      "doors", \.doors, .doors,
+      "other image servers whose addresses are served, by name: imgproxy: { prefix: \"/img\" }"),
+    .key(
       "admin.tokens", \.admin.tokens, .tokens,
       "operators' tokens for /admin, with names and scopes; empty: no /admin"),
   ]

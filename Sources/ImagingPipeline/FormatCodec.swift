@@ -49,12 +49,17 @@ extension ImageFormat {
         checkLengths: ContainerLengths.checkGIF, soundness: GIFCheck.soundness, saver: "gifsave",
         arguments: { output, _ in
           "effort=\(output.efforts.gif),dither=\(Output.dither),interlace=\(output.isInterlaced)"
+            + (output.paletteBits.map { ",bitdepth=\($0)" } ?? "")
         })
     case .webp:
       FormatCodec(
         loader: "webpload", checkLengths: ContainerLengths.checkWebP,
         stripped: Stripping.strippedWebP, saver: "webpsave",
-        arguments: { output, quality in "Q=\(quality),effort=\(output.efforts.webp)" })
+        arguments: { output, quality in
+          output.isLossless
+            ? "lossless=true,effort=\(output.efforts.webp)"
+            : "Q=\(quality),effort=\(output.efforts.webp)"
+        })
     case .tiff:
       FormatCodec(
         loader: "tiffload", checkLengths: TIFF.check, saver: "tiffsave",
@@ -66,7 +71,10 @@ extension ImageFormat {
         checkLengths: BoxLengths.check, undecodedFrames: UndecodedAnimation.framesOfHEIF,
         saver: "heifsave",
         arguments: { output, quality in
-          "compression=av1,bitdepth=8,Q=\(quality),effort=\(output.efforts.avif)"
+          "compression=av1,bitdepth=8,effort=\(output.efforts.avif),"
+            + (output.isLossless ? "lossless=true,subsample-mode=off" : "Q=\(quality)")
+            + (output.chroma == nil || output.isLossless
+              ? "" : ",subsample-mode=" + (output.chroma == .full ? "off" : "on"))
         })
     case .svg: FormatCodec(loader: "svgload", mended: VectorText.mended)
     case .jxl:
@@ -80,7 +88,9 @@ extension ImageFormat {
         // One effort less takes two fifths of the time for a fifth to a half more bytes. libjxl
         // refuses what libvips asks for below quality 5, and libvips then encodes at libjxl's
         // default.
-        arguments: { _, quality in "Q=\(max(quality, 5)),effort=5" })
+        arguments: { output, quality in
+          output.isLossless ? "lossless=true,effort=3" : "Q=\(max(quality, 5)),effort=5"
+        })
     case .jp2: FormatCodec(loader: "jp2kload", checkLengths: ContainerLengths.checkJPEG2000)
     // The readers are Pictor's own and check each access.
     case .bmp, .ico: FormatCodec()

@@ -135,7 +135,11 @@ extension RenderReport {
     guard found == image.format else {
       return "\(found?.rawValue ?? "no image") instead of \(image.format.rawValue)"
     }
-    guard transform.product == .image else { return nil }
+    guard image.format.isOutput || !transform.output.passed.isEmpty else {
+      return "\(image.format.rawValue)"
+    }
+    // A source that is passed has its own format and size.
+    guard transform.product == .image, transform.output.passed.isEmpty else { return nil }
     if let format = transform.output.format, format != image.format {
       return "\(image.format.rawValue) instead of \(format.rawValue)"
     }
@@ -159,7 +163,7 @@ extension Sizing {
   /// Returns whether an image of this size is within the box and the limit of bytes.
   fileprivate func allows(_ size: PixelSize) -> Bool {
     guard size.isWithin(limitBytes / 4) else { return false }
-    guard fit != .outside, extend != .ratio else { return true }
+    guard fit != .outside, extend != .ratio, !adapts else { return true }
     return size.width - pixels(padding.left) - pixels(padding.right) <= pixels(width)
       && size.height - pixels(padding.top) - pixels(padding.bottom) <= pixels(height)
   }
@@ -167,7 +171,7 @@ extension Sizing {
   /// The size of the result if it is the same for every source, without the limits; otherwise
   /// `nil`. Finds mistakes. A worker that was taken over may claim that a limit reduced its result.
   fileprivate var sizeOfAnySource: PixelSize? {
-    guard width != nil, height != nil,
+    guard width != nil, height != nil, limitSide == nil, !adapts,
       fit == .contain || enlarge && (fit == .cover || fit == .fill)
     else { return nil }
     let most = Int.max / 8

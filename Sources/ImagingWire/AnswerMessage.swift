@@ -119,7 +119,6 @@ extension RenderedImage {
 
   fileprivate mutating func code<Coder: WireCoder>(by coder: inout Coder) throws(Coder.Failure) {
     try coder.code("format", &format)
-    try coder.check(ImageFormat.outputs.contains(format), "format is \(format.rawValue)")
     try size.code(by: &coder, in: Self.sideRange)
     try coder.code("frames", &frames, in: 1...Int(Int32.max))
     try coder.code("density", &density, in: Double.leastNormalMagnitude...1_000)

@@ -16,6 +16,8 @@ public enum ImageError: Error, Hashable, Sendable {
   case missingParameter(String)
   /// The request is not valid HTTP/1.1 or is ambiguous; the value gives the reason.
   case malformedRequest(String)
+  /// A door refused the address; the status is the peer's.
+  case refusedAtDoor(DoorAnswer)
   // 401
   /// An operator's endpoint was called without a valid token.
   case unauthorized
@@ -204,6 +206,7 @@ extension ImageError {
     case .missingParameter(let name):
       (400, "missing_parameter", "the parameter '\(name)' is required")
     case .malformedRequest(let reason): (400, "malformed_request", "malformed request: \(reason)")
+    case .refusedAtDoor(let answer): (answer.status, "refused_at_door", answer.reason)
     case .unauthorized:
       (
         401, "unauthorized",

@@ -39,6 +39,17 @@ extension StringProtocol {
   }
 }
 
+extension [UInt8] {
+  /// Reads pairs of hexadecimal digits; `nil` for anything else.
+  public init?(hexadecimal text: String) {
+    let digits = text.utf8.map(\.hexadecimalValue)
+    guard digits.count % 2 == 0, !digits.contains(nil) else { return nil }
+    self = stride(from: 0, to: digits.count, by: 2).map {
+      (digits[$0] ?? 0) << 4 | (digits[$0 + 1] ?? 0)
+    }
+  }
+}
+
 extension UInt64 {
   /// Reads hexadecimal digits in lower case, at most 16; `nil` for anything else.
   public init?(lowerHexadecimal digits: Slice<UnsafeRawBufferPointer>) {

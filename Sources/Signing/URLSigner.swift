@@ -45,19 +45,11 @@ public struct URLSigner: Equatable, Sendable {
     guard !candidates.isEmpty || id == nil else { throw .unknownKey }
     var isFound = false
     for key in candidates
-    where Self.isEqual(key.signature(of: text.text), Array(signature)) {
+    where HMAC.isEqual(key.signature(of: text.text), Array(signature)) {
+      // Texts and not bytes are compared: base64url has several texts for the same bytes.
       isFound = true
     }
     guard isFound else { throw .mismatch }
-  }
-
-  /// Compares texts of equal length in constant time: every byte is looked at. Texts and not bytes
-  /// are compared, because base64url has several texts for the same bytes.
-  private static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-    guard left.count == right.count else { return false }
-    var difference: UInt8 = 0
-    for index in left.indices { difference |= left[index] ^ right[index] }
-    return difference == 0
   }
 }
 

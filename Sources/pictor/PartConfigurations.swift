@@ -2,6 +2,7 @@
 
 import Caching
 import Core
+import Doors
 import Downloading
 import Glibc
 import ImagingPool
@@ -74,6 +75,10 @@ struct PartConfigurations: Sendable {
     }
     if let signing { server.signing = signing }
     server.presets = configuration.presets
+    let doors = problems.collect { () throws(ConfigurationError) in
+      try DoorPlace.places(of: configuration.doors, environment: environment)
+    }
+    server.doors = doors ?? []
     server.keyFilter = CacheKeyFilter(rules: configuration.hosts)
     server.watermarks = configuration.urls(configuration.watermarks, at: "watermarks", &problems)
     server.fallbacks = configuration.urls(configuration.fallbacks, at: "fallbacks", &problems)

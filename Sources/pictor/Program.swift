@@ -15,7 +15,7 @@ enum Program {
     case .serve, .checkConfiguration:
       return start(invocation, problems: problems, environment: environment())
     case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge, .explain,
-      .sign, .securityTest:
+      .sign, .translate, .securityTest:
       do throws(ConfigurationError) {
         try problems.check()
         return try perform(invocation, environment: environment())
@@ -24,7 +24,8 @@ enum Program {
         // 1 says that images failed, are not purged or not signed, or that an attack is open.
         let isWrongUse =
           !problems.isEmpty
-          && ["prefetch", "purge", "explain", "sign", "selftest"].contains(arguments.first)
+          && ["prefetch", "purge", "explain", "sign", "translate", "selftest"].contains(
+            arguments.first)
         return isWrongUse ? 2 : 1
       }
     }
@@ -59,6 +60,10 @@ enum Program {
       ).run()
     case .explain(let order):
       return ExplainCommand(configuration, order: order, environment: environment).run()
+    case .translate(let urls, let door):
+      return try TranslateCommand(
+        urls, of: door, doors: configuration.doors, environment: environment
+      ).run()
     case .sign(let order):
       return try SignCommand(configuration.signing, environment: environment, order: order).run()
     default:

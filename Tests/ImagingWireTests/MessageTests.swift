@@ -104,7 +104,7 @@ import Testing
 
   @Test func `a result out of range is refused`() {
     let ofImage: [(inout RenderedImage) -> Void] = [
-      { $0.format = .svg }, { $0.format = .heic }, { $0.size = PixelSize(width: 0, height: 1) },
+      { $0.size = PixelSize(width: 0, height: 1) },
       { $0.size = PixelSize(width: 1, height: 10_000_001) }, { $0.frames = 0 },
       { $0.density = 0 }, { $0.density = .nan }, { $0.density = .infinity },
       { $0.density = -1 }, { $0.scaledDownFrom = PixelSize(width: -1, height: 1) },

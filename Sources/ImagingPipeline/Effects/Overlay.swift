@@ -46,7 +46,7 @@ final class Overlay {
         layer = try tile.repeated(over: geometry.canvas)
         offset = (0, 0)
       } else {
-        offset = source.placement.position.offset(of: tile.size, on: geometry.canvas)
+        offset = source.placement.corner(of: tile.size, on: geometry.canvas)
         layer = tile
       }
     } catch {
@@ -157,13 +157,15 @@ extension OverlaySource {
   }
 }
 
-extension Position {
-  /// Returns the upper left corner of an area that is aligned at this position of a canvas, without
-  /// a margin. The canvas is not smaller than the area.
-  fileprivate func offset(of size: PixelSize, on canvas: PixelSize) -> (x: Int, y: Int) {
+extension WatermarkPlacement {
+  /// Returns the upper left corner of an area at this place of a canvas, which is not smaller.
+  fileprivate func corner(of size: PixelSize, on canvas: PixelSize) -> (x: Int, y: Int) {
     (
-      (canvas.width - size.width) * anchor.x / 2,
-      (canvas.height - size.height) * anchor.y / 2
+      Offset.start(
+        room: canvas.width - size.width, anchor: position.anchor.x, by: offset.x, of: canvas.width),
+      Offset.start(
+        room: canvas.height - size.height, anchor: position.anchor.y, by: offset.y,
+        of: canvas.height)
     )
   }
 }

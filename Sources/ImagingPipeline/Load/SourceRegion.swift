@@ -41,11 +41,24 @@ struct SourceRegion: Equatable {
 
   /// Returns this region narrowed to an area.
   ///
-  /// - Parameter area: The area in pixels of the stored image.
-  func narrowed(toStored area: PixelArea) -> SourceRegion {
+  /// - Parameters:
+  ///   - area: The area in pixels of the stored image.
+  ///   - axes: The axes on which opposite edges lose the same.
+  func narrowed(toStored area: PixelArea, equally axes: Axes? = nil) -> SourceRegion {
     let stored = orientation.swapsSides ? whole.turned : whole
+    let found = orientation.upright(area, of: stored)
+    var (x, width) = (found.x, found.size.width)
+    var (y, height) = (found.y, found.size.height)
+    if axes == .horizontal || axes == .both {
+      let cut = min(x - self.area.x, self.area.x + size.width - x - width)
+      (x, width) = (self.area.x + cut, size.width - 2 * cut)
+    }
+    if axes == .vertical || axes == .both {
+      let cut = min(y - self.area.y, self.area.y + size.height - y - height)
+      (y, height) = (self.area.y + cut, size.height - 2 * cut)
+    }
     var region = self
-    region.area = orientation.upright(area, of: stored)
+    region.area = PixelArea(x: x, y: y, size: PixelSize(width: width, height: height))
     return region
   }
 

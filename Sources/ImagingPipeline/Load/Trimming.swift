@@ -14,6 +14,8 @@ struct Trimming {
   let frames: Int
   /// The maximum difference of a band, in steps of 255.
   let tolerance: Int
+  /// What borders are compared with; `nil`: the upper left pixel.
+  var colour: Color?
 
   /// The maximum pixels that a vector is drawn with: its size says nothing about the cost of
   /// drawing it.
@@ -22,7 +24,11 @@ struct Trimming {
   /// Returns the region without its uniform borders. For an animation, the result contains what any
   /// frame needs, and each frame is compared with its own upper left pixel. An entirely uniform
   /// region stays whole.
-  func trimmed(_ part: SourceRegion) throws(ImageError) -> SourceRegion {
+  ///
+  /// - Parameter axes: the axes on which opposite borders lose the same.
+  func trimmed(
+    _ part: SourceRegion, equally axes: Axes? = nil
+  ) throws(ImageError) -> SourceRegion {
     let image = try open()
     let size = frames > 1 ? header.size : image.size
     guard image.size.height == size.height * frames else {
@@ -37,7 +43,11 @@ struct Trimming {
     let x = corner.x == part.stored.x ? area.x : area.x + area.size.width - 1
     let y = corner.y == part.stored.y ? area.y : area.y + area.size.height - 1
     var backgrounds: [Background] = []
-    if y > area.y {
+    if let colour {
+      let background = Background(
+        colour, bands: image.bands, hasAlpha: image.hasAlpha, tolerance: tolerance)
+      backgrounds = Array(repeating: background, count: frames)
+    } else if y > area.y {
       let bands = image.bands
       let hasAlpha = image.hasAlpha
       let rows = try PixelRows(of: try open())
@@ -63,7 +73,8 @@ struct Trimming {
       }
     }
     guard let found = edges.area else { return part }
-    return part.narrowed(toStored: Self.unscaled(found, by: scale, within: part.stored))
+    return part.narrowed(
+      toStored: Self.unscaled(found, by: scale, within: part.stored), equally: axes)
   }
 
   /// Returns the scale that a vector is drawn at; 1 for other formats.
@@ -111,6 +122,23 @@ private struct Background {
     pixel = Self.seen(bytes, bands: bands, hasAlpha: hasAlpha)
   }
 
+  /// The background of a colour; its lightness if the image is grey (BT.709).
+  init(_ colour: Color, bands: Int, hasAlpha: Bool, tolerance: Int) {
+    var values = SIMD4<Int32>(
+      Int32(colour.red), Int32(colour.green), Int32(colour.blue), Int32(colour.alpha))
+    if bands < 3 {
+      let shares = SIMD3(0.2126, 0.7152, 0.0722)
+      let grey = (shares * SIMD3(Double(values.x), Double(values.y), Double(values.z))).sum()
+      values = SIMD4(Int32(grey.rounded()), hasAlpha ? values.w : 0, 0, 0)
+    } else if !hasAlpha {
+      values.w = 0
+    }
+    self.bands = bands
+    self.hasAlpha = hasAlpha
+    self.tolerance = Int32(tolerance) * 255
+    pixel = Self.weighted(values, bands: bands, hasAlpha: hasAlpha)
+  }
+
   /// Returns whether a pixel does not belong to the border.
   @inline(__always)
   func differs(from bytes: UnsafePointer<UInt8>) -> Bool {
@@ -125,6 +153,13 @@ private struct Background {
   ) -> SIMD4<Int32> {
     var values = SIMD4<Int32>.zero
     for band in 0..<bands { values[band] = Int32(bytes[band]) }
+    return weighted(values, bands: bands, hasAlpha: hasAlpha)
+  }
+
+  @inline(__always)
+  private static func weighted(
+    _ values: SIMD4<Int32>, bands: Int, hasAlpha: Bool
+  ) -> SIMD4<Int32> {
     guard hasAlpha else { return values &* 255 }
     var factors = SIMD4<Int32>(repeating: values[bands - 1])
     factors[bands - 1] = 255

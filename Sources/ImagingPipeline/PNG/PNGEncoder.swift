@@ -14,6 +14,8 @@ struct PNGEncoder {
   let isInterlaced: Bool
   /// Whether an image with more colours than a palette holds is reduced to a palette.
   let reducesColours: Bool
+  /// The bits of a palette that every image is reduced to; `nil`: none is.
+  var paletteBits: Int?
 
   /// Larger images have no palette: it takes libimagequant four times as long as the PNG.
   static let maximumPixels = 4_000_000
@@ -26,6 +28,7 @@ struct PNGEncoder {
 
   /// Encodes an image in sRGB or grey.
   func encode(_ image: borrowing Image) throws(ImageError) -> GLibBytes {
+    if paletteBits != nil { return try encode(image, isReduced: true) }
     let all = try encode(image, isReduced: false)
     guard image.size.pixels <= Self.maximumPixels, image.bands > 2 else { return all }
     if let palette = PNGPalette(of: image) {
@@ -43,7 +46,8 @@ struct PNGEncoder {
     let level = isReduced ? max(effort, Self.leastEffortOfIndices) : effort
     let form =
       isReduced
-      ? "filter=none,palette=true,effort=\(effortOfPalette),dither=\(Output.dither)" : "filter=all"
+      ? "filter=none,palette=true,effort=\(effortOfPalette),dither=\(Output.dither)"
+        + (paletteBits.map { ",bitdepth=\($0)" } ?? "") : "filter=all"
     return try image.saved(by: "pngsave", "compression=\(level),interlace=\(isInterlaced),\(form)")
   }
 }

@@ -30,7 +30,8 @@ struct LosslessResult {
   /// progressive on request, or if a baseline result would be larger than the source.
   func bytes() -> [UInt8]? {
     guard keepsPixels, transform.output.stripsMetadata, transform.takes(header.format),
-      header.profile.isEmpty, header.codePoints == nil
+      header.profile.isEmpty, header.codePoints == nil,
+      !transform.output.flattens || !header.hasAlpha
     else { return nil }
     guard header.format == .jpeg else {
       return orientation == .up ? Stripping.stripped(source, as: header.format) : nil

@@ -152,6 +152,7 @@ public struct Pipeline: Sendable {
     _ job: Job, header: SourceHeader, frames: Int, work: SourceCost, watch: inout StageWatch
   ) throws(ImageError) -> EncodedImage {
     let transform = job.transform
+    if let passed = try passed(job, header: header, watch: &watch) { return passed }
     let decoded = header.decodedFrames(for: transform)
     var part = try SourceRegion(of: header, for: transform)
     let whole = work.cost(of: job.source, header, frames: decoded)
@@ -161,8 +162,10 @@ public struct Pipeline: Sendable {
       cost.add(decoding: job.source, header)
       cost.add(drawing: work.vector, header, scale: Trimming.scale(of: header))
       try job.admit(cost)
-      part = try Trimming(source: job.source, header: header, frames: frames, tolerance: tolerance)
-        .trimmed(part)
+      part = try Trimming(
+        source: job.source, header: header, frames: frames, tolerance: tolerance,
+        colour: transform.selection.trimColor
+      ).trimmed(part, equally: transform.selection.trimEqual)
     }
     let geometry = Geometry(
       of: part.size, isVector: header.format == .svg, sizing: transform.sizing,
@@ -268,6 +271,33 @@ public struct Pipeline: Sendable {
     return EncodedImage(
       encoded, format: encodedFormat, frames: frames,
       droppedFrames: header.droppedFrames(from: frames, for: transform), geometry: geometry,
+      timings: watch.timings)
+  }
+
+  /// Returns the source as it is, without metadata where that is possible; `nil` if the request does
+  /// not ask for that, or the source is larger than results may be.
+  private func passed(
+    _ job: Job, header: SourceHeader, watch: inout StageWatch
+  ) throws(ImageError) -> EncodedImage? {
+    let passed = job.transform.output.passed
+    let isPassed =
+      passed.contains(.all) || passed.contains(.animated) && header.isAnimation
+      || passed.contains(.vector) && header.format == .svg
+    let size = header.orientation.swapsSides ? header.size.turned : header.size
+    guard isPassed, job.transform.product == .image, job.overlay == nil,
+      size.pixels <= job.limits.maximumResultPixels,
+      FormatSigns.format(of: job.source) == header.format
+    else { return nil }
+    // Without its metadata an image that is to be turned would not be.
+    let isBare = job.transform.output.stripsMetadata && header.orientation == .up
+    let stripped = isBare ? Stripping.stripped(job.source, as: header.format) : nil
+    watch.finish(\.decode)
+    return EncodedImage(
+      bytes: try GLibBytes(copying: stripped ?? Array(job.source)),
+      content: .image(
+        RenderedImage(
+          format: header.format, size: size, frames: header.isAnimation ? header.pages : 1,
+          density: Double(job.density))),
       timings: watch.timings)
   }
 

@@ -19,11 +19,17 @@ struct Output {
   let reducesColours: Bool
   /// Whether the format keeps transparency.
   let keepsAlpha: Bool
+  /// Whether a format that can be either keeps every pixel as it is.
+  let isLossless: Bool
+  /// How colour is stored; `nil`: as the quality says.
+  let chroma: ChromaSampling?
+  /// The bits of a palette; `nil`: as the image needs.
+  let paletteBits: Int?
 
   /// Chooses the format, in this order:
   /// 1. The requested format.
-  /// 2. The source's format with `format=source`, or the first format that the client accepts, if it
-  ///    can hold the result.
+  /// 2. The source's format with `format=source` if it can hold the size and the frames, or the
+  ///    first format that the client accepts and that can hold the result.
   /// 3. GIF for an animation, PNG for pixels with alpha, otherwise JPEG (PNG if a side is too long
   ///    for JPEG).
   ///
@@ -34,9 +40,11 @@ struct Output {
     limits: ImagingLimits
   ) throws(ImageError) {
     let size = geometry.canvas
+    let flattens = transform.output.flattens
     let hasAlpha =
-      header.hasAlpha || transform.effects.radius != nil
-      || (geometry.isPadded && transform.output.background.alpha < 255)
+      !flattens
+      && (header.hasAlpha || transform.effects.radius != nil
+        || (geometry.isPadded && transform.output.background.alpha < 255))
     if let format = transform.output.format {
       guard let limit = format.traits.longestSide, format.isEncodable else {
         throw .invalidParameter(
@@ -54,18 +62,25 @@ struct Output {
       let kept = transform.output.keepsFormat ? header.format.kept(hasAlpha: hasAlpha) : nil
       let candidates = transform.output.accepted + [hasAlpha ? .png : .jpeg, .png]
       let suited =
-        kept.flatMap { $0.holds(frames: frames, hasAlpha: hasAlpha, size: size) ? $0 : nil }
+        kept.flatMap { $0.holds(frames: frames, hasAlpha: false, size: size) ? $0 : nil }
         ?? candidates.first { $0.suits(frames: frames, hasAlpha: hasAlpha, size: size) }
       format = suited ?? (frames > 1 ? .gif : .png)
     }
-    keepsAlpha = format.traits.holdsAlpha
+    keepsAlpha = format.traits.holdsAlpha && !flattens
     isInterlaced = transform.output.isProgressive
     efforts = limits.efforts
     threads = limits.maximumThreads
     reducesColours =
       format == .png && header.hasPalette && limits.keepsPalettes && ImageFormat.gif.isEncodable
       && size.pixels <= PNGEncoder.maximumPixels
-    quality = transform.output.qualities[format].map { transform.output.quality ?? $0 }
+    isLossless =
+      transform.output.isLossless && format != .jpeg && ImageFormat.lossy.contains(format)
+    chroma = transform.output.chroma
+    paletteBits = transform.output.colours.map { colours in
+      [8, 4, 2, 1].first { 1 << $0 <= colours } ?? 1
+    }
+    quality =
+      isLossless ? nil : transform.output.qualities[format].map { transform.output.quality ?? $0 }
   }
 }
 
@@ -126,15 +141,17 @@ extension Output {
         image,
         JPEGEncoder.Settings(
           quality: quality, isProgressive: isInterlaced,
-          subsamples: quality < JPEGEncoder.Settings.fullChromaQuality))
+          subsamples: chroma.map { $0 == .quarter }
+            ?? (quality < JPEGEncoder.Settings.fullChromaQuality)))
     case .png:
       let encoder = PNGEncoder(
         effort: efforts.png, effortOfPalette: efforts.gif, isInterlaced: isInterlaced,
-        reducesColours: reducesColours)
+        reducesColours: reducesColours, paletteBits: paletteBits)
       return try encoder.encode(image)
     case .avif:
       let encoder = AVIFEncoder(quality: quality, threads: threads)
-      return encoder.suits(image, effort: efforts.avif) ? try encoder.encode(image) : nil
+      return !isLossless && chroma != .full && encoder.suits(image, effort: efforts.avif)
+        ? try encoder.encode(image) : nil
     default: return nil
     }
   }

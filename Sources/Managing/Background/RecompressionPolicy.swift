@@ -54,7 +54,8 @@ extension ImagingPolicy {
   func popularTransform(_ transform: Transform, for format: ImageFormat) -> Transform? {
     guard format == .avif else { return transform }
     let quality = transform.output.quality ?? transform.output.qualities[lossy: .avif]
-    guard let reduction = efforts.popularAVIFReduction, quality < Self.fullColourQuality,
+    guard !transform.output.isLossless, transform.output.chroma == nil,
+      let reduction = efforts.popularAVIFReduction, quality < Self.fullColourQuality,
       quality > reduction
     else { return nil }
     var lower = transform

@@ -24,6 +24,7 @@ struct FlightKey: Hashable, Sendable {
     options.isDetached = false
     options.isFreeForm = false
     options.onFailure = .error
+    options.presentation = Presentation()
     options.trail = options.trail.bare
     options.trace = nil
     self.options = options

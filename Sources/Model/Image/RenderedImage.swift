@@ -10,7 +10,7 @@ public struct RenderedImage: Hashable, Sendable {
   /// The size in pixels before a pixel limit or `maxbytes` reduced the result (`X-Scaled-Down`);
   /// `nil` if neither did.
   public var scaledDownFrom: PixelSize?
-  /// The format of the bytes, one of `ImageFormat.outputs`.
+  /// The format of the bytes: one of `ImageFormat.outputs`, or that of a source that is passed.
   public var format: ImageFormat
   private var storedQuality: UInt8?
   private var storedWidth: UInt32

@@ -93,6 +93,8 @@ public struct LoadOptions: Hashable, Sendable {
   /// What the client gets if the image cannot be had. The manager does not look at it, so requests
   /// that differ in it share a flight.
   public var onFailure = FailureAnswer.error
+  /// What the response says to its client beside the image; likewise.
+  public var presentation = Presentation()
   /// The servers that the request came through. They are forwarded to origins (RFC 8586).
   public var trail = ServerTrail()
   /// The trace that origins are told; `nil`: none. Does not change the response, so requests that

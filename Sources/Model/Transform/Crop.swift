@@ -2,28 +2,14 @@
 
 /// A part of the image as turned.
 public struct Crop: Hashable, Sendable {
-  /// A length along a side of the image.
-  public enum Length: Hashable, Sendable {
-    /// Pixels of the source.
-    case pixels(Int)
-    /// A share of the side, 0–1.
-    case share(Double)
-
-    /// Returns the length in whole pixels.
-    func pixels(of side: Int) -> Int {
-      switch self {
-      case .pixels(let pixels): pixels
-      case .share(let share): Int((Double(side) * share).rounded())
-      }
-    }
-  }
-
   /// Where the part is.
   public enum Place: Hashable, Sendable {
     /// Its distance from the left and the upper edge.
     case at(x: Length, y: Length)
-    /// A named position, but for `entropy` and `attention`.
-    case named(Position)
+    /// A named position, but for `entropy` and `attention`, and how far inward from there.
+    case named(Position, Offset = Offset())
+    /// As near as the edges allow around a point, in shares of the sides.
+    case around(FocalPoint)
   }
 
   /// Where the part is.
@@ -62,11 +48,22 @@ public struct Crop: Hashable, Sendable {
       // A share below 1 is inside, however it is rounded.
       if case .share(let share) = given, share < 1 { start = min(start, side - 1) }
       return (start, min(max(length.pixels(of: side), 1), side - start))
-    case .named(let position):
-      let anchor = axis == 0 ? position.anchor.x : position.anchor.y
-      let used = length == .pixels(0) ? side : min(max(length.pixels(of: side), 1), side)
-      return ((side - used) * anchor / 2, used)
+    case .named(let position, let offset):
+      let used = self.length(length, in: side)
+      let start = Offset.start(
+        room: side - used, anchor: axis == 0 ? position.anchor.x : position.anchor.y,
+        by: axis == 0 ? offset.x : offset.y, of: side)
+      return (start, used)
+    case .around(let point):
+      let used = self.length(length, in: side)
+      let middle = Double(side) * (axis == 0 ? point.x : point.y)
+      return (max(0, min(Int((middle - Double(used) / 2).rounded()), side - used)), used)
     }
+  }
+
+  /// Returns a length that is the whole side for 0 pixels.
+  private func length(_ length: Length, in side: Int) -> Int {
+    length == .pixels(0) ? side : min(max(length.pixels(of: side), 1), side)
   }
 }
 
@@ -76,14 +73,15 @@ extension ParameterKind where Value == Crop {
     let places = Position.allCases.filter { $0 != .entropy && $0 != .attention }
     return ParameterKind(
       allowed: AllowedValues(
-        text: "x,y,w,h or w,h or w,h,place: whole source pixels, or shares from 0.0 to 1.0; "
-          + "a place is one of " + places.map(\.rawValue).joined(separator: ", "),
+        text: "x,y,w,h or w,h or w,h,place or w,h,place,x,y: whole source pixels, or shares from "
+          + "0.0 to 1.0; a place is fp, for a focal point, or one of "
+          + places.map(\.rawValue).joined(separator: ", "),
         unit: "pixels", form: .area),
       read: { given in
         let parts = given.text.split(separator: ",", omittingEmptySubsequences: false).map {
           String($0)
         }
-        let lengths = parts.map { given.part($0).length }
+        let lengths = parts.map { given.part($0).length(Selection.cropRange) }
         switch (parts.count, lengths[0], lengths.count > 1 ? lengths[1] : nil) {
         case (2, let width?, let height?):
           return Crop(width: width, height: height, at: .named(.center))
@@ -91,6 +89,17 @@ extension ParameterKind where Value == Crop {
           return places.first { $0.rawValue == parts[2] }.map {
             Crop(width: width, height: height, at: .named($0))
           }
+        case (5, let width?, let height?) where parts[2] == "fp":
+          let point = parts[3...].compactMap { given.part($0).decimal(in: 0...1) }
+          guard point.count == 2 else { return nil }
+          return Crop(
+            width: width, height: height, at: .around(FocalPoint(x: point[0], y: point[1])))
+        case (5, let width?, let height?):
+          let offset = parts[3...].compactMap { given.part($0).offset }
+          guard offset.count == 2, let place = places.first(where: { $0.rawValue == parts[2] })
+          else { return nil }
+          return Crop(
+            width: width, height: height, at: .named(place, Offset(x: offset[0], y: offset[1])))
         case (4, let x?, let y?):
           guard let width = lengths[2], let height = lengths[3], !width.isNothing,
             !height.isNothing
@@ -107,31 +116,18 @@ extension Crop {
   public var text: String {
     switch place {
     case .at(let x, let y): [x, y, width, height].map(\.text).joined(separator: ",")
-    case .named(let position):
+    case .named(let position, Offset()):
       "\(width.text),\(height.text)" + (position == .center ? "" : "," + position.rawValue)
+    case .named(let position, let offset):
+      "\(width.text),\(height.text),\(position.rawValue),\(offset.x.text),\(offset.y.text)"
+    case .around(let point):
+      "\(width.text),\(height.text),fp,"
+        + ParameterText.of(point.x) + "," + ParameterText.of(point.y)
     }
   }
 }
 
-extension Crop.Length {
+extension Length {
   /// Whether no pixel is asked for.
   fileprivate var isNothing: Bool { self == .pixels(0) || self == .share(0) }
-
-  /// Digits; with a point if it is a share.
-  fileprivate var text: String {
-    switch self {
-    case .pixels(let pixels): "\(pixels)"
-    // Swift writes the point also of whole numbers.
-    case .share(let share): "\(share)"
-    }
-  }
-}
-
-extension ParameterText {
-  /// Reads pixels, or a share, which has a point.
-  fileprivate var length: Crop.Length? {
-    text.contains(".") || text.contains("e")
-      ? decimal(in: 0...1).map(Crop.Length.share)
-      : whole(in: Selection.cropRange).map(Crop.Length.pixels)
-  }
 }

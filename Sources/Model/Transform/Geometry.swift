@@ -33,6 +33,9 @@ public struct Geometry: Equatable, Sendable {
   public static let leastDensity = 0.001
   /// How the image is aligned on its canvas.
   private let anchor: Anchor
+  /// How far inward from there, in points of `scale` pixels or shares.
+  private let shift: Offset
+  private let scale: Double
 
   /// The limits of the size of a result.
   public struct Limits: Equatable, Sendable {
@@ -60,13 +63,23 @@ public struct Geometry: Equatable, Sendable {
   public var offset: (x: Int, y: Int) {
     switch anchor {
     case .named(let x, let y):
-      ((frame.width - image.width) * x / 2, (frame.height - image.height) * y / 2)
+      (
+        placed(image.width, in: frame.width, anchor: x, by: shift.x),
+        placed(image.height, in: frame.height, anchor: y, by: shift.y)
+      )
     case .focal(let point):
       (
         Self.offset(of: image.width, on: frame.width, share: point.x),
         Self.offset(of: image.height, on: frame.height, share: point.y)
       )
     }
+  }
+
+  /// Returns the offset on one axis from a side or the middle.
+  private func placed(_ image: Int, in frame: Int, anchor: Int, by length: Length) -> Int {
+    let start = Offset.start(
+      room: abs(frame - image), anchor: anchor, by: length, of: max(frame, image), scale: scale)
+    return frame < image ? -start : start
   }
 
   /// Returns the offset on one axis. If the image is cut, the focal point moves as close to the
@@ -117,6 +130,7 @@ public struct Geometry: Equatable, Sendable {
     of source: PixelSize, isVector: Bool, sizing: Sizing, density: Int, frames: Int,
     limits: Limits
   ) {
+    let sizing = sizing.absolute(in: source)
     let (width, height) = (Double(source.width), Double(source.height))
     let given = SizeBox(sizing)
     let plain = (sizing.scale ?? Double(density)) / Double(density)
@@ -148,6 +162,15 @@ public struct Geometry: Equatable, Sendable {
     frame = frame.extended(by: sizing.extend, to: box)
     var padding = sizing.padding.scaled(by: sizing.scale ?? 1)
     var canvas = frame.surrounded(by: padding)
+    let shrink = sizing.limitSide.map { min(1, Double($0) / Double(canvas.longestSide)) } ?? 1
+    if shrink < 1 {
+      let whole = image
+      image = SizeBox.Factors(x: factors.x * shrink, y: factors.y * shrink)
+        .applied(toWidth: width, height: height)
+      frame = frame.following(whole, to: image, by: shrink)
+      padding = sizing.padding.scaled(by: (sizing.scale ?? 1) * shrink)
+      canvas = frame.surrounded(by: padding)
+    }
 
     let maximum = limits.resultPixels
     let maximumOfFrame = min(
@@ -179,10 +202,13 @@ public struct Geometry: Equatable, Sendable {
     let isPaddedToBox =
       (sizing.fit == .contain || sizing.extend == .box) && box?.width != nil && box?.height != nil
     let reached = isPaddedToBox ? 1 : factors.x / wanted.x
-    let exact = min(nominal, max(nominal * reached, Double(density))) * ratio
+    let exact = min(nominal, max(nominal * reached, Double(density))) * ratio * shrink
     self.density = Self.rounded(exact)
+    shift = sizing.offset
+    scale = (sizing.scale ?? 1) * ratio * shrink
     let named = sizing.position.anchor
-    anchor = sizing.focalPoint.map(Anchor.focal) ?? .named(x: named.x, y: named.y)
+    anchor =
+      sizing.focalPoint.map { .focal($0.inShares(of: source)) } ?? .named(x: named.x, y: named.y)
   }
 
   /// Returns the pixels per point of a result smaller than the canvas. The density is scaled in
@@ -229,6 +255,20 @@ extension PixelSize {
         height: max(height, Int((Double(width) / ratio).rounded())))
     default: return self
     }
+  }
+
+  /// Returns this size of a frame for an image that has shrunk: sides that were the image's still
+  /// are, others shrink as well, and are not on its other side.
+  fileprivate func following(
+    _ whole: PixelSize, to image: PixelSize, by ratio: Double
+  ) -> PixelSize {
+    func side(_ own: Int, _ whole: Int, _ image: Int) -> Int {
+      let shrunk = max(1, Int((Double(own) * ratio).rounded()))
+      return own == whole ? image : own < whole ? min(shrunk, image) : max(shrunk, image)
+    }
+    return PixelSize(
+      width: side(width, whole.width, image.width),
+      height: side(height, whole.height, image.height))
   }
 
   fileprivate func surrounded(by edges: Edges) -> PixelSize {

@@ -19,6 +19,8 @@ public struct OutputOptions: Hashable, Sendable {
   public var maxBytes: Int?
   /// The colour to flatten alpha onto if the output has none, and the padding of `contain`.
   public var background: Color = .white
+  /// Whether alpha is flattened onto the background even where the output has one.
+  public var flattens = false
   /// Whether an animation stays animated.
   public var isAnimated = true
   /// Whether to strip Exif, XMP and IPTC.
@@ -26,6 +28,15 @@ public struct OutputOptions: Hashable, Sendable {
   /// Whether the output can be shown while it arrives: interlaced, or the source's own bytes if
   /// suitable (SDWebImage's ProgressiveDownload).
   public var isProgressive = false
+
+  /// Whether WebP, AVIF and JPEG XL keep every pixel as it is.
+  public var isLossless = false
+  /// How JPEG and AVIF store colour; `nil`: as the quality says.
+  public var chroma: ChromaSampling?
+  /// The most colours of a PNG or GIF, rounded down to what a palette of 1, 2, 4 or 8 bits holds.
+  public var colours: Int?
+  /// The kinds of sources that are sent as they are.
+  public var passed: PassedKinds = []
 
   /// The range of `quality`.
   public static let qualityRange = 1...100
@@ -49,6 +60,59 @@ public struct OutputOptions: Hashable, Sendable {
     derived.isProgressive = isProgressive
     derived.stripsMetadata = stripsMetadata
     return self == derived
+  }
+}
+
+/// How densely colour is stored beside lightness.
+public enum ChromaSampling: String, CaseIterable, Sendable {
+  /// A sample for four pixels.
+  case quarter = "420"
+  /// A sample for each pixel.
+  case full = "444"
+}
+
+/// Kinds of sources.
+public struct PassedKinds: OptionSet, Hashable, Sendable {
+  /// The bits.
+  public let rawValue: UInt8
+
+  /// Creates a set from its bits.
+  public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+  /// Animations.
+  public static let animated = PassedKinds(rawValue: 1)
+  /// SVGs.
+  public static let vector = PassedKinds(rawValue: 2)
+  /// All sources.
+  public static let all = PassedKinds(rawValue: 4)
+
+  fileprivate static let names: [(name: String, kind: PassedKinds)] = [
+    ("animated", .animated), ("vector", .vector), ("all", .all),
+  ]
+}
+
+extension ParameterKind where Value == PassedKinds {
+  /// Names with commas between them, in one order.
+  static var kinds: ParameterKind {
+    ParameterKind(
+      allowed: AllowedValues(
+        text: "animated, vector or all, or several in this order with commas between them",
+        names: PassedKinds.names.map(\.name)),
+      read: { given in
+        var kinds = PassedKinds()
+        for part in given.text.split(separator: ",", omittingEmptySubsequences: false) {
+          guard let kind = PassedKinds.names.first(where: { $0.name == part })?.kind,
+            kind.rawValue > kinds.rawValue
+          else { return nil }
+          kinds.insert(kind)
+        }
+        return kinds
+      },
+      text: { kinds in
+        kinds.isEmpty
+          ? nil
+          : PassedKinds.names.filter { kinds.contains($0.kind) }.map(\.name).joined(separator: ",")
+      })
   }
 }
 
@@ -82,6 +146,21 @@ extension OutputOptions {
         in: .output, "The most bytes of the result; quality is reduced first, then the size"
       ) { $1(&$0.transform.output.maxBytes) },
       TransformParameter(
+        "lossless", .flag, in: .output, "WebP, AVIF and JPEG XL that keep every pixel"
+      ) { $1(&$0.transform.output.isLossless) },
+      TransformParameter(
+        "chroma", .names(ChromaSampling.allCases), in: .output,
+        "420: half the colour samples each way; 444: all of them"
+      ) { $1(&$0.transform.output.chroma) },
+      TransformParameter(
+        "colours", .whole(2...256, unit: "colours"), in: .output,
+        "The most colours of a PNG or GIF"
+      ) { $1(&$0.transform.output.colours) },
+      TransformParameter(
+        "pass", .kinds, in: .output,
+        "What is sent as it is: animated, vector or all sources"
+      ) { $1(&$0.transform.output.passed) },
+      TransformParameter(
         "strip", .flag, in: .output, "Drop metadata"
       ) { $1(&$0.transform.output.stripsMetadata) },
       TransformParameter(
@@ -96,6 +175,10 @@ extension OutputOptions {
         "background", .color, in: .effects,
         "Behind alpha if the output has none, and what pads"
       ) { $1(&$0.transform.output.background) },
+      TransformParameter(
+        "flatten", .flag, in: .effects,
+        "Put the background behind alpha in every format"
+      ) { $1(&$0.transform.output.flattens) },
       accepted,
     ]
 

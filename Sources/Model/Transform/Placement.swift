@@ -72,17 +72,26 @@ extension Position {
 /// `contain` puts its fractions of the free space to the left of the image and above it.
 ///
 /// Coordinates are fractions (0–1) of the width and height that remain after rotation, flip, `crop`
-/// and `trim`, from the top left. The parsers check the range.
+/// and `trim`, or their pixels, from the top left. The parsers check the range.
 public struct FocalPoint: Hashable, Sendable {
-  /// The horizontal fraction, 0–1.
+  /// The horizontal fraction, 0–1, or pixels.
   public let x: Double
-  /// The vertical fraction, 0–1.
+  /// The vertical fraction, 0–1, or pixels.
   public let y: Double
+  /// Whether the coordinates are whole pixels of the source.
+  public let isInPixels: Bool
 
   /// Creates a focal point.
-  public init(x: Double, y: Double) {
+  public init(x: Double, y: Double, isInPixels: Bool = false) {
     self.x = x
     self.y = y
+    self.isInPixels = isInPixels
+  }
+
+  /// Returns the point in fractions of an image; one outside lies on its edge.
+  func inShares(of size: PixelSize) -> FocalPoint {
+    guard isInPixels else { return self }
+    return FocalPoint(x: min(x / Double(size.width), 1), y: min(y / Double(size.height), 1))
   }
 }
 

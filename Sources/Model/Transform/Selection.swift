@@ -16,6 +16,10 @@ public struct Selection: Hashable, Sendable {
   /// The maximum difference (of 255) from the top left pixel at which edges are trimmed, after
   /// `crop`; `nil`: no trimming.
   public var trim: Int?
+  /// The colour of the edges in place of the top left pixel's.
+  public var trimColor: Color?
+  /// The axes on which both edges lose as much as the one that can lose less.
+  public var trimEqual: Axes?
 
   /// The range of each number of `crop`. The upper bound is libvips's longest side
   /// (`VIPS_MAX_COORD`).
@@ -35,6 +39,16 @@ public struct Selection: Hashable, Sendable {
     whole.flip = flip
     return self == whole
   }
+}
+
+/// Axes of an image.
+public enum Axes: String, CaseIterable, Sendable {
+  /// From left to right.
+  case horizontal = "h"
+  /// From top to bottom.
+  case vertical = "v"
+  /// Both.
+  case both = "hv"
 }
 
 extension Selection {
@@ -64,5 +78,13 @@ extension Selection {
       "trim", .whole(trimRange), in: .part,
       "Cut off plain edges; how much a pixel may differ"
     ) { $1(&$0.transform.selection.trim) },
+    TransformParameter(
+      "trim_color", .color, in: .part,
+      "The edges' colour, in place of the top left pixel's"
+    ) { $1(&$0.transform.selection.trimColor) },
+    TransformParameter(
+      "trim_equal", .names(Axes.allCases), in: .part,
+      "Cut as much off opposite edges: left and right, top and bottom, or both"
+    ) { $1(&$0.transform.selection.trimEqual) },
   ]
 }

@@ -76,7 +76,7 @@ extension Transform {
 
   /// Whether the encoder may be slower than most decoders.
   private var mayEncodeSlowly: Bool {
-    output.format?.traits.encodesSlowly ?? output.keepsFormat
+    output.isLossless || output.format?.traits.encodesSlowly ?? output.keepsFormat
       || output.accepted.contains(where: \.traits.encodesSlowly)
   }
 }

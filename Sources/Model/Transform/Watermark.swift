@@ -29,6 +29,8 @@ public struct Watermark: Hashable, Sendable {
 public struct WatermarkPlacement: Hashable, Sendable {
   /// The position; `entropy` and `attention` count as `center`. Ignored if the watermark repeats.
   public var position: Position = .rightBottom
+  /// How far from there, in pixels of the result or shares of its sides.
+  public var offset = Offset()
   /// The width as a fraction of the result's width, in (0, 1].
   ///
   /// `nil`: the watermark's own pixels, times the result's density, divided by the watermark's
@@ -55,6 +57,11 @@ extension WatermarkPlacement {
       "watermark_position", .names(positions), in: .watermark,
       "Its place", where: { !$0.placement.repeats }
     ) { $1(&$0.placement.position) },
+    TransformParameter(
+      "watermark_offset", .offset, in: .watermark,
+      "How far inward from its place: x,y in pixels, or shares like 0.1",
+      where: { !$0.placement.repeats }
+    ) { $1(&$0.placement.offset) },
     TransformParameter(
       "watermark_scale", share, in: .watermark,
       "Its width as a share of the width of the result"

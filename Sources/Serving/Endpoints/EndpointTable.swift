@@ -1,5 +1,7 @@
 // EndpointTable: the list of all endpoints, and whom the listeners that have them serve.
 
+import Core
+
 /// The endpoints of a listener. A new one is a file in `Endpoints/` and a line here.
 struct EndpointTable: Sendable {
   /// The endpoints of clients.
@@ -57,11 +59,32 @@ struct EndpointTable: Sendable {
 
   /// The endpoints; no path belongs to two of them.
   let endpoints: [any Endpoint]
+  /// The doors, which have the addresses that no endpoint has.
+  private(set) var doors: [DoorPlace] = []
 
   /// The same endpoints without the page for people.
   var withoutPage: EndpointTable {
     let page = Set(Self.forPeople.map(\.path))
     return EndpointTable(endpoints: endpoints.filter { !page.contains($0.path) })
+  }
+
+  /// The same endpoints with doors beside them.
+  func with(_ doors: [DoorPlace]) -> EndpointTable {
+    var table = self
+    table.doors = doors
+    return table
+  }
+
+  /// Returns the door of an address that no endpoint has, and the address there. The page yields to
+  /// a door whose addresses are at `/` too, and have a query.
+  func door(
+    path: ArraySlice<UInt8>, query: ArraySlice<UInt8>, besides endpoint: (any Endpoint)?
+  ) -> (door: any Door, address: DoorAddress)? {
+    guard endpoint == nil || endpoint is PageEndpoint && !query.isEmpty else { return nil }
+    for place in doors {
+      if let address = place.address(path: path, query: query) { return (place.door, address) }
+    }
+    return nil
   }
 
   /// Returns the endpoint of a decoded path, and the name of the item in it (see `EndpointPath`).

@@ -118,8 +118,11 @@ struct ImageQuery: Sendable {
       value(of: name).flatMap { ParameterText($0).whole(in: Sizing.sideRange) }
     }
     let sides = steps.rounded(width: side("w"), height: side("h"))
+    let least = steps.rounded(width: side("min-w"), height: side("min-h"))
     var query = self
-    for (name, side) in [("w", sides.width), ("h", sides.height)] {
+    for (name, side) in [
+      ("w", sides.width), ("h", sides.height), ("min-w", least.width), ("min-h", least.height),
+    ] {
       guard let side, let place = items.firstIndex(where: { $0.parameter.name == name }) else {
         continue
       }

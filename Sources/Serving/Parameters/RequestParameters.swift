@@ -109,6 +109,30 @@ extension ImageParameter {
       return $1.redirectsFailures
     },
     ImageParameter(
+      name: "download", allowed: .flag,
+      group: .output, help: "Have browsers save the image in place of showing it", standard: "0"
+    ) {
+      $1.options.presentation.isAttachment = $0 == "1"
+      return $0 == "0" || $0 == "1"
+    },
+    ImageParameter(
+      name: "filename",
+      allowed: AllowedValues(
+        text: "1 to \(Presentation.longestStem) characters without a slash", form: .text),
+      group: .output, help: "The name to save it under; the extension follows from the format"
+    ) {
+      $1.options.presentation.stem = $0
+      return (1...Presentation.longestStem).contains($0.unicodeScalars.count)
+        && !$0.utf8.contains { $0 == 0x2f || $0 == 0x5c || $0 < 0x20 || $0 == 0x7f }
+    },
+    ImageParameter(
+      name: "maxage", allowed: .whole(Presentation.ages, unit: "seconds"),
+      group: .loading, help: "The longest time in caches, if the source's is longer"
+    ) {
+      $1.options.presentation.maximumAge = ParameterText($0).whole(in: Presentation.ages)
+      return $1.options.presentation.maximumAge != nil
+    },
+    ImageParameter(
       name: "exp", allowed: expiryTimes,
       group: .signature, help: "The time from which on the URL is refused"
     ) { value, _ in ParameterText(value).whole(in: expiryRange) != nil },

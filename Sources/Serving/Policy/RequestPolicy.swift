@@ -51,7 +51,8 @@ final class RequestPolicy: Sendable {
     let rules = RequestRules(configuration)
     self.init(
       configuration, rules: rules,
-      endpoints: configuration.page ? audience.endpoints : audience.endpoints.withoutPage,
+      endpoints: (configuration.page ? audience.endpoints : audience.endpoints.withoutPage)
+        .with(audience == .operators ? [] : configuration.doors),
       page: configuration.page
         ? PageFiles(PageDescription(of: audience, configuration: configuration, rules: rules))
         : nil,

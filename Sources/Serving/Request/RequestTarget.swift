@@ -12,6 +12,8 @@ final class RequestTarget {
   let path: String
   /// The endpoint; `nil` for an unknown path.
   let endpoint: (any Endpoint)?
+  /// The door whose address this is; `nil` for Pictor's own.
+  let door: (any Door)?
   /// The name of the item in the path; empty for endpoints without items.
   let name: String
   /// The image request of the query, or its error; `nil` for endpoints without an `imageQuery`.
@@ -52,11 +54,14 @@ final class RequestTarget {
     let path = decoded ?? displayable(origin[..<end])
     self.path = path
     let found = decoded.flatMap(endpoints.find)
-    endpoint = found?.endpoint
+    let query = origin[end...].dropFirst()
+    let entered = endpoints.door(path: origin[..<end], query: query, besides: found?.endpoint)
+    door = entered?.door
+    endpoint = entered.map { ImageEndpoint($0.door.name, .image) } ?? found?.endpoint
     name = found?.name ?? ""
-    let parsed = endpoint?.imageQuery.map {
-      Parsed(origin[end...].dropFirst(), path: path, kind: $0, rules: rules)
-    }
+    let parsed =
+      entered.map { Parsed($0.address, at: $0.door, rules: rules) }
+      ?? endpoint?.imageQuery.map { Parsed(query, path: path, kind: $0, rules: rules) }
     request = parsed?.request
     forwarding = parsed?.forwarding
     key = parsed?.key
@@ -71,7 +76,7 @@ final class RequestTarget {
 
   /// What follows from a query for an image. After an error the rest has its defaults.
   private struct Parsed {
-    let request: Result<ImageRequest, ImageError>
+    var request: Result<ImageRequest, ImageError> = .failure(.missingParameter("url"))
     var forwarding: Forwarding?
     var key: CacheKey?
     var isNegotiated = false
@@ -85,21 +90,47 @@ final class RequestTarget {
       grant = RequestGrant(rules: rules)
       do throws(ImageError) {
         grant = try rules.grant(path: path, query: query, kind: kind)
-        let (parsed, hints) = try ImageParameter.parseAdaptive(
-          query, rules: grant.rules, kind: kind)
-        forwarding = Forwarding(
-          names: rules.keyFilter.rule(for: parsed.source)?.forwardedHeaders ?? [])
-        let mayHit = parsed.options.cache == .normal || parsed.options.cache == .only
-        isNegotiated = rules.isNegotiated(parsed.transform)
-        hintUse = HintUse(hints, of: parsed, rules: rules)
-        vary = RequestTarget.vary(forwarding, isNegotiated: isNegotiated, hints: hints)
-        // The response to a redirected request is not cached.
-        let isRedirected = (isNegotiated || !hints.isEmpty) && rules.redirectsAuto
-        request = .success(parsed)
-        key = mayHit && forwarding == nil && !isRedirected ? parsed.key : nil
+        request = .success(try read(query, kind: kind, redirects: rules.redirectsAuto))
       } catch {
         request = .failure(error)
       }
+    }
+
+    /// Parses an address at a door.
+    init(_ address: DoorAddress, at door: any Door, rules: RequestRules) {
+      grant = RequestGrant(rules: rules)
+      do throws(ImageError) {
+        let translation = try door.translated(address)
+        grant = try rules.grant(to: translation)
+        request = .success(
+          try read(
+            translation.query.utf8, kind: translation.isDescription ? .info : .image,
+            redirects: false))
+      } catch {
+        request = .failure(error)
+      }
+    }
+
+    /// Reads the query of an image, as far as the grant allows it.
+    private mutating func read(
+      _ query: some Collection<UInt8>, kind: ImageQuery.Kind, redirects: Bool
+    ) throws(ImageError) -> ImageRequest {
+      let rules = grant.rules
+      let (parsed, hints) = try ImageParameter.parseAdaptive(
+        query, rules: rules, kind: kind)
+      forwarding = Forwarding(
+        names: rules.keyFilter.rule(for: parsed.source)?.forwardedHeaders ?? [])
+      // Prepared responses say what all clients are told.
+      let mayHit =
+        (parsed.options.cache == .normal || parsed.options.cache == .only)
+        && parsed.options.presentation == Presentation()
+      isNegotiated = rules.isNegotiated(parsed.transform)
+      hintUse = HintUse(hints, of: parsed, rules: rules)
+      vary = RequestTarget.vary(forwarding, isNegotiated: isNegotiated, hints: hints)
+      // The response to a redirected request is not cached.
+      let isRedirected = redirects && (isNegotiated || !hints.isEmpty)
+      key = mayHit && forwarding == nil && !isRedirected ? parsed.key : nil
+      return parsed
     }
   }
 

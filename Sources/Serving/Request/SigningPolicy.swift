@@ -56,6 +56,22 @@ extension RequestRules {
   }
 }
 
+extension RequestRules {
+  /// Decides what an address of a peer may ask for. A signature of the peer's kind is as good as
+  /// our own; a door without keys has the rights of unsigned requests.
+  ///
+  /// - Throws: `invalidSignature` if all requests need a signature.
+  func grant(to translation: DoorTranslation) throws(ImageError) -> RequestGrant {
+    guard !translation.isSigned else {
+      return RequestGrant(rules: forSigned, isSigned: true, expiry: translation.expiry)
+    }
+    guard signing.mode != .required else {
+      throw .invalidSignature(reason: "all requests need one, and this door has no keys")
+    }
+    return RequestGrant(rules: self, expiry: translation.expiry)
+  }
+}
+
 extension SignatureFault {
   /// Completes "the signature is not valid: …". Contains nothing of a signature.
   fileprivate func wording(hasExpiry: Bool) -> String {
@@ -95,7 +111,8 @@ extension RequestContext {
     if policy.isRestricting || target.lacksRight,
       !target.isSigned || target.isExpired(at: Clock.now()), isOperator
     {
-      let entitled = RequestTarget(raw: target.raw, rules: policy.operatorRules)
+      let entitled = RequestTarget(
+        raw: target.raw, rules: policy.operatorRules, endpoints: policy.endpoints)
       entitled.isOfOperator = true
       client.target = entitled
       return entitled

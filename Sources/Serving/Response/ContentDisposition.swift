@@ -8,27 +8,35 @@ enum ContentDisposition {
   /// limited room.
   private static let longestStem = 100
 
-  /// Returns `inline` with the source's name and the format's extension. A name that is not plain
-  /// ASCII is also sent in RFC 8187's encoding.
-  static func inline(source: SourceURL, format: ImageFormat) -> String {
-    if let stem = plainStem(of: source.fileName) {
-      return "inline; filename=\"\(stem).\(format.fileExtension)\""
+  /// Returns the source's name, or that of the request, with the format's extension. A name that is
+  /// not plain ASCII is also sent in RFC 8187's encoding.
+  static func value(
+    _ source: SourceURL, format: ImageFormat, _ presentation: Presentation = Presentation()
+  ) -> String {
+    let kind = presentation.isAttachment ? "attachment" : "inline"
+    if presentation.stem == nil, let stem = plainStem(of: source.fileName) {
+      return "\(kind); filename=\"\(stem).\(format.fileExtension)\""
     }
-    let encoded = Array(source.fileName.utf8)
-    // A local path is already decoded; decoding again would change a literal `%41` to `A`.
-    let name =
-      source.scheme == .local
-      ? String(source.fileName) : PercentEncoding.decode(encoded) ?? String(source.fileName)
-    let dot = name.lastIndex(of: ".") ?? name.endIndex
-    let stem = name[..<(dot == name.startIndex ? name.endIndex : dot)].unicodeScalars
+    let stem = (presentation.stem ?? stem(of: source)).unicodeScalars
     let visible = stem.prefix(longestStem).filter { isVisible($0) && $0 != "/" && $0 != "\\" }
     var cleaned = String(String.UnicodeScalarView(visible))
     if cleaned.isEmpty || cleaned.allSatisfy({ $0 == "." }) { cleaned = "image" }
     let full = cleaned + "." + format.fileExtension
     let plain = String(
       full.unicodeScalars.map { isPlain($0) ? Character($0) : "_" })
-    let value = "inline; filename=\"\(plain)\""
+    let value = "\(kind); filename=\"\(plain)\""
     return plain == full ? value : value + "; filename*=UTF-8''" + PercentEncoding.encode(full)
+  }
+
+  /// Returns the name of a source, decoded, without its extension.
+  private static func stem(of source: SourceURL) -> String {
+    let encoded = Array(source.fileName.utf8)
+    // A local path is already decoded; decoding again would change a literal `%41` to `A`.
+    let name =
+      source.scheme == .local
+      ? String(source.fileName) : PercentEncoding.decode(encoded) ?? String(source.fileName)
+    let dot = name.lastIndex(of: ".") ?? name.endIndex
+    return String(name[..<(dot == name.startIndex ? name.endIndex : dot)])
   }
 
   /// Returns the name without its extension if it needs no decoding, replacing or shortening. This

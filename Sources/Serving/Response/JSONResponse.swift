@@ -17,8 +17,8 @@ struct JSONResponse: Sendable {
   let status: Int
   /// Fields besides those that every response has.
   let fields: [ResponseField]
-  /// The value of `Content-Type`; only `/metrics` has another text than JSON.
-  var contentType: StaticString = "application/json"
+  /// The value of `Content-Type`; only `/metrics` and doors have another text than JSON.
+  var contentType = "application/json"
   /// Whether the response closes its connection. `nil` if it does so while the server drains.
   var closes: Bool?
 

@@ -29,10 +29,13 @@ extension RequestContext {
     let now = Clock.now()
     var head = ResponseHead(date: client.loop.date(now), id: client.requestID)
     head.add(timings, total: microseconds)
+    let presentation = request.options.presentation
+    let latest = presentation.maximumAge.map { UnixTime(seconds: now.seconds + $0) }
     head.addAge(
       of: info.freshness, at: now, isPrivate: client.target?.isPrivate == true,
-      until: client.target?.expiry)
-    head.add(info: info, source: request.source, cacheStatus: cacheStatus)
+      until: [client.target?.expiry, latest].compactMap(\.self).min())
+    head.add(
+      info: info, source: request.source, cacheStatus: cacheStatus, presentation: presentation)
     addCommon(to: &head, vary: client.target?.vary)
     return head
   }
@@ -45,6 +48,11 @@ extension RequestContext {
   /// Responds with an error. Clients may store one that is remembered, for at most `limit` seconds.
   func refuse(_ error: ImageError, limit: Int = .max) -> MHD_Result {
     count(error)
+    if let answer = client.target?.door?.reply(to: error) {
+      var response = JSONResponse(bytes: Array(answer.body.utf8), status: answer.status)
+      response.contentType = answer.contentType
+      return respond(with: response, error: error, limit: limit, fields: answer.fields)
+    }
     let body = ErrorBody(
       error, id: client.requestID.description, explains: policy.configuration.explainsErrors,
       hint: client.target?.hint(for: error))
@@ -54,16 +62,17 @@ extension RequestContext {
 
   /// Responds with JSON; `error` is what it describes, if that is an error.
   private func respond(
-    with json: JSONResponse, error: ImageError?, limit: Int = .max
+    with json: JSONResponse, error: ImageError?, limit: Int = .max, fields: [HeaderField] = []
   ) -> MHD_Result {
     let closes = json.closes ?? handler.closesConnections
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
-    head.add("Content-Type", value: json.contentType.description)
+    head.add("Content-Type", value: json.contentType)
     let vary = addCaching(of: error, to: &head, limit: limit)
     if case .methodNotAllowed(_, let allowed) = error { head.add("Allow", value: allowed) }
     if let challenge = error?.challenge { head.add("WWW-Authenticate", value: challenge) }
     if let seconds = error?.retryAfter { head.add("Retry-After", value: "\(seconds)") }
     for field in json.fields { head.add(field.name, value: field.value) }
+    for field in fields { head.add(field) }
     addCommon(to: &head, vary: vary)
     do throws(ImageError) {
       let body = json.bytes.withUnsafeBytes { ImageBytes(copying: $0) }
@@ -238,7 +247,7 @@ extension RequestContext {
 extension RequestContext {
   /// Whether this request is answered with a redirect.
   var isRedirected: Bool {
-    policy.rules.redirectsAuto && client.target?.isAdaptive == true
+    policy.rules.redirectsAuto && client.target?.isAdaptive == true && client.target?.door == nil
   }
 
   /// Whether memory has the image that the redirected request will ask for.

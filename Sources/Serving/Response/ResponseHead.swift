@@ -109,6 +109,11 @@ struct ResponseHead {
     value.withUTF8 { add(name, value: $0) }
   }
 
+  /// Adds a field that was checked when it was made.
+  mutating func add(_ field: HeaderField) {
+    bytes.append(contentsOf: "\r\n\(field.name): \(field.value)".utf8)
+  }
+
   /// Adds a field. Drops a value with control characters, which could inject other fields.
   private mutating func add(_ name: StaticString, value: UnsafeBufferPointer<UInt8>) {
     guard !value.isEmpty, !value.contains(where: { $0 < 0x20 || $0 == 0x7f }) else { return }
@@ -197,19 +202,27 @@ struct ResponseHead {
 extension ResponseHead {
   /// The policy of images, which must not run scripts if they are opened as pages.
   static let contentSecurityPolicy = "default-src 'none'; sandbox"
+  /// The same for an SVG that is passed: its own styles, images and fonts, and still no script.
+  static let vectorSecurityPolicy =
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; sandbox"
 
   /// Adds the fields that every image response has for all clients, except `Age` and
   /// `Cache-Control`.
-  mutating func add(info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus) {
+  mutating func add(
+    info: VariantInfo, source: SourceURL, cacheStatus: CacheStatus,
+    presentation: Presentation = Presentation()
+  ) {
     addContent(of: info)
     if info.isDamaged { add("X-Damaged", value: "1") }
     add("Cache-Status", value: cacheStatus.headerValue)
     if let image = info.image {
       add(
         "Content-Disposition",
-        value: ContentDisposition.inline(source: source, format: image.format))
+        value: ContentDisposition.value(source, format: image.format, presentation))
     }
-    add("Content-Security-Policy", value: Self.contentSecurityPolicy)
+    add(
+      "Content-Security-Policy",
+      value: info.image?.format == .svg ? Self.vectorSecurityPolicy : Self.contentSecurityPolicy)
   }
 
   /// Adds what the fields of an image say of its bytes.

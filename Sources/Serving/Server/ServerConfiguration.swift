@@ -28,6 +28,8 @@ public struct ServerConfiguration: Sendable {
   public var watermarks: [String: SourceURL] = [:]
   /// Images that are sent in place of those that cannot be had, by name.
   public var fallbacks: [String: SourceURL] = [:]
+  /// Other image servers whose addresses are served (`doors`).
+  public var doors: [DoorPlace] = []
   /// Whether clients may use files below the local root as watermarks, by `local:///` URLs.
   public var allowsLocalWatermarks = false
   /// The parts of a request that form cache keys, and the request fields forwarded to origins.

@@ -4,7 +4,7 @@
 /// (https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format).
 public struct MetricText {
   /// The value of `Content-Type`.
-  public static let contentType: StaticString = "text/plain; version=0.0.4; charset=utf-8"
+  public static let contentType = "text/plain; version=0.0.4; charset=utf-8"
 
   private var text = ""
 

@@ -52,6 +52,22 @@ import Testing
     #expect(try made.pixels().values == scene.under(mark, x: x, y: y).values)
   }
 
+  @Test func `an offset moves a watermark inward, as far as the edge`() throws {
+    let scene = Pixels.scene(width: 61, height: 47)
+    let mark = Pixels(width: 20, height: 16, color: [255, 0, 255])
+    for (position, offset, x, y) in [
+      (Position.rightBottom, Offset(x: .pixels(4), y: .share(0.1)), 37, 26),
+      (.leftTop, Offset(x: .share(0.5), y: .pixels(-3)), 31, 0),
+      (.center, Offset(x: .pixels(-7), y: .pixels(99)), 13, 31),
+    ] {
+      let made = try Made(
+        try png(scene),
+        mark: Mark(try png(mark)) { ($0.position, $0.offset) = (position, offset) }
+      ) { $0.format = .png }
+      #expect(try made.pixels().values == scene.under(mark, x: x, y: y).values)
+    }
+  }
+
   @Test func `the scale sets the watermark's width as a share of the result`() throws {
     // given
     let source = try TestImages.png(width: 400, height: 300)

@@ -48,6 +48,49 @@ import Testing
         == seen.cut(x: 0, y: 0, width: 30, height: 15).turned(by: .none, flip: .vertical).values)
   }
 
+  @Test func `borders of a colour are trimmed, whatever the corner has`() throws {
+    // given: a dark corner on a white border, opaque and with alpha
+    for (bands, white) in [(1, [250]), (3, Self.white), (4, Self.white + [255])] {
+      let image = Pixels(width: 40, height: 30, bands: bands) { x, y in
+        let isInside = (8..<20).contains(x) && (6..<14).contains(y)
+        let dark = white.indices.map { $0 == 3 ? UInt8(255) : UInt8(10) }
+        return isInside ? dark : white.map { UInt8($0) }
+      }
+      let made = try Made(try TestImages.encode(image, as: ".png"), format: .png) {
+        $0.trim = 10
+        $0.selection.trimColor = .white
+      }
+      let kept = try Made(try TestImages.encode(image, as: ".png"), format: .png) {
+        $0.trim = 10
+        $0.selection.trimColor = Color(red: 0, green: 0, blue: 0)
+      }
+      // then: black borders are not there
+      #expect(made.size == PixelSize(width: 12, height: 8), "\(bands)")
+      #expect(kept.size == image.size)
+    }
+  }
+
+  @Test(arguments: 1...8)
+  func `opposite borders can be trimmed alike`(tag: Int) throws {
+    // given: borders of 5 and 15 pixels across, of 3 and 15 down, as seen
+    let seen = framed()
+    let source = try TestImages.encode(
+      seen.stored(forOrientation: tag), as: ".webp[lossless]", orientation: tag)
+    for (axes, area) in [
+      (Axes.horizontal, (x: 5, y: 3, width: 30, height: 12)),
+      (.vertical, (x: 5, y: 3, width: 20, height: 24)),
+      (.both, (x: 5, y: 3, width: 30, height: 24)),
+    ] {
+      let made = try Made(source, format: .png) {
+        $0.trim = 10
+        $0.selection.trimEqual = axes
+      }
+      #expect(
+        try made.pixels().values
+          == seen.cut(x: area.x, y: area.y, width: area.width, height: area.height).values)
+    }
+  }
+
   @Test func `the tolerance sets how much a border may differ`() throws {
     // given: a background that rises by 6 to the right
     let image = Pixels(width: 60, height: 30) { x, y in

@@ -41,12 +41,28 @@ import Testing
       let made = try Made(source, width: 32) { $0.output.keepsFormat = true }
       #expect((made.format, made.frames) == (format, frames))
     }
-    // Corners need alpha.
+    // Corners need alpha, which a JPEG does not have.
     let round = try Made(kept[0].0, width: 32) {
       $0.output.keepsFormat = true
       $0.effects.radius = .maximum
     }
-    #expect(round.format == .png)
+    #expect(round.format == .jpeg)
+  }
+
+  @Test func `alpha is flattened onto the background in every format if asked for`() throws {
+    let source = try TestImages.encode(
+      Pixels(width: 8, height: 8, bands: 4) { x, _ in [200, 100, 50, x < 4 ? 0 : 255] }, as: ".png")
+    for format in [ImageFormat.png, .webp, nil] {
+      let made = try Made(source, format: format) {
+        $0.output.flattens = true
+        $0.output.isLossless = true
+        $0.background = Color(red: 1, green: 2, blue: 3)
+      }
+      #expect(made.format == format ?? .jpeg)
+      let pixels = try made.pixels()
+      #expect(pixels.size == PixelSize(width: 8, height: 8) && pixels[0, 0].count == 3)
+      if format != nil { #expect(pixels[0, 0] == [1, 2, 3] && pixels[7, 0] == [200, 100, 50]) }
+    }
   }
 
   @Test(arguments: 1...8)

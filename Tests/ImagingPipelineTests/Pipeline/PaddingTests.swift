@@ -52,6 +52,64 @@ import Testing
     #expect(shaped[2, 2] == [10, 20, 30] && shaped[2, 15] != [10, 20, 30])
   }
 
+  @Test(arguments: [
+    (Position.leftTop, Length.pixels(3), Length.pixels(2), 3, 2),
+    (.rightBottom, .pixels(3), .share(0.1), 37, 14), (.center, .pixels(-4), .share(-0.05), 16, 7),
+    (.right, .pixels(99), .pixels(99), 0, 20), (.top, .pixels(-99), .pixels(-99), 0, 0),
+  ])
+  func `an offset goes inward from its place, and ends at the edges`(
+    position: Position, offsetX: Length, offsetY: Length, x: Int, y: Int
+  ) throws {
+    // given: 40 and 20 pixels of room, once around the image and once in it
+    let padded = try made(120, 60, .contain) {
+      ($0.position, $0.sizing.offset) = (position, Offset(x: offsetX, y: offsetY))
+    }
+    #expect(padded.values == placed(Self.scene, x: x, y: y, width: 120, height: 60).values)
+    let large = Pixels.textured(width: 120, height: 60)
+    let cut = try Made(
+      try TestImages.encode(large, as: ".png"), width: 80, height: 40, fit: .cover, format: .png
+    ) {
+      ($0.position, $0.sizing.offset) = (position, Offset(x: offsetX, y: offsetY))
+      ($0.selection.crop, $0.sizing.width, $0.sizing.height) = (
+        Crop(width: .pixels(80), height: .pixels(40), at: .named(position, $0.sizing.offset)),
+        nil, nil
+      )
+    }
+    #expect(try cut.pixels().values == large.cut(x: x, y: y, width: 80, height: 40).values)
+    // Of 240 × 60, cover keeps 120 × 60.
+    let wide = Pixels.textured(width: 240, height: 60)
+    let kept = try Made(
+      try TestImages.encode(wide, as: ".png"), width: 200, height: 60, fit: .cover, format: .png
+    ) { ($0.position, $0.sizing.offset) = (position, Offset(x: offsetX, y: offsetY)) }
+    let start = Offset.start(room: 40, anchor: position.anchor.x, by: offsetX, of: 240)
+    #expect(try kept.pixels().values == wide.cut(x: start, y: 0, width: 200, height: 60).values)
+  }
+
+  @Test func `an offset in points follows the scale`() throws {
+    let source = try TestImages.encode(Self.scene, as: ".png")
+    let made = try Made(source, width: 60, height: 20, fit: .contain, format: .png) {
+      $0.sizing.scale = 2
+      $0.background = Self.grey
+      ($0.position, $0.sizing.offset) = (.left, Offset(x: .pixels(5), y: .pixels(0)))
+    }
+    #expect(
+      try made.pixels().values == placed(Self.scene, x: 10, y: 0, width: 120, height: 40).values)
+  }
+
+  @Test func `a focal point in pixels is the same in shares`() throws {
+    for (x, y) in [(0.0, 0.0), (20, 30), (40, 10), (90, 40)] {
+      let kept = [true, false].map { isInPixels in
+        try? made(20, 20, .cover) {
+          $0.focalPoint =
+            isInPixels
+            ? FocalPoint(x: x, y: y, isInPixels: true)
+            : FocalPoint(x: min(x / 80, 1), y: min(y / 40, 1))
+        }.values
+      }
+      #expect(kept[0] != nil && kept[0] == kept[1])
+    }
+  }
+
   @Test func `a clear background gives alpha`() throws {
     let source = try TestImages.encode(Self.scene, as: ".png")
     let made = try Made(source) {

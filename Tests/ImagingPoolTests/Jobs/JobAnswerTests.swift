@@ -165,6 +165,8 @@ import Testing
     #expect(try failure(result(count: 9, as: nil)))
     #expect(try failure(result(count: 9)) { $0.format = .avif })
     #expect(try !failure(result(count: 9)) { $0.format = .png })
+    // Then: of a format that is no output, unless the source may be passed
+    #expect(try failure(result(count: 9, as: .svg)))
     // Then: larger than its box or than the limit
     #expect(try failure(result(count: 9, as: .png, size: large)) { $0.width = 39 })
     #expect(
@@ -185,6 +187,11 @@ import Testing
         $0.fit = .outside
       })
     #expect(try !failure(result(count: 9, as: .png, size: large)) { $0.limitBytes = 40 * 30 * 4 })
+    #expect(
+      try !failure(result(count: 9, as: .png, size: large)) {
+        $0.width = 20
+        $0.output.passed = .all
+      })
   }
 
   @Test(arguments: [

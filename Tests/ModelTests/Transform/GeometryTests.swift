@@ -56,6 +56,47 @@ func size(width: Int, height: Int) -> PixelSize {
     #expect(geometry(width: 640, height: 480, density: 2, scale: 1).density == 1)
   }
 
+  /// As measured on imgproxy 4 with `max_result_dimension`.
+  @Test func `a longest side shrinks the image with what is around it`() {
+    let kept = geometry(width: 200, height: 100, w: 300) { $0.sizing.limitSide = 200 }
+    #expect(kept == geometry(width: 200, height: 100, w: 300))
+    let inside = geometry(width: 200, height: 100) { $0.sizing.limitSide = 50 }
+    #expect(inside.canvas == size(width: 50, height: 25) && inside.density == 0.25)
+    let cut = geometry(width: 200, height: 100, w: 100, h: 100, fit: .cover) {
+      $0.sizing.limitSide = 50
+    }
+    #expect(cut.canvas == size(width: 50, height: 50) && cut.image == size(width: 100, height: 50))
+    let padded = geometry(width: 200, height: 100, w: 200, h: 200, fit: .contain) {
+      $0.sizing.limitSide = 50
+      $0.sizing.padding = Edges([10]) ?? Edges()
+    }
+    #expect(padded.canvas.longestSide <= 50 && padded.padding.left == 2)
+    #expect(padded.frame == size(width: 45, height: 45) && padded.image.width == 45)
+  }
+
+  @Test func `sides can be per cent of the image's`() {
+    let half = geometry(width: 640, height: 480, h: 100) { $0.sizing.widthShare = 50 }
+    #expect(half.image == geometry(width: 640, height: 480, w: 320, h: 100).image)
+    let dense = geometry(width: 641, height: 480, scale: 2, enlarge: true) {
+      $0.sizing.widthShare = 50
+    }
+    #expect(dense.canvas.width == 642)
+    #expect(
+      geometry(width: 3, height: 3) { $0.sizing.heightShare = 0.1 }.canvas.height == 1)
+  }
+
+  @Test func `sides that may swap follow the image`() {
+    for (width, height, image) in [(30, 60, (100, 50)), (60, 30, (100, 50)), (60, 30, (50, 100))] {
+      let made = geometry(width: image.0, height: image.1, w: width, h: height, fit: .cover) {
+        $0.sizing.adapts = true
+      }
+      #expect((made.canvas.width > made.canvas.height) == (image.0 > image.1))
+    }
+    #expect(
+      geometry(width: 100, height: 50, w: 30) { $0.sizing.adapts = true }
+        == geometry(width: 100, height: 50, w: 30))
+  }
+
   @Test func `each side is rounded half away from zero and at least 1`() {
     #expect(geometry(width: 5, height: 3, scale: 0.5).canvas == size(width: 3, height: 2))
     #expect(geometry(width: 1, height: 1000, scale: 0.01).canvas == size(width: 1, height: 10))

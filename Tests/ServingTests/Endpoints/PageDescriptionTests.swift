@@ -100,7 +100,8 @@ import Testing
   {
     let configuration = try configuration()
     let rules = RequestRules(configuration).forOperators
-    for parameter in parameters(configuration) where !["sig", "url"].contains(parameter.name) {
+    let texts = ["sig", "url", "filename"]
+    for parameter in parameters(configuration) where !texts.contains(parameter.name) {
       var wrong = ["", "nonsense", " ", "-1", "1e3", "NaN", "0x1", "<img src=x>", "1,2,3,4,5"]
       if let numbers = parameter.numbers {
         if numbers.above { wrong.append("0") }

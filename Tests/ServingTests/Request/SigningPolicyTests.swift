@@ -41,7 +41,12 @@ func signed(
     "extend": "extend=box", "pad": "pad=1", "orient": "orient=0", "pixelate": "pixelate=9",
     "hue": "hue=9", "sepia": "sepia=1", "contrast": "contrast=2", "gamma": "gamma=2",
     "negate": "negate=1", "q_jpeg": "q_jpeg=9", "q_webp": "q_webp=9", "q_avif": "q_avif=9",
-    "q_jxl": "q_jxl=9",
+    "q_jxl": "q_jxl=9", "offset": "offset=1,2", "trim_color": "trim_color=fff",
+    "trim_equal": "trim_equal=h", "watermark_offset": "watermark=logo&watermark_offset=1,2",
+    "limitside": "limitside=9", "swap": "swap=1", "lossless": "lossless=1",
+    "chroma": "chroma=444", "colours": "colours=16", "pass": "pass=all",
+    "flatten": "flatten=1", "download": "download=1",
+    "filename": "filename=photo", "maxage": "maxage=60",
   ]
 
   /// What a client may do to a URL.
@@ -141,7 +146,7 @@ func signed(
     #expect(
       Set(plain) == [
         "url", "preset", "scale", "w", "h", "fit", "position", "format", "placeholder",
-        "fallback", "exp", "sig",
+        "fallback", "exp", "sig", "download", "filename", "maxage",
       ])
   }
 

@@ -22,7 +22,7 @@ import Testing
   ])
   func `a file name is offered without unsafe characters`(url: String, expected: String) throws {
     let source = try SourceURL(parsing: url)
-    #expect(ContentDisposition.inline(source: source, format: .jpeg) == expected)
+    #expect(ContentDisposition.value(source, format: .jpeg) == expected)
   }
 
   @Test(
@@ -40,8 +40,8 @@ import Testing
       let path = PercentEncoding.encode(name)
       for url in ["https://h/\(path).exe", "local:///\(path).exe"] {
         // When
-        let field = ContentDisposition.inline(
-          source: try SourceURL(parsing: url), format: .jpeg)
+        let field = ContentDisposition.value(
+          try SourceURL(parsing: url), format: .jpeg)
         // Then
         let expected = name.unicodeScalars.filter { $0.value != code }.map(String.init).joined()
         #expect(field == "inline; filename=\"\(expected).jpg\"", "\(url)")
@@ -53,7 +53,7 @@ import Testing
     for name in ["\u{645}\u{6cc}\u{200c}\u{62e}", "\u{1f468}\u{200d}\u{1f469}"] {
       let path = PercentEncoding.encode(name)
       let source = try SourceURL(parsing: "https://h/\(path).png")
-      let field = ContentDisposition.inline(source: source, format: .jpeg)
+      let field = ContentDisposition.value(source, format: .jpeg)
       #expect(field.hasSuffix("filename*=UTF-8''\(path).jpg"))
     }
   }
@@ -61,7 +61,7 @@ import Testing
   @Test func `a file name with many combining marks is truncated`() throws {
     let name = "a" + String(repeating: "%CC%81", count: 1_300)
     let source = try SourceURL(parsing: "https://h/\(name).png")
-    #expect(ContentDisposition.inline(source: source, format: .jpeg).utf8.count < 1_500)
+    #expect(ContentDisposition.value(source, format: .jpeg).utf8.count < 1_500)
   }
 
   @Test func `a header value with a line break is omitted`() {

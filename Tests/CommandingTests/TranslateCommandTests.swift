@@ -1,0 +1,54 @@
+// TranslateCommandTests: what people read of the URLs of another image server.
+
+import Core
+import TestSupport
+import Testing
+
+@testable import Commanding
+
+@Suite(.onOwnThreads) struct TranslateCommandTests {
+  private let said = Lock((output: "", errors: ""))
+
+  private func run(
+    _ urls: String..., door: String? = nil, doors: [Peer: DoorSettings] = [:]
+  ) throws -> CInt {
+    let console = Console(
+      output: { [said] text in said.withLock { $0.output += text } },
+      errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
+    return try TranslateCommand(
+      urls, of: door, doors: doors, environment: ["KEY": "6b6579"], console: console
+    ).run()
+  }
+
+  @Test func `a URL becomes a query, with a line for what is not exact`() throws {
+    let status = try run(
+      "https://images.example/_/rs:fill:300:200/g:sm/plain/https://h.example/a.jpg",
+      door: "imgproxy")
+    let output = said.withLock { $0.output }
+    #expect(status == 0)
+    #expect(output.hasPrefix("/image?url=https%3A%2F%2Fh.example%2Fa.jpg&"))
+    #expect(output.contains("fit=cover") && output.contains("\n  near gravity: "))
+  }
+
+  @Test func `a refused URL is named, and the others are translated`() throws {
+    let status = try run(
+      "/_/no-such-option:1/plain/https://h.example/a.jpg", "/_/w:9/plain/https://h.example/a.jpg",
+      "https://images.example", door: "imgproxy")
+    #expect(status == 1)
+    #expect(said.withLock { $0.errors }.contains("no-such-option"))
+    #expect(said.withLock { $0.errors }.contains("not found"))
+    #expect(said.withLock { $0.output }.contains("w=9"))
+  }
+
+  @Test func `the configuration's doors have their prefixes and keys`() throws {
+    var door = DoorSettings()
+    door.prefix = "/img"
+    (door.keys, door.salts) = ([.environment("KEY")], [.literal("73616c74")])
+    let unsigned = "/img/_/w:9/plain/https://h.example/a.jpg"
+    #expect(try run(unsigned, doors: [.imgproxy: door]) == 1)
+    #expect(said.withLock { $0.errors }.contains("signature"))
+    door.keys = [.environment("NONE")]
+    #expect(throws: ConfigurationError.self) { try run(unsigned, doors: [.imgproxy: door]) }
+    #expect(throws: ConfigurationError.self) { try run(unsigned) }
+  }
+}

@@ -1,0 +1,378 @@
+// ThumborDoorTests: signatures, sources, answers and tables of thumbor's and imagor's doors.
+
+import Core
+import Testing
+
+@testable import Doors
+
+@Suite struct ThumborDoorTests {
+  private func options(
+    key: String? = nil, base: String = "", _ change: (inout DoorOptions) -> Void = { _ in }
+  ) -> DoorOptions {
+    var options = DoorOptions()
+    options.keys = key.map { [Array($0.utf8)] } ?? []
+    options.baseURL = base
+    change(&options)
+    return options
+  }
+
+  /// Returns the translation, or the refusal's status and reason.
+  private func translated(
+    _ door: some Door, _ path: String, query: String = ""
+  ) -> Result<DoorTranslation, DoorAnswer> {
+    do { return .success(try door.translate(DoorAddress(path: path, query: query))) } catch {
+      return .failure(error)
+    }
+  }
+
+  private func url(_ door: some Door, _ path: String, query: String = "") -> String? {
+    try? translated(door, path, query: query).get()["url"]
+  }
+
+  private func refusal(_ door: some Door, _ path: String) -> DoorAnswer? {
+    if case .failure(let answer) = translated(door, path) { return answer }
+    return nil
+  }
+
+  // MARK: Signatures
+
+  /// The peers' own examples: dialect, key, digest, characters, address.
+  static let signed: [(ThumborDialect, String, String, Int, String)] = [
+    (.thumbor, "secret", "sha1", 0, "/FVmGvJQS1ysrZ-iR07eetE8bcz4=/300x200/127.0.0.1:8898/a.jpg"),
+    (.thumbor, "secret", "sha1", 0, "/FVmGvJQS1ysrZ-iR07eetE8bcz4%3D/300x200/127.0.0.1:8898/a.jpg"),
+    (.thumbor, "secret", "sha1", 0, "/FVmGvJQS1ysrZ-iR07eetE8bcz4/300x200/127.0.0.1:8898/a.jpg"),
+    (.imagor, "1234", "sha1", 0, "/_-19cQt1szHeUV0WyWFntvTImDI=/foo.jpg"),
+    (.imagor, "1234", "sha256", 40, "/91DBDJtTFePFnbaj5Qq8JLvq5sM5VTipE685f4Gp/foo.jpg"),
+    (
+      .imagor, "mysecret", "sha1", 0,
+      "/cST4Ko5_FqwT3BDn-Wf4gO3RFSk=/500x500/top/raw.githubusercontent.com/cshum/imagor/master/"
+        + "testdata/gopher.png"
+    ),
+    (
+      .imagor, "mysecret", "sha256", 40,
+      "/IGEn3TxngivD0jy4uuiZim2bdUCvhcnVi1Nm0xGy/500x500/top/raw.githubusercontent.com/cshum/"
+        + "imagor/master/testdata/gopher.png"
+    ),
+    (
+      .imagor, "1234", "sha1", 0,
+      "/VTAq7YIRbEXgtwAcsTMhAjvBuT8=/meta/10x11:12x13/fit-in/-300x-200/5x6/left/top/smart/"
+        + "filters:some_filter()/img"
+    ),
+  ]
+
+  @Test(arguments: signed.indices)
+  func examplesAreAcceptedAndEveryAlteredByteIsRefused(_ index: Int) throws {
+    let (dialect, key, digest, length, path) = Self.signed[index]
+    let front = ThumborFront(
+      dialect,
+      options(key: key) {
+        $0.digest = digest
+        $0.signatureBytes = length
+      })
+    let translation = try front.translate(DoorAddress(path: path, query: "v=1"))
+    #expect(translation.isSigned)
+    var bytes = Array(path.utf8)
+    for place in bytes.indices.dropFirst() {
+      let byte = bytes[place]
+      // `%3d` is `%3D`.
+      if byte == UInt8(ascii: "D"), bytes[place - 1] == UInt8(ascii: "3") { continue }
+      for other in [byte ^ 1, byte ^ 0x20] {
+        bytes[place] = other
+        let altered = DoorAddress(path: String(decoding: bytes, as: UTF8.self))
+        #expect(throws: DoorAnswer.self) { _ = try front.translate(altered) }
+      }
+      bytes[place] = byte
+    }
+  }
+
+  @Test func everyKeyOfARotationIsAccepted() {
+    let door = ImagorDoor(options(key: "old") { $0.keys.append(Array("1234".utf8)) })
+    #expect(url(door, "/_-19cQt1szHeUV0WyWFntvTImDI=/foo.jpg") == "https://foo.jpg")
+  }
+
+  @Test func aSignatureIsNotCutUnlessTheOptionsSaySo() {
+    let door = ImagorDoor(options(key: "1234"))
+    #expect(refusal(door, "/_-19cQt1szHeUV0WyWFntvTIm/foo.jpg")?.status == 403)
+    #expect(refusal(door, "//foo.jpg")?.status == 403)
+  }
+
+  @Test func sha512IsVerified() {
+    // From RFC 4231's key and text of case 2.
+    let code = HMAC.code(
+      of: Array("what do ya want for nothing?".utf8), key: Array("Jefe".utf8), digest: .sha512)
+    #expect(code.prefix(4).map { $0.hexadecimal(2) }.joined() == "164b7a7b")
+    #expect(code.count == 64)
+    let sha1 = HMAC.code(
+      of: Array("what do ya want for nothing?".utf8), key: Array("Jefe".utf8), digest: .sha1)
+    #expect(
+      sha1.map { $0.hexadecimal(2) }.joined() == "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79")
+  }
+
+  @Test func unsafeNeedsNoKeyOrTheOperatorsWord() {
+    let path = "/unsafe/a.com/b.jpg"
+    #expect(url(ThumborDoor(options()), path) == "http://a.com/b.jpg")
+    #expect(refusal(ThumborDoor(options(key: "k")), path)?.status == 400)
+    #expect(refusal(ImagorDoor(options(key: "k")), path)?.status == 403)
+    let both = ThumborDoor(options(key: "k") { $0.allowsUnsigned = true })
+    let translation = try? translated(both, path).get()
+    #expect(translation?.isSigned == false)
+    #expect(translation?["url"] == "http://a.com/b.jpg")
+    // Without keys no signature can be verified.
+    #expect(refusal(ImagorDoor(options()), "/_-19cQt1szHeUV0WyWFntvTImDI=/foo.jpg")?.status == 403)
+  }
+
+  // MARK: Sources
+
+  @Test(arguments: [
+    ("a.com/b.jpg", "http://a.com/b.jpg", "https://a.com/b.jpg"),
+    ("http://a.com/b.jpg", "http://a.com/b.jpg", "http://a.com/b.jpg"),
+    ("https:/a.com/b.jpg", "https://a.com/b.jpg", "https://a.com/b.jpg"),
+    ("a.com:8080/b.jpg", "http://a.com:8080/b.jpg", "https://a.com:8080/b.jpg"),
+    (
+      "https%3A%2F%2Fa.com%2Fb%20c.jpg%3Fx%3D1", "https://a.com/b c.jpg?x=1",
+      "https://a.com/b c.jpg?x=1"
+    ),
+    ("a.com/b%2520c.jpg", "http://a.com/b%20c.jpg", "https://a.com/b%20c.jpg"),
+    ("s3://bucket/key", "s3://bucket/key", "s3://bucket/key"),
+    ("b64:YS5jb20vYi5qcGc=/", "http://b64:YS5jb20vYi5qcGc=/", "https://a.com/b.jpg"),
+    ("b64:YS5jb20vYi5qcGc", "http://b64:YS5jb20vYi5qcGc", "https://a.com/b.jpg"),
+  ])
+  func sourcesWithoutABase(_ image: String, _ thumbor: String, _ imagor: String) {
+    // The query is not part of the source at either peer.
+    #expect(url(ThumborDoor(options()), "/unsafe/30x/" + image, query: "y=2") == thumbor)
+    #expect(url(ImagorDoor(options()), "/unsafe/30x/" + image, query: "y=2") == imagor)
+  }
+
+  @Test(arguments: [
+    ("https://cdn.com", "a/b.jpg", "https://cdn.com/a/b.jpg"),
+    ("https://cdn.com/x/", "/a.jpg", "https://cdn.com/x/a.jpg"),
+    ("https://cdn.com/x", "http://a.com/b.jpg", "http://a.com/b.jpg"),
+    ("local://", "a%20b%3F.jpg", "local:///a%20b%3F.jpg"),
+    ("local:///deep/", "ä.jpg", "local:///deep/%C3%A4.jpg"),
+    ("s3://bucket", "a/b.jpg", "s3://bucket/a/b.jpg"),
+  ])
+  func sourcesWithABase(_ base: String, _ image: String, _ expected: String) {
+    #expect(url(ImagorDoor(options(base: base)), "/unsafe/30x/" + image) == expected)
+  }
+
+  @Test func sourcesStayBelowTheirBase() {
+    let door = ThumborDoor(options(base: "https://cdn.com/public"))
+    for image in ["../secret.jpg", "a/..", "a/%2E%2E/b.jpg", "a/..%2Fb.jpg"] {
+      #expect(refusal(door, "/unsafe/" + image)?.status == 400, "\(image)")
+    }
+    #expect(url(door, "/unsafe/a..b/c.jpg") == "https://cdn.com/public/a..b/c.jpg")
+  }
+
+  @Test func sourcesAreReplacedAndLimited() {
+    let door = ImagorDoor(
+      options {
+        $0.replacements = [
+          .init(pattern: "bucket-*/", text: "s3://bucket/"),
+          .init(pattern: "old.com", text: "https://new.com"),
+        ]
+        $0.allowedSources = ["s3://bucket/", "https://*.com/pub/"]
+      })
+    #expect(url(door, "/unsafe/bucket-7/a.jpg") == "s3://bucket/a.jpg")
+    #expect(url(door, "/unsafe/old.com/pub/a.jpg") == "https://new.com/pub/a.jpg")
+    for image in ["new.com/a.jpg", "new.com/pub/../a.jpg", "a/b.com/pub/", "http://new.com/pub/a"] {
+      let answer = refusal(door, "/unsafe/" + image)
+      #expect(answer?.status == 403, "\(image)")
+      #expect(answer?.body == #"{"message":"http source not allowed","status":403}"#)
+    }
+    let filter = "filters:watermark(evil.org/w.png,0,0,0)"
+    #expect(refusal(door, "/unsafe/\(filter)/new.com/pub/a.jpg")?.status == 400)
+  }
+
+  @Test(arguments: [
+    ("", "abc", "abc"), ("ab", "abc", "c"), ("*c", "abcc", ""), ("a*/c", "ab/c/d", "/d"),
+    ("a*c", "ab/c", nil), ("abcd", "abc", nil), ("*", "", ""), ("*c", "abcd", "d"),
+    ("*b", "aaa", nil),
+  ])
+  func beginningsWithStars(_ pattern: String, _ text: String, _ rest: String?) {
+    let end = SourcePrefix(pattern).end(in: text)
+    #expect(end.map { String(decoding: text.utf8.dropFirst($0), as: UTF8.self) } == rest)
+  }
+
+  // MARK: Answers
+
+  @Test func refusalsHaveThePeersForm() {
+    for path in [
+      "", "/", "/unsafe", "/unsafe/", "/bad", "/300x200/a.jpg", "/image/id/a.jpg",
+      "/unsafe/300x200/", "/unsafe/smart/",
+    ] {
+      let answer = refusal(ThumborDoor(options()), path)
+      #expect(answer?.status == 400, "\(path)")
+      #expect(answer?.contentType == "text/html; charset=UTF-8")
+      #expect(answer?.body == "")
+    }
+    let mismatch = refusal(ImagorDoor(options()), "/300x200/a.jpg")
+    #expect(mismatch?.status == 403)
+    #expect(mismatch?.contentType == "application/json")
+    #expect(mismatch?.body == #"{"message":"url signature mismatch","status":403}"#)
+    let label = refusal(ImagorDoor(options()), "/unsafe/filters:label(a,1,1)/b.com/c.jpg")
+    #expect(label?.body == #"{"message":"invalid","status":400}"#)
+    #expect(label?.reason.hasPrefix("label: ") == true)
+    #expect(
+      refusal(ImagorDoor(options()), "/params/unsafe/a.jpg")?.reason.hasPrefix("params") == true)
+  }
+
+  @Test func theHealthCheckIsAnswered() {
+    let answer = refusal(ThumborDoor(options(key: "k")), "/healthcheck")
+    #expect(answer?.status == 200)
+    #expect(answer?.body == "WORKING")
+    #expect(refusal(ImagorDoor(options()), "/healthcheck")?.status == 200)
+  }
+
+  @Test(arguments: [
+    (ImageError.sourceNotFound(status: 404), 404, 404), (.sourceError(status: 403), 404, 403),
+    (.invalidURL("x", reason: "y"), 400, 400), (.undecodable(detail: ""), 400, 406),
+    (.forbiddenSource(reason: "", detail: ""), 400, 403), (.expiredSignature(1), 400, 410),
+    (.sourceTimeout(detail: ""), 504, 408), (.sourceUnreachable(detail: ""), 500, 502),
+    (.tooManyPixels(pixels: 2, limit: 1), 400, 422),
+    (.watermark(.sourceNotFound(status: 404)), 400, 502),
+    (.internal(detail: ""), 500, 500), (.draining, 503, 503),
+    (.remembered(.sourceNotFound(status: 410), seconds: 1, isRepeated: true), 404, 404),
+  ])
+  func failuresHaveThePeersStatus(_ error: ImageError, _ thumbor: Int, _ imagor: Int) {
+    #expect(ThumborDoor(options()).answer(to: error).status == thumbor)
+    #expect(ImagorDoor(options()).answer(to: error).status == imagor)
+  }
+
+  @Test func answersHaveThePeersBodyAndSayWhenToTryAgain() {
+    let missing = ImagorDoor(options()).answer(to: .sourceNotFound(status: 404))
+    #expect(missing.body == #"{"message":"not found","status":404}"#)
+    let error = ImageError.overloaded(queue: "imaging", retryAfter: 3)
+    let answer = ThumborDoor(options()).answer(to: error)
+    #expect(answer.status == 503)
+    #expect(answer.fields.map(\.value) == ["3"])
+    #expect(
+      ImagorDoor(options()).answer(to: error).body
+        == #"{"message":"too many requests","status":429}"#)
+  }
+
+  // MARK: Notes and tables
+
+  @Test func whatIsNotExactIsNoted() throws {
+    let path =
+      "/unsafe/meta/trim:bottom-right/fit-in/9x9/smart/filters:fill(auto):nope(1):quality(x):"
+      + "blur(2):noise(3):strip_icc()/a.com/b.jpg"
+    let translation = try ThumborDoor(options()).translate(DoorAddress(path: path))
+    #expect(translation.isDescription)
+    #expect(
+      translation.notes.map(\.option) == [
+        "meta", "trim", "trim", "smart", "fill(auto)", "nope", "quality", "blur", "noise",
+        "strip_icc",
+      ])
+    let exact = try ThumborDoor(options()).translate(
+      DoorAddress(path: "/unsafe/fit-in/9x9/filters:blur(2):fill(red):quality(3)/a.com/b.jpg"))
+    #expect(exact.notes.isEmpty)
+  }
+
+  @Test func expiryIsInMilliseconds() throws {
+    let translation = try ImagorDoor(options()).translate(
+      DoorAddress(path: "/unsafe/filters:expire(1700000000999)/a.com/b.jpg"))
+    #expect(translation.expiry == UnixTime(seconds: 1_700_000_000))
+  }
+
+  @Test func tablesNameEveryOptionOnce() {
+    for rows in [ThumborDoor.rows, ImagorDoor.rows] {
+      let names = rows.flatMap(\.names).filter { $0 != "trim" && !$0.hasPrefix("proportion") }
+      #expect(Set(names).count == names.count)
+    }
+    let documented =
+      "autojpg background_color blur brightness contrast convolution cover equalize extract_focal "
+      + "fill focal format grayscale max_bytes no_upscale noise proportion quality red_eye rgb "
+      + "rotate round_corner saturation sharpen stretch strip_exif strip_icc upscale watermark"
+    let thumbor = Set(ThumborDoor.rows.flatMap(\.names))
+    #expect(documented.split(separator: " ").allSatisfy { thumbor.contains(String($0)) })
+    let more =
+      "attachment background_color blur brightness contrast crop draw_detections dpi expire fill "
+      + "focal format grayscale hue image lossless max_bytes max_frames no_upscale orient page "
+      + "pixelate preview proportion quality raw redact redact_oval rgb rotate round_corner "
+      + "saturation sharpen strip_exif strip_icc text to_colorspace upscale watermark blurhash "
+      + "thumbhash avgcolor color: b64:"
+    let imagor = Set(ImagorDoor.rows.flatMap(\.names))
+    #expect(more.split(separator: " ").allSatisfy { imagor.contains(String($0)) })
+  }
+
+  @Test(arguments: [
+    (0.0, "0"), (1.5, "1.5"), (0.07, "0.07"), (100, "100"), (-0.25, "-0.25"), (0.00004, "0"),
+    (12.34567, "12.3457"), (-0.00001, "0"),
+  ])
+  func numbersAreWritten(_ number: Double, _ text: String) {
+    #expect(ThumborNumber.text(number) == text)
+  }
+
+  @Test(arguments: [
+    "", "-", ".", "1.", "nan", "inf", "1e5", "0x1", "1.2.3", "--1", "+1", "1999999999999999999999",
+    "٣",
+  ])
+  func otherTextsAreNoNumbers(_ text: String) {
+    #expect(ThumborNumber.decimal(text, in: -1e9...1e9) == nil)
+    #expect(ThumborNumber.whole(text, in: 0...Int.max) == nil)
+  }
+
+  // MARK: Any address
+
+  @Test func noAddressBreaksTheDoors() {
+    let known: Set = [
+      "url", "scale", "orient", "format", "quality", "w", "h", "fit", "enlarge", "position", "crop",
+      "trim", "rotate", "flip", "swap", "pad", "background", "blur", "sharpen", "pixelate",
+      "radius", "brightness", "contrast", "saturation", "hue", "grayscale", "watermark",
+      "watermark_position", "watermark_offset", "watermark_opacity", "watermark_scale",
+      "watermark_repeat", "maxbytes", "maxage", "animated", "frame", "lossless", "download",
+      "filename", "pass",
+    ]
+    let seeds = (ThumborTests.lines(thumborLines) + ThumborTests.lines(imagorLines)).map(\.path)
+    let pieces = [
+      "/", "x", ":", "(", ")", ",", "-", ".", "%", "%2F", "%00", "%ff", "0", "9999999999999999999",
+      "orig", "filters:", "fit-in/", "1x1:2x2/", "é", "nan", "1e999", "b64:", "..", "p", " ",
+    ]
+    var random = FixedGenerator(state: 7)
+    for _ in 0..<6_000 {
+      var bytes = Array("/unsafe/".utf8) + Array((seeds.randomElement(using: &random) ?? "").utf8)
+      for _ in 0..<Int.random(in: 1...4, using: &random) {
+        let place = Int.random(in: 0...bytes.count, using: &random)
+        let end = min(bytes.count, place + Int.random(in: 0...3, using: &random))
+        let piece = Array((pieces.randomElement(using: &random) ?? "").utf8)
+        bytes.replaceSubrange(place..<end, with: piece)
+      }
+      let path = String(decoding: bytes, as: UTF8.self)
+      for dialect in [ThumborDialect.thumbor, .imagor] {
+        let front = ThumborFront(dialect, options(base: "https://example.com"))
+        let address = DoorAddress(path: path)
+        let first = Result { () throws(DoorAnswer) in try front.translate(address) }
+        let second = Result { () throws(DoorAnswer) in try front.translate(address) }
+        #expect(first == second)
+        guard case .success(let translation) = first else { continue }
+        let names = translation.parameters.map(\.name)
+        #expect(known.isSuperset(of: names) && Set(names).count == names.count, "\(path)")
+        #expect(translation["url"]?.isEmpty == false)
+        #expect(
+          !translation.parameters.contains { $0.value.isEmpty && $0.name != "filename" }, "\(path)")
+      }
+    }
+  }
+
+  @Test func longAddressesAreRead() {
+    let door = ImagorDoor(options())
+    for piece in ["filters:", "a(", "a():", "(", "x", "1x1:", "trim/", "a,", "%28"] {
+      let path = "/unsafe/filters:" + String(repeating: piece, count: 8_000 / piece.utf8.count)
+      let translation = try? translated(door, path + "b(1)/a.com/b.jpg").get()
+      #expect((translation?.notes.count ?? 0) <= 50)
+    }
+  }
+}
+
+/// A generator of always the same numbers (SplitMix64).
+private struct FixedGenerator: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var value = state
+    value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
+    return value ^ (value >> 31)
+  }
+}
