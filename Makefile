@@ -15,7 +15,7 @@ BUILD := release
 built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
-.PHONY: help run build build-all build-sanitized test test-sanitized fuzz lint generated format docs check-clients check-deployments check-fleet check-metrics \
+.PHONY: help run build build-all build-sanitized test test-sanitized fuzz lint generated format docs check-clients check-deployments check-doors check-fleet check-metrics \
 	check-page check-s3 check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images soak set-up
 
 help: ## what there is
@@ -91,6 +91,10 @@ check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE
 
 check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish, Caddy and stunnel with Redis run, compose and Kubernetes against schemas
 	scripts/check-deployments $(if $(ONLY),--only $(ONLY)) .build/$(BUILD)/pictor
+
+check-doors: $(built) ## ask the doors for addresses with known answers: ROWS=FOLDER of PEER.tsv, IMAGES="FOLDER ..." that they name
+	@scripts/set-up python3 libvips-tools
+	scripts/check-doors --program .build/$(BUILD)/pictor $(ROWS) $(IMAGES)
 
 check-fleet: $(built) ## a model of three Pictors, Redis and S3, killed, frozen and purged by chance; RUNS=200, SEED=1: another order
 	@scripts/set-up python3 python3-venv redis-server haproxy

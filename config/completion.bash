@@ -36,6 +36,7 @@ _pictor() {
 --server.allow_enlarge
 --server.size_steps
 --server.presets_only
+--server.ignore_parameters
 --server.redirect_auto
 --server.page
 --server.samples
@@ -84,6 +85,7 @@ _pictor() {
 --download.proxy
 --download.ca_file
 --sources.local_root
+--sources.base_url
 --sources.local_lifetime
 --imaging.workers
 --imaging.deadline

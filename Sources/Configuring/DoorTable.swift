@@ -71,11 +71,7 @@ extension DoorSettings {
       .text("sha1, sha256 or sha512") { ["sha1", "sha256", "sha512"].contains($0) }),
     .key("allow_unsigned", \.options.allowsUnsigned, .flag),
     .key(
-      "base_url", \.options.baseURL,
-      .text("an http, https or s3 URL, or local://, without a slash at its end; or nothing") {
-        $0.isEmpty || $0 == "local://"
-          || !$0.hasSuffix("/") && (try? SourceURL(parsing: $0 + "/x")) != nil
-      }),
+      "base_url", \.options.baseURL, .baseURL),
     .key(
       "replace", \.options.replacementTexts,
       .map(of: "beginnings of sources and what replaces them") { pattern, _ in !pattern.isEmpty }),
@@ -97,7 +93,7 @@ extension DoorSettings {
 
   /// The members that only some peers have.
   private static let owners: [String: Set<Peer>] = [
-    "keys": [.imgproxy, .thumbor, .imagor], "salts": [.imgproxy],
+    "keys": [.imgproxy, .thumbor, .imagor, .imgix], "salts": [.imgproxy],
     "signature_bytes": [.imgproxy, .imagor], "digest": [.imagor],
     "allow_unsigned": [.thumbor, .imagor], "presets": [.imgproxy], "presets_only": [.imgproxy],
     "separator": [.imgproxy], "allow_limits": [.imgproxy], "widths": [.nextjs],
@@ -112,6 +108,9 @@ extension DoorSettings {
         member.literal(in: self) != member.literal(in: standard)
       else { continue }
       return (member.path, "\(peer.rawValue) has none")
+    }
+    if (1..<8).contains(options.signatureBytes) {
+      return ("signature_bytes", "fewer than 8 could be guessed; 0: all")
     }
     if peer == .imgproxy, keys.count != salts.count {
       return ("salts", "each key needs its salt")
@@ -167,6 +166,16 @@ extension DoorOptions {
   fileprivate var separatorText: String {
     get { String(separator) }
     set { separator = newValue.first ?? ":" }
+  }
+}
+
+extension ValueKind<String> {
+  /// What relative sources are appended to.
+  static var baseURL: ValueKind {
+    .text("an http, https or s3 URL, or local://, without a slash at its end; or nothing") {
+      $0.isEmpty || $0 == "local://"
+        || !$0.hasSuffix("/") && (try? SourceURL(parsing: $0 + "/x")) != nil
+    }
   }
 }
 

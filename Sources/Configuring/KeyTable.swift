@@ -118,6 +118,13 @@ extension Configuration {
     .key(
       "server.presets_only", \.server.presetsOnly, .flag,
       "whether clients may request images by preset only; other parameters are 403"),
+    .key(
+      "server.ignore_parameters", \.server.ignoredParameters,
+      .list(of: "names of letters, digits, -, _ and . that /image does not have, such as v") {
+        !$0.isEmpty && $0.isPlain(with: "-_.")
+      },
+      "parameters that change nothing and stay out of the cache key, such as [\"v\"]; others are 400"
+    ),
     .atStart(
       "server.redirect_auto", \.server.redirectsAuto, .flag,
       "whether format=auto redirects (302) to the chosen format, for CDNs that ignore Vary"),
@@ -285,6 +292,9 @@ extension Configuration {
     .key(
       "sources.local_root", \.sources.localRoot, .path("the path of a folder, or nothing"),
       "folder for local:/// URLs; empty turns them off"),
+    .key(
+      "sources.base_url", \.sources.baseURL, .baseURL,
+      "what url= without a scheme is appended to, such as https://example.com; empty: 400"),
     .key(
       "sources.local_lifetime", \.sources.localLifetime, .time(.zero...(.seconds(365 * 86_400))),
       "time in which results of a local file are served without checking the file"),

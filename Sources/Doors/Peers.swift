@@ -13,6 +13,7 @@ extension Peer {
     case .cloudflare: CloudflareDoor(options)
     case .weserv: WeservDoor(options)
     case .ipx: IPXDoor(options)
+    case .imgix: ImgixDoor(options)
     }
   }
 
@@ -26,6 +27,7 @@ extension Peer {
     case .cloudflare: CloudflareDoor.rows
     case .weserv: WeservDoor.rows
     case .ipx: IPXDoor.rows
+    case .imgix: ImgixDoor.rows
     }
   }
 
@@ -67,15 +69,29 @@ extension DoorOptionRow {
 }
 
 extension DoorPlace {
-  /// Returns the doors of a configuration, in the order of `Peer`.
+  /// Returns the doors of a configuration: the longest prefixes first, and of one prefix those last
+  /// that have all addresses below it.
   ///
-  /// - Throws: `ConfigurationError` if a secret cannot be read.
+  /// - Throws: `ConfigurationError` if a secret cannot be read, or if one door hides another.
   public static func places(
     of doors: [Peer: DoorSettings], environment: [String: String]
   ) throws(ConfigurationError) -> [DoorPlace] {
     var places: [DoorPlace] = []
-    for peer in Peer.allCases {
-      guard let door = doors[peer] else { continue }
+    let greedy: Set<Peer> = [.imgproxy, .thumbor, .imagor, .imgix]
+    let sorted = doors.sorted { left, right in
+      func rank(_ door: (key: Peer, value: DoorSettings)) -> (Int, Int, String) {
+        (-door.value.prefix.utf8.count, greedy.contains(door.key) ? 1 : 0, door.key.rawValue)
+      }
+      return rank(left) < rank(right)
+    }
+    for (index, (peer, door)) in sorted.enumerated() {
+      if index > 0, case let (other, before) = sorted[index - 1], greedy.contains(other),
+        greedy.contains(peer), before.prefix == door.prefix
+      {
+        throw ConfigurationError(
+          at: "doors.\(peer.rawValue)",
+          "it needs another prefix than \(other.rawValue), which has all addresses there")
+      }
       let options = try door.resolved(of: peer, environment: environment)
       places.append(DoorPlace(peer.door(options), prefix: door.prefix))
     }

@@ -135,11 +135,10 @@ extension RenderReport {
     guard found == image.format else {
       return "\(found?.rawValue ?? "no image") instead of \(image.format.rawValue)"
     }
-    guard image.format.isOutput || !transform.output.passed.isEmpty else {
-      return "\(image.format.rawValue)"
-    }
     // A source that is passed has its own format and size.
-    guard transform.product == .image, transform.output.passed.isEmpty else { return nil }
+    guard !image.mayBePassed(transform.output.passed) else { return nil }
+    guard image.format.isOutput else { return "\(image.format.rawValue)" }
+    guard transform.product == .image else { return nil }
     if let format = transform.output.format, format != image.format {
       return "\(image.format.rawValue) instead of \(format.rawValue)"
     }
@@ -156,6 +155,14 @@ extension PixelSize {
   fileprivate func isWithin(_ pixels: Int) -> Bool {
     // Divides instead of multiplying, because the product of untrusted sides could overflow.
     min(width, height) == 1 || height <= pixels / width
+  }
+}
+
+extension RenderedImage {
+  /// Whether a source of these kinds can be such an image.
+  fileprivate func mayBePassed(_ kinds: PassedKinds) -> Bool {
+    kinds.contains(.all) || kinds.contains(.vector) && format == .svg
+      || kinds.contains(.animated) && frames > 1
   }
 }
 

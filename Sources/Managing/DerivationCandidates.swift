@@ -111,7 +111,9 @@ extension Sizing {
   /// Returns the output size for an input of `size`, or `nil` if rounding of the input (±0.5
   /// pixels) could change it.
   fileprivate func certainSize(of size: PixelSize) -> PixelSize? {
-    guard keepsShape || fit == .fill && !hasLeastSide && !isExtended, let box = SizeBox(self) else {
+    guard keepsShape || fit == .fill && !hasLeastSide && !isExtended && isOfBox,
+      let box = SizeBox(self)
+    else {
       return nil
     }
     let width = Double(size.width)

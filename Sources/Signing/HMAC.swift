@@ -40,20 +40,30 @@ public enum HMAC {
 
   /// Returns the SHA-256 of bytes as 64 hexadecimal digits in lower case.
   public static func hexSHA256(of bytes: UnsafeRawBufferPointer) -> String {
-    // GLib fails only for unknown digest types.
-    guard
-      let text = g_compute_checksum_for_data(
-        G_CHECKSUM_SHA256, bytes.bindMemory(to: UInt8.self).baseAddress, gsize(bytes.count))
-    else {
-      preconditionFailure("GLib knows no SHA-256")
-    }
-    defer { g_free(text) }
-    return String(cString: text)
+    hex(G_CHECKSUM_SHA256, of: bytes)
   }
 
   /// Returns the SHA-256 of bytes as 64 hexadecimal digits in lower case.
   public static func hexSHA256(of bytes: [UInt8]) -> String {
     bytes.withUnsafeBytes { hexSHA256(of: $0) }
+  }
+
+  /// Returns the MD5 (RFC 1321) of bytes as 32 hexadecimal digits in lower case. It only verifies
+  /// the signatures of other servers.
+  public static func md5Hex(of bytes: [UInt8]) -> String {
+    bytes.withUnsafeBytes { hex(G_CHECKSUM_MD5, of: $0) }
+  }
+
+  private static func hex(_ type: GChecksumType, of bytes: UnsafeRawBufferPointer) -> String {
+    // GLib fails only for unknown digest types.
+    guard
+      let text = g_compute_checksum_for_data(
+        type, bytes.bindMemory(to: UInt8.self).baseAddress, gsize(bytes.count))
+    else {
+      preconditionFailure("GLib does not know the digest")
+    }
+    defer { g_free(text) }
+    return String(cString: text)
   }
 
   /// Owns GLib's state.

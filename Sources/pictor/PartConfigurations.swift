@@ -75,6 +75,7 @@ struct PartConfigurations: Sendable {
     }
     if let signing { server.signing = signing }
     server.presets = configuration.presets
+    server.baseURL = configuration.sources.baseURL
     let doors = problems.collect { () throws(ConfigurationError) in
       try DoorPlace.places(of: configuration.doors, environment: environment)
     }

@@ -19,7 +19,7 @@ import Testing
       ])
   }()
 
-  @Test func readsOptions() {
+  @Test func `reads options`() {
     Self.kit.expect(
       """
       width=80,quality=75 > w=80 quality=75 no-q_jpeg no-q_webp | w=80,h=60 > w=80 h=60
@@ -66,7 +66,7 @@ import Testing
       f=json > (description) [f=json]
       f=gif > 400 f='gif': one of auto, avif, webp, jpeg, baseline-jpeg, png | metadata=none > =
       metadata=keep > strip=0 | metadata=copyright > [metadata=copyright]
-      onerror=redirect > onerror=redirect | onerror=no > 400 onerror='no': one of redirect
+      onerror=redirect > (redirect) | onerror=no > 400 onerror='no': one of redirect
       q=high > quality=90 no-q_jpeg no-q_webp [q=high]
       quality=medium-high > quality=80 no-q_jpeg no-q_webp [quality=medium-high]
       quality=medium-low > quality=65 no-q_jpeg no-q_webp [quality=medium-low]
@@ -100,7 +100,7 @@ import Testing
       /cdn-cgi/image/w=80/https%3A%2F%2Fother.example%2Fb.jpg > w=80 url=https://other.example/b.jpg
       /cdn-cgi/image/w=80,onerror=redirect/https://other.example/b.jpg > \
       w=80 url=https://other.example/b.jpg [onerror]
-      /cdn-cgi/image/w=80/https://evil.example/b.jpg > 403 no pattern of allowed_sources has it
+      /cdn-cgi/image/w=80/https://evil.example/b.jpg > 403 no beginning in allow_sources is that of the source
       /cdn-cgi/image/w=80/ftp://other.example/b.jpg > 403 the scheme must be http or https
       /cdn-cgi/image/w=80/cdn-cgi/image/w=9/b.jpg > 508 the source is a resized image
       /cdn-cgi/image/w=80/ > 403 the scheme must be http or https
@@ -116,7 +116,7 @@ import Testing
       """)
   }
 
-  @Test func refusesWithCloudflaresCode() {
+  @Test func `refuses with Cloudflare's code`() {
     let refusal = Self.kit.refusal("width=0")
     #expect(refusal?.status == 400)
     #expect(refusal?.fields == [HeaderField("Cf-Resized", value: "err=9401")].compactMap { $0 })
@@ -140,13 +140,13 @@ import Testing
     #expect(answer.fields.first?.value == "err=\(code)")
   }
 
-  @Test func claimsItsPathsOnly() {
+  @Test func `claims its paths only`() {
     for path in ["/", "/cdn-cgi/trace", "/cdn-cgi/images/w=8/a.jpg", "/acc/id/w=8"] {
       #expect(!Self.kit.door.claims(DoorAddress(path: path)))
     }
   }
 
-  @Test func survivesMutations() {
+  @Test func `survives mutations`() {
     Self.kit.fuzz([
       "/cdn-cgi/image/fit=pad,w=500,h=400,background=rgb(1,2,3),trim=1;0;0;2/a.jpg?v=1",
       "/cdn-cgi/image/g=0.5x0.33,f=webp,q=100,flip=h,rotate=90,dpr=1.5/https://other.example/b.jpg",
@@ -155,7 +155,7 @@ import Testing
     ])
   }
 
-  @Test func documentsEachOption() {
+  @Test func `documents each option`() {
     let names = CloudflareDoor.rows.flatMap(\.names)
     #expect(Set(names).count == names.count)
   }

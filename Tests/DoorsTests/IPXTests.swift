@@ -18,7 +18,7 @@ import Testing
       ])
   }()
 
-  @Test func readsModifiers() {
+  @Test func `reads modifiers`() {
     Self.kit.expect(
       """
       _ > = | w_200 > w=200 | width_200 > w=200 | h_100 > h=100
@@ -53,7 +53,7 @@ import Testing
       f_heif > 400 f_heif: HEIC is read, and not written | f_svg > = | q_50 > quality=50
       q_0 > 400 q_0: a whole number from 1 to 100 | rotate_90 > rotate=90 background=000000
       rotate_-90 > rotate=270 background=000000 [rotate]
-      rotate_45,b_00ff00 > rotate=45 background=00ff00 [rotate] | rotate > no-orient
+      rotate_45,b_00ff00 > 400 rotate_45: only by multiples of 90 degrees | rotate > no-orient
       autoorient > no-orient | rotate_4000 > 400 rotate_4000: a number from -3600 to 3600
       flip > flip=v | flop > flip=h | flip,flop > flip=hv | flip_false > =
       sharpen > sharpen=0.5 [sharpen=] | sharpen_2 > sharpen=2
@@ -76,7 +76,7 @@ import Testing
       /w_9/https://pic.example/b.jpg%3Fv=1 > url=https://pic.example/b.jpg?v=1 w=9
       /w_9/https:/pic.example/b.jpg > url=https://pic.example/b.jpg w=9
       /w_9/https%3A%2F%2Fpic.example%2Fb.jpg > url=https://pic.example/b.jpg w=9
-      /w_9/https://evil.example/b.jpg > 403 no pattern of allowed_sources has it
+      /w_9/https://evil.example/b.jpg > 403 no beginning in allow_sources is that of the source
       /w_9/picsum/1000 > url=https://picsum.photos/1000 w=9
       /w_9/../b.jpg > 403 a path has no dot segments
       /_ipx/w_9 > 400 Resource id is missing: /_ipx/w_9
@@ -84,7 +84,7 @@ import Testing
       """)
   }
 
-  @Test func refusesInJSON() {
+  @Test func `refuses in JSON`() {
     let refusal = Self.kit.refusal("w_x")
     #expect(refusal?.status == 400)
     #expect(refusal?.contentType == "application/json")
@@ -100,7 +100,7 @@ import Testing
     #expect(Self.kit.refusal("/w_9/a/..%2F%CC%81b.jpg")?.status == 403)
   }
 
-  @Test func answersAsIPX() {
+  @Test func `answers as ipx`() {
     let door = Self.kit.door
     let missing = door.answer(to: .sourceNotFound(status: 404))
     #expect(missing.status == 404)
@@ -109,13 +109,13 @@ import Testing
     #expect(door.answer(to: .forbiddenSource(reason: "", detail: "")).status == 403)
   }
 
-  @Test func claimsKnownModifiersOnly() {
+  @Test func `claims known modifiers only`() {
     for path in ["/", "/image", "/sub/bliss.jpg", "/w_9", "/admin/purge"] {
       #expect(!Self.kit.door.claims(DoorAddress(path: path)))
     }
   }
 
-  @Test func survivesMutations() {
+  @Test func `survives mutations`() {
     Self.kit.fuzz([
       "/_ipx/s_200x100,fit_contain,b_00ff00,pos_right-top,f_webp,q_50,enlarge/a.jpg",
       "/_ipx/extend_1_2_3_4&rotate_45&trim_10&crop_1_2_3_4&modulate_2_1_90/dir/a.jpg",
@@ -123,7 +123,7 @@ import Testing
     ])
   }
 
-  @Test func documentsEachModifier() {
+  @Test func `documents each modifier`() {
     let names = IPXDoor.rows.flatMap(\.names)
     #expect(Set(names).count == names.count)
   }

@@ -60,7 +60,7 @@ import Testing
     wm:0.5:nowe:10:-5:0.25/dpr:2 | scale=2&watermark=default&watermark_opacity=0.5&watermark_scale=0.25&watermark_position=left-top&watermark_offset=20,-10 | watermark
     watermark:1:re | watermark=default&watermark_repeat=1 | watermark
     wm:0.5/wm:0 | |
-    sm:0/kcr:0/scp:0/ph:1/eth:1 | strip=0&profile=keep | keep_copyright preserve_hdr enforce_thumbnail
+    sm:0/kcr:0/scp:0/ph:1/eth:1 | strip=0 | keep_copyright strip_color_profile preserve_hdr enforce_thumbnail
     strip_metadata:1/strip_color_profile:1 | |
     q:70/fq:jpeg:30 | quality=70 |
     fq:jpg:30:webp:20:png:10 | q_jpeg=30&q_webp=20 |
@@ -224,7 +224,7 @@ import Testing
     }
   }
 
-  @Test func optionsBecomeParameters() {
+  @Test func `options become parameters`() {
     for line in Self.golden.split(separator: "\n") {
       let cells = Self.cells(line)
       guard case .success(let found) = Self.outcome("/_/\(cells[0])/plain/local:///a.jpg") else {
@@ -238,7 +238,7 @@ import Testing
     }
   }
 
-  @Test func sourcesAreFound() {
+  @Test func `sources are found`() {
     for line in Self.sources.split(separator: "\n") {
       let cells = Self.cells(line)
       guard case .success(let found) = Self.outcome(cells[0]) else {
@@ -250,7 +250,7 @@ import Testing
     }
   }
 
-  @Test func badOptionsAreRefusedAsThere() {
+  @Test func `bad options are refused as there`() {
     for line in Self.refusals.split(separator: "\n") {
       let cells = Self.cells(line)
       guard case .failure(let answer) = Self.outcome("/_/\(cells[0])/plain/local:///a.jpg") else {
@@ -264,7 +264,7 @@ import Testing
     }
   }
 
-  @Test func badAddressesAre404() {
+  @Test func `bad addresses are 404`() {
     for line in Self.faults.split(separator: "\n") {
       let cells = Self.cells(line)
       guard case .failure(let answer) = Self.outcome(cells[0]) else {
@@ -275,7 +275,7 @@ import Testing
     }
   }
 
-  @Test func everyOptionOfTheTableIsReadByEachName() {
+  @Test func `every option of the table is read by each name`() {
     var names: Set<String> = []
     for row in ImgproxyDoor.rows {
       for name in row.names {
@@ -294,13 +294,13 @@ import Testing
     }
   }
 
-  @Test func landingAndHealthAreNotTheDoors() {
+  @Test func `landing and health are not the door's`() {
     let paths = ["/", "/health", "", "/_/plain/local:///a.jpg", "/healthy/x"]
     #expect(
       paths.map { Self.door().claims(DoorAddress(path: $0)) } == [false, false, false, true, true])
   }
 
-  @Test func limitsNeedThePermissionOrAPreset() {
+  @Test func `limits need the permission or a preset`() {
     let path = "/_/mrd:400/msr:50/msfs:1/maf:2/mafr:3/plain/local:///a.jpg"
     #expect(Self.own(path) == "403 Forbidden")
     #expect(
@@ -308,14 +308,14 @@ import Testing
     #expect(Self.own("/_/pr:limit/plain/local:///a.jpg") == "url=local:///a.jpg&limitside=400")
   }
 
-  @Test func theDefaultPresetComesFirst() {
+  @Test func `the default preset comes first`() {
     let door = Self.door { $0.presets["default"] = "w:50/pr:default/pr:thumb" }
     #expect(
       Self.own("/_/w:10/plain/local:///a.jpg", door)
         == "url=local:///a.jpg&w=10&h=100&fit=cover&quality=50")
   }
 
-  @Test func onlyPresetsMayBeAllowed() {
+  @Test func `only presets may be allowed`() {
     let door = Self.door { $0.presetsOnly = true }
     let expected = "url=local:///a.jpg&w=100&h=100&fit=cover&quality=60&sharpen=0.7"
     #expect(Self.own("/_/thumb:sharp/plain/local:///a.jpg", door) == expected)
@@ -324,7 +324,7 @@ import Testing
     #expect(Self.own("/_/thumb:w/plain/local:///a.jpg", door) == "404 Invalid URL")
   }
 
-  @Test func presetsThatMultiplyAreBounded() {
+  @Test func `presets that multiply are bounded`() {
     let door = Self.door { options in
       for level in 0..<40 {
         options.presets["p\(level)"] = "pr:p\(level + 1)/pr:p\(level + 1)"
@@ -334,20 +334,20 @@ import Testing
     #expect(Self.own("/_/pr:p0/plain/local:///a.jpg", door) == "404 Invalid URL")
   }
 
-  @Test func argumentsMayHaveAnotherSeparator() {
+  @Test func `arguments may have another separator`() {
     let door = Self.door { $0.separator = "," }
     #expect(
       Self.own("/_/size,100,100,1/plain/local:///a.jpg", door)
         == "url=local:///a.jpg&w=100&h=100&enlarge=1")
   }
 
-  @Test func expiryIsPassedOn() throws {
+  @Test func `expiry is passed on`() throws {
     let translation = try Self.door().translate(
       DoorAddress(path: "/_/exp:1609448400/plain/local:///a.jpg"))
     #expect(translation.expiry == UnixTime(seconds: 1_609_448_400))
   }
 
-  @Test func sourcesAreRewrittenAndAllowedByTheirBeginnings() {
+  @Test func `sources are rewritten and allowed by their beginnings`() {
     let base = Self.door { $0.baseURL = "https://example.com" }
     #expect(Self.own("/_/plain/a/b.jpg", base) == "url=https://example.com/a/b.jpg")
     #expect(Self.own("/_/plain//a.jpg", base) == "url=https://example.com/a.jpg")
@@ -385,158 +385,9 @@ import Testing
     ] { #expect(Self.own("/_/plain/\(source)", strict) == "404 Invalid URL", "\(source)") }
   }
 
-  @Test func dotSegmentsDoNotLeaveAnAllowedBeginning() {
+  @Test func `dot segments do not leave an allowed beginning`() {
     let strict = Self.door { $0.allowedSources = ["https://example.com/public/"] }
     #expect(
       Self.own("/_/plain/https://example.com/public/../private/a.jpg", strict) == "404 Invalid URL")
-  }
-
-  // MARK: Signatures
-
-  static let signature = "zEW2X-ayrKDBBQqKpNx56e4hb9sRXA_z455li7iG3Zg"
-  static let signed = "/rs:fit:300/plain/local:///hills.jpg"
-
-  static func signedDoor(bytes: Int = 0) -> ImgproxyDoor {
-    door {
-      $0.keys = [Array("other".utf8), Array("secret".utf8)]
-      $0.salts = [Array("salt".utf8), Array("hello".utf8)]
-      $0.signatureBytes = bytes
-    }
-  }
-
-  @Test func signaturesOfEachPairAreAccepted() throws {
-    let translation = try Self.signedDoor().translate(
-      DoorAddress(path: "/" + Self.signature + Self.signed))
-    #expect(translation.isSigned)
-    let merged = "/" + Self.signature + "/rs:fit:300/plain/local:/hills.jpg"
-    #expect(Self.own(merged, Self.signedDoor()) == "url=local:///hills.jpg&w=300")
-    let unsigned = try Self.door().translate(DoorAddress(path: "/" + Self.signature + Self.signed))
-    #expect(!unsigned.isSigned)
-  }
-
-  @Test func alteredSignaturesAndPathsAreForbidden() {
-    let path = Array(("/" + Self.signature + Self.signed).utf8)
-    for index in 1..<path.count where path[index] != UInt8(ascii: "/") {
-      for change in [UInt8(1), 2, 4] {
-        var altered = path
-        altered[index] ^= change
-        let text = String(decoding: altered, as: UTF8.self)
-        let outcome = Self.own(text, Self.signedDoor())
-        // A path that is no address at all is 404 before its signature is read.
-        #expect(outcome == "403 Forbidden" || outcome == "404 Invalid URL", "\(text)")
-        if index <= Self.signature.utf8.count, change == 1 {
-          #expect(outcome == "403 Forbidden", "\(text)")
-        }
-      }
-    }
-    for signature in ["", "_", "unsafe", Self.signature + "=", String(Self.signature.dropLast())] {
-      #expect(Self.own("/" + signature + Self.signed, Self.signedDoor()) == "403 Forbidden")
-    }
-  }
-
-  @Test func signaturesMayBeTruncated() {
-    let short = Base64URL.encode((Base64URL.decode(Self.signature) ?? []).prefix(8))
-    #expect(short.utf8.count == 11)
-    let path = "/" + short + Self.signed
-    #expect(Self.own(path, Self.signedDoor(bytes: 8)) == "url=local:///hills.jpg&w=300")
-    #expect(Self.own(path, Self.signedDoor()) == "403 Forbidden")
-    let whole = "/" + Self.signature + Self.signed
-    #expect(Self.own(whole, Self.signedDoor(bytes: 8)) == "403 Forbidden")
-  }
-
-  // MARK: Answers
-
-  @Test func failuresHaveImgproxysStatus() {
-    let errors: [(ImageError, Int, String)] = [
-      (.invalidSignature(reason: "x"), 403, "Forbidden"),
-      (.expiredSignature(1), 404, "Invalid URL"),
-      (.unknownParameter("limitside"), 404, "Invalid URL"),
-      (.forbiddenSource(reason: "x", detail: ""), 404, "Source is unreachable"),
-      (.sourceNotFound(status: 404), 404, "Source is unreachable"),
-      (
-        .remembered(.sourceNotFound(status: 410), seconds: 9, isRepeated: true), 404,
-        "Source is unreachable"
-      ),
-      (.sourceError(status: 403), 404, "Source is unreachable"),
-      (.sourceError(status: 500), 502, "Source is unreachable"),
-      (.sourceUnreachable(detail: ""), 502, "Source is unreachable"),
-      (.undecodable(detail: ""), 422, "Invalid source"),
-      (.sourceTimeout(detail: ""), 504, "Timeout"),
-      (.internal(detail: "secret"), 500, "Internal error"),
-      (.draining, 503, "the server is shutting down"),
-    ]
-    for (error, status, body) in errors {
-      let answer = Self.door().answer(to: error)
-      #expect(answer.status == status && answer.body == body, "\(error)")
-      #expect(answer.contentType == "text/plain")
-    }
-  }
-
-  // MARK: Fuzz
-
-  /// A generator whose numbers are the same in every run (SplitMix64).
-  struct Generator: RandomNumberGenerator {
-    var state: UInt64 = 20
-    mutating func next() -> UInt64 {
-      state &+= 0x9e37_79b9_7f4a_7c15
-      var value = state
-      value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
-      value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
-      return value ^ value >> 31
-    }
-  }
-
-  @Test func mutatedAddressesAreAnsweredAlways() {
-    var known = Set(TransformParameter.table.map(\.name))
-    known.formUnion([
-      "url", "watermark", "offset", "watermark_offset", "trim_color", "trim_equal", "profile",
-      "download", "filename", "pass", "limitside",
-    ])
-    let options = Self.golden.split(separator: "\n").map { Self.cells($0)[0] }
-    let whole = Self.sources.split(separator: "\n").map { Self.cells($0)[0] }
-    let pieces = [
-      ":", "/", "%", "@", "-", ".", "1e9", "99999999999", "é", "plain", "sm", "\u{0}", "",
-    ]
-    let doors = [
-      Self.door(), Self.signedDoor(), Self.door { $0.presetsOnly = true },
-      Self.door {
-        $0.allowsLimits = true
-        $0.separator = "-"
-        $0.baseURL = "https://example.com"
-        $0.allowedSources = ["*://*.*/*a*"]
-      },
-    ]
-    var generator = Generator()
-    for _ in 0..<6_000 {
-      var path = Array(
-        (Bool.random(using: &generator)
-          ? whole.randomElement(using: &generator) ?? ""
-          : "/_/\(options.randomElement(using: &generator) ?? "")/"
-            + "\(options.randomElement(using: &generator) ?? "")/plain/local:///a.jpg").utf8)
-      for _ in 0..<Int.random(in: 0...4, using: &generator) {
-        let start = Int.random(in: 0...path.count, using: &generator)
-        let end = min(path.count, start + Int.random(in: 0...3, using: &generator))
-        path.replaceSubrange(
-          start..<end, with: (pieces.randomElement(using: &generator) ?? "").utf8)
-      }
-      let text = String(decoding: path, as: UTF8.self)
-      let door = doors[Int.random(in: 0..<doors.count, using: &generator)]
-      #expect(Self.own(text, door) == Self.own(text, door))
-      guard let translation = try? door.translate(DoorAddress(path: text)) else { continue }
-      let names = translation.parameters.map(\.name)
-      #expect(known.isSuperset(of: names) && Set(names).count == names.count, "\(text)")
-      #expect(translation["url"] != nil && !translation.query.contains("%00"))
-      #expect(translation.parameters.allSatisfy { !$0.value.isEmpty })
-    }
-  }
-
-  @Test func longAddressesAreRead() {
-    let many = String(repeating: "w:1/", count: 2_000)
-    #expect(Self.own("/_/" + many + "plain/local:///a.jpg") == "404 Invalid URL")
-    let long = String(repeating: "a", count: 8_000)
-    #expect(Self.own("/_/w:\(long)/plain/local:///a.jpg") == "404 Invalid URL")
-    #expect(Self.own("/_/cb:\(long)/plain/local:///a.jpg") == "url=local:///a.jpg")
-    let stars = Self.door { $0.allowedSources = ["local:///*a*a*a*a*b"] }
-    #expect(Self.own("/_/plain/local:///" + long, stars) == "404 Invalid URL")
   }
 }

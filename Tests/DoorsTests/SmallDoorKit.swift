@@ -37,6 +37,7 @@ struct SmallDoorKit {
     for name in constants.keys.sorted() where translation[name] == nil {
       words.append("no-" + name)
     }
+    if translation.redirectsFailures { words.append("(redirect)") }
     if translation.isDescription { words.append("(description)") }
     let notes = translation.notes.map(\.option)
     if !notes.isEmpty { words.append("[" + notes.joined(separator: " ") + "]") }
@@ -107,16 +108,13 @@ struct SmallDoorKit {
     }
   }
 
-  /// Whether Pictor reads a parameter. Those that this package does not have yet are known by name.
+  /// Whether Pictor reads a parameter; those of a request alone are known by name.
   private static func isRead(_ parameter: DoorTranslation.Parameter) -> Bool {
     let (name, value) = (parameter.name, parameter.value)
     guard let row = TransformParameter.table.first(where: { $0.name == name }) else {
-      return ["url", "pass", "trim_color", "lossless", "filename", "maxage", "onerror"].contains(
-        name)
+      return ["url", "filename", "maxage", "download", "watermark"].contains(name)
     }
     var draft = TransformDraft()
-    return row.read(ParameterText(value), &draft)
-      || ["w=auto", "radius=ellipse", "position=faces"].contains(name + "=" + value)
-      || (name == "w" || name == "h") && value.hasSuffix("%") || name == "rotate"
+    return name + value == "wauto" || row.read(ParameterText(value), &draft)
   }
 }

@@ -61,7 +61,7 @@ import Testing
   ]
 
   @Test(arguments: signed.indices)
-  func examplesAreAcceptedAndEveryAlteredByteIsRefused(_ index: Int) throws {
+  func `examples are accepted and every altered byte is refused`(_ index: Int) throws {
     let (dialect, key, digest, length, path) = Self.signed[index]
     let front = ThumborFront(
       dialect,
@@ -85,18 +85,18 @@ import Testing
     }
   }
 
-  @Test func everyKeyOfARotationIsAccepted() {
+  @Test func `every key of a rotation is accepted`() {
     let door = ImagorDoor(options(key: "old") { $0.keys.append(Array("1234".utf8)) })
     #expect(url(door, "/_-19cQt1szHeUV0WyWFntvTImDI=/foo.jpg") == "https://foo.jpg")
   }
 
-  @Test func aSignatureIsNotCutUnlessTheOptionsSaySo() {
+  @Test func `a signature is not cut unless the options say so`() {
     let door = ImagorDoor(options(key: "1234"))
     #expect(refusal(door, "/_-19cQt1szHeUV0WyWFntvTIm/foo.jpg")?.status == 403)
     #expect(refusal(door, "//foo.jpg")?.status == 403)
   }
 
-  @Test func sha512IsVerified() {
+  @Test func `sha512 is verified`() {
     // From RFC 4231's key and text of case 2.
     let code = HMAC.code(
       of: Array("what do ya want for nothing?".utf8), key: Array("Jefe".utf8), digest: .sha512)
@@ -108,7 +108,7 @@ import Testing
       sha1.map { $0.hexadecimal(2) }.joined() == "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79")
   }
 
-  @Test func unsafeNeedsNoKeyOrTheOperatorsWord() {
+  @Test func `unsafe needs no key or the operator's word`() {
     let path = "/unsafe/a.com/b.jpg"
     #expect(url(ThumborDoor(options()), path) == "http://a.com/b.jpg")
     #expect(refusal(ThumborDoor(options(key: "k")), path)?.status == 400)
@@ -137,7 +137,7 @@ import Testing
     ("b64:YS5jb20vYi5qcGc=/", "http://b64:YS5jb20vYi5qcGc=/", "https://a.com/b.jpg"),
     ("b64:YS5jb20vYi5qcGc", "http://b64:YS5jb20vYi5qcGc", "https://a.com/b.jpg"),
   ])
-  func sourcesWithoutABase(_ image: String, _ thumbor: String, _ imagor: String) {
+  func `sources without a base`(_ image: String, _ thumbor: String, _ imagor: String) {
     // The query is not part of the source at either peer.
     #expect(url(ThumborDoor(options()), "/unsafe/30x/" + image, query: "y=2") == thumbor)
     #expect(url(ImagorDoor(options()), "/unsafe/30x/" + image, query: "y=2") == imagor)
@@ -151,11 +151,11 @@ import Testing
     ("local:///deep/", "ä.jpg", "local:///deep/%C3%A4.jpg"),
     ("s3://bucket", "a/b.jpg", "s3://bucket/a/b.jpg"),
   ])
-  func sourcesWithABase(_ base: String, _ image: String, _ expected: String) {
+  func `sources with a base`(_ base: String, _ image: String, _ expected: String) {
     #expect(url(ImagorDoor(options(base: base)), "/unsafe/30x/" + image) == expected)
   }
 
-  @Test func sourcesStayBelowTheirBase() {
+  @Test func `sources stay below their base`() {
     let door = ThumborDoor(options(base: "https://cdn.com/public"))
     for image in ["../secret.jpg", "a/..", "a/%2E%2E/b.jpg", "a/..%2Fb.jpg"] {
       #expect(refusal(door, "/unsafe/" + image)?.status == 400, "\(image)")
@@ -163,7 +163,7 @@ import Testing
     #expect(url(door, "/unsafe/a..b/c.jpg") == "https://cdn.com/public/a..b/c.jpg")
   }
 
-  @Test func sourcesAreReplacedAndLimited() {
+  @Test func `sources are replaced and limited`() {
     let door = ImagorDoor(
       options {
         $0.replacements = [
@@ -188,14 +188,14 @@ import Testing
     ("a*c", "ab/c", nil), ("abcd", "abc", nil), ("*", "", ""), ("*c", "abcd", "d"),
     ("*b", "aaa", nil),
   ])
-  func beginningsWithStars(_ pattern: String, _ text: String, _ rest: String?) {
+  func `beginnings with stars`(_ pattern: String, _ text: String, _ rest: String?) {
     let end = SourcePrefix(pattern).end(in: text)
     #expect(end.map { String(decoding: text.utf8.dropFirst($0), as: UTF8.self) } == rest)
   }
 
   // MARK: Answers
 
-  @Test func refusalsHaveThePeersForm() {
+  @Test func `refusals have the peer's form`() {
     for path in [
       "", "/", "/unsafe", "/unsafe/", "/bad", "/300x200/a.jpg", "/image/id/a.jpg",
       "/unsafe/300x200/", "/unsafe/smart/",
@@ -216,7 +216,7 @@ import Testing
       refusal(ImagorDoor(options()), "/params/unsafe/a.jpg")?.reason.hasPrefix("params") == true)
   }
 
-  @Test func theHealthCheckIsAnswered() {
+  @Test func `the health check is answered`() {
     let answer = refusal(ThumborDoor(options(key: "k")), "/healthcheck")
     #expect(answer?.status == 200)
     #expect(answer?.body == "WORKING")
@@ -238,7 +238,7 @@ import Testing
     #expect(ImagorDoor(options()).answer(to: error).status == imagor)
   }
 
-  @Test func answersHaveThePeersBodyAndSayWhenToTryAgain() {
+  @Test func `answers have the peer's body and say when to try again`() {
     let missing = ImagorDoor(options()).answer(to: .sourceNotFound(status: 404))
     #expect(missing.body == #"{"message":"not found","status":404}"#)
     let error = ImageError.overloaded(queue: "imaging", retryAfter: 3)
@@ -252,7 +252,7 @@ import Testing
 
   // MARK: Notes and tables
 
-  @Test func whatIsNotExactIsNoted() throws {
+  @Test func `what is not exact is noted`() throws {
     let path =
       "/unsafe/meta/trim:bottom-right/fit-in/9x9/smart/filters:fill(auto):nope(1):quality(x):"
       + "blur(2):noise(3):strip_icc()/a.com/b.jpg"
@@ -268,13 +268,13 @@ import Testing
     #expect(exact.notes.isEmpty)
   }
 
-  @Test func expiryIsInMilliseconds() throws {
+  @Test func `expiry is in milliseconds`() throws {
     let translation = try ImagorDoor(options()).translate(
       DoorAddress(path: "/unsafe/filters:expire(1700000000999)/a.com/b.jpg"))
     #expect(translation.expiry == UnixTime(seconds: 1_700_000_000))
   }
 
-  @Test func tablesNameEveryOptionOnce() {
+  @Test func `tables name every option once`() {
     for rows in [ThumborDoor.rows, ImagorDoor.rows] {
       let names = rows.flatMap(\.names).filter { $0 != "trim" && !$0.hasPrefix("proportion") }
       #expect(Set(names).count == names.count)
@@ -299,7 +299,7 @@ import Testing
     (0.0, "0"), (1.5, "1.5"), (0.07, "0.07"), (100, "100"), (-0.25, "-0.25"), (0.00004, "0"),
     (12.34567, "12.3457"), (-0.00001, "0"),
   ])
-  func numbersAreWritten(_ number: Double, _ text: String) {
+  func `numbers are written`(_ number: Double, _ text: String) {
     #expect(ThumborNumber.text(number) == text)
   }
 
@@ -307,21 +307,21 @@ import Testing
     "", "-", ".", "1.", "nan", "inf", "1e5", "0x1", "1.2.3", "--1", "+1", "1999999999999999999999",
     "٣",
   ])
-  func otherTextsAreNoNumbers(_ text: String) {
+  func `other texts are no numbers`(_ text: String) {
     #expect(ThumborNumber.decimal(text, in: -1e9...1e9) == nil)
     #expect(ThumborNumber.whole(text, in: 0...Int.max) == nil)
   }
 
   // MARK: Any address
 
-  @Test func noAddressBreaksTheDoors() {
+  @Test func `no address breaks the doors`() {
     let known: Set = [
       "url", "scale", "orient", "format", "quality", "w", "h", "fit", "enlarge", "position", "crop",
       "trim", "rotate", "flip", "swap", "pad", "background", "blur", "sharpen", "pixelate",
       "radius", "brightness", "contrast", "saturation", "hue", "grayscale", "watermark",
       "watermark_position", "watermark_offset", "watermark_opacity", "watermark_scale",
       "watermark_repeat", "maxbytes", "maxage", "animated", "frame", "lossless", "download",
-      "filename", "pass",
+      "filename", "pass", "flatten",
     ]
     let seeds = (ThumborTests.lines(thumborLines) + ThumborTests.lines(imagorLines)).map(\.path)
     let pieces = [
@@ -354,7 +354,7 @@ import Testing
     }
   }
 
-  @Test func longAddressesAreRead() {
+  @Test func `long addresses are read`() {
     let door = ImagorDoor(options())
     for piece in ["filters:", "a(", "a():", "(", "x", "1x1:", "trim/", "a,", "%28"] {
       let path = "/unsafe/filters:" + String(repeating: piece, count: 8_000 / piece.utf8.count)

@@ -12,7 +12,7 @@ import Testing
       "scale": "1", "url": "http://a.example/a.jpg", "format": "source", "animated": "0",
     ])
 
-  @Test func readsParameters() {
+  @Test func `reads parameters`() {
     Self.kit.expect(
       """
       w=300 > w=300 enlarge=1 | h=144&dpr=2 > h=144 scale=2 enlarge=1
@@ -37,14 +37,15 @@ import Testing
       w=9&cx=1&precrop > w=9 enlarge=1 crop=1,0,10000000,10000000 | cw=0 > [cw] | trim > trim=10
       trim=10 > trim=10 | trim=255 > [trim] | trim=20&tbg=3F00 > trim=20 trim_color=ff0000
       tbg=red > =
-      w=9&h=9&fit=cover&mask=circle > w=9 h=9 fit=cover enlarge=1 radius=ellipse background=00000000
+      w=9&h=9&fit=cover&mask=circle > w=9 h=9 fit=cover enlarge=1 radius=max background=00000000
       w=9&h=8&fit=cover&mask=circle > \
-      400 mask: a circle needs w = h with fit=cover, contain or fill, without we
-      w=9&h=8&mask=ellipse&mtrim&mbg=red > w=9 h=8 enlarge=1 radius=ellipse background=ff0000 [mtrim]
+      400 mask: circle needs w = h with fit=cover, contain or fill, without we
+      w=9&h=9&fit=fill&mask=ellipse&mtrim&mbg=red > \
+      w=9 h=9 fit=fill enlarge=1 radius=max background=ff0000 [mtrim]
       mask=heart > 400 mask='heart': only a circle or an ellipse | mask=none > [mask]
-      shape=ellipse > radius=ellipse background=00000000 | flip > flip=v | flop > flip=h
+      shape=ellipse > 400 mask: ellipse needs w = h with fit=cover, contain or fill, without we | flip > flip=v | flop > flip=h
       flip&flop=1 > flip=hv | flip=0 > = | ro=90 > rotate=90 | ro=-450 > rotate=270 [ro]
-      ro=45&rbg=red > rotate=45 background=ff0000 [ro] | ro > = | ro=360 > [ro] | ro=1e999 > [ro]
+      ro=45&rbg=red > 400 ro='45': only by multiples of 90 degrees | ro > = | ro=360 > [ro] | ro=1e999 > [ro]
       bg=white > background=ffffff [bg] | bg=CCC > background=cccccc [bg]
       bg=5CCC > background=cccccc55 [bg] | bg=%2355CCCCCC > background=cccccc55 [bg]
       bg=ffCCCCCC > background=cccccc [bg] | bg=ZZZ > [bg]
@@ -63,7 +64,7 @@ import Testing
       encoding=base64 > 400 encoding='base64': a data URL is text; here are images only
       encoding=hex > = | maxage=31d > maxage=2678400 [maxage]
       maxage=1y > maxage=31536000 [maxage] | maxage=2y > [maxage] | maxage=1h > [maxage]
-      default=1 > onerror=redirect | default=x.example/b.jpg > [default]
+      default=1 > [default] | default=x.example/b.jpg > [default]
       errorredirect=x > [errorredirect] | filename=test1 > filename=test1
       filename=a.b > [filename] | il > progressive=1 | n=-1 > no-animated | n=3 > no-animated [n]
       n=1 > = | page=2&n=-1 > frame=2 no-animated | page=-1 > [page=-1] | page=-2 > [page=-2]
@@ -80,7 +81,7 @@ import Testing
       """)
   }
 
-  @Test func refusesInJSON() {
+  @Test func `refuses in JSON`() {
     let refusal = Self.kit.refusal("/?url=ftp://b.example/b.jpg")
     #expect(refusal?.status == 400)
     #expect(refusal?.contentType == "application/json")
@@ -89,7 +90,7 @@ import Testing
     #expect("a\"\\\n".json == "\"a\\\"\\\\\\u000a\"")
   }
 
-  @Test func readsABaseAndAllowedSources() {
+  @Test func `reads a base and allowed sources`() {
     var options = DoorOptions()
     options.baseURL = "local://"
     let local = SmallDoorKit(door: WeservDoor(options), form: Self.kit.form, constants: [:])
@@ -101,7 +102,7 @@ import Testing
     #expect(kit.refusal("/?url=b.example/b.jpg") == nil)
   }
 
-  @Test func answersAsWeserv() {
+  @Test func `answers as weserv`() {
     let door = Self.kit.door
     let missing = door.answer(to: .sourceNotFound(status: 404))
     #expect(missing.status == 404)
@@ -111,7 +112,7 @@ import Testing
     #expect(door.answer(to: .invalidURL("", reason: "")).status == 400)
   }
 
-  @Test func claimsItsPathsOnlyWithASource() {
+  @Test func `claims its paths only with a source`() {
     for (path, query) in [
       ("/", ""), ("/", "w=9"), ("/", "url="), ("/image", "url=a"), ("/x", "url=a"),
     ] {
@@ -119,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func survivesMutations() {
+  @Test func `survives mutations`() {
     Self.kit.fuzz([
       "/?url=b.example/a.jpg&w=300&h=50%25&dpr=2&fit=contain&cbg=80FF6600&a=focal&fpx=0.6",
       "/?url=ssl:b.example/a.jpg&crop=1,2,3,4&precrop&trim=10&ro=45&rbg=red&mask=ellipse",
@@ -128,14 +129,14 @@ import Testing
     ])
   }
 
-  @Test func documentsEachParameter() {
+  @Test func `documents each parameter`() {
     let names = WeservDoor.rows.flatMap(\.names)
     #expect(Set(names).count == names.count)
   }
 }
 
 @Suite struct ColorsTests {
-  @Test func readsCSS() {
+  @Test func `reads CSS`() {
     #expect(Colors.named.count == 148)
     let colors = [
       "red": "ff0000", "ReD": "ff0000", "#abc": "aabbcc", "abcd": "aabbccdd",
@@ -155,7 +156,7 @@ import Testing
     #expect(Colors.argb("rgb(1,2,3)") == nil)
   }
 
-  @Test func readsAndWritesNumbers() throws {
+  @Test func `reads and writes numbers`() throws {
     for (text, number) in ["0": 0.0, "-1.5": -1.5, ".5": 0.5, "12": 12, "+3": 3] {
       let read = try Argument.number(text, in: -100...100)
       #expect(read == number)

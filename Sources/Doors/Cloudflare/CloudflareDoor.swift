@@ -55,8 +55,8 @@ public struct CloudflareDoor: Door {
     var translation = try finished(draft)
     translation["url"] = url
     // Elsewhere Cloudflare ignores the option, too.
-    if translation["onerror"] != nil, !isOfZone || !sources.hasPublicBase {
-      translation["onerror"] = nil
+    if translation.redirectsFailures, !isOfZone || !sources.isBelowPublicBase(url) {
+      translation.redirectsFailures = false
       translation.notes.append(DoorNote("onerror", .ignored("only for sources of the zone")))
     }
     return translation

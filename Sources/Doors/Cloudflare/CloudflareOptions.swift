@@ -131,7 +131,10 @@ extension CloudflareDraft {
     DoorOption("height", "h", to: "h", size),
     DoorOption("metadata=copyright", standing: .near("the copyright is removed, too")),
     DoorOption("metadata", to: "strip", Argument.choice("none= keep=0")),
-    DoorOption("onerror", to: "onerror", Argument.choice("redirect")),
+    DoorOption("onerror") { arguments, draft throws(OptionFault) in
+      _ = try Argument.choice("redirect")(arguments.first ?? "")
+      draft.translation.redirectsFailures = true
+    },
     DoorOption(
       "quality=high", "quality=medium-high", "quality=medium-low", "quality=low", "q=high",
       "q=medium-high", "q=medium-low", "q=low", to: "quality",

@@ -146,8 +146,9 @@ extension IPXDraft {
     DoorOption(
       "rotate=90", "rotate=180", "rotate=270", to: "rotate", Argument.choice("90 180 270")),
     DoorOption(
-      "rotate", to: "rotate", standing: .near("before the resize: w and h count the turned image"),
-      Argument.degrees(-3_600...3_600)),
+      "rotate", to: "rotate",
+      standing: .near("by quarters only, before the resize: w and h count the turned image"),
+      Argument.quarters(-3_600...3_600)),
     DoorOption("enlarge", into: \.enlarges, Argument.isOn),
     DoorOption("flip", into: \.flips, Argument.isOn),
     DoorOption("flop", into: \.flops, Argument.isOn),

@@ -8,8 +8,7 @@ import Core
 public struct ImgproxyDoor: Door {
   private let options: DoorOptions
   private let signature: ImgproxySignature
-  private let allowed: [SourcePrefix]
-  private let replacements: [(prefix: SourcePrefix, text: String)]
+  private let sources: SourceRules
   private let presets: [String: [String]]
   /// The most options of an address with all its presets.
   private static let mostOptions = 1_000
@@ -18,8 +17,7 @@ public struct ImgproxyDoor: Door {
   public init(_ options: DoorOptions) {
     self.options = options
     signature = ImgproxySignature(options)
-    allowed = options.allowedSources.map(SourcePrefix.init)
-    replacements = options.replacements.map { (SourcePrefix($0.pattern), $0.text) }
+    sources = SourceRules(options)
     presets = options.presets.mapValues { $0.split(separator: "/").map(String.init) }
   }
 
@@ -123,30 +121,17 @@ public struct ImgproxyDoor: Door {
 
   /// Returns the source that a text stands for.
   private func source(_ text: String) throws(DoorAnswer) -> SourceURL {
-    var text = text
-    for (prefix, replacement) in replacements {
-      guard let replaced = prefix.replacing(in: text, with: replacement) else { continue }
-      text = replaced
-      break
+    do throws(SourceFault) {
+      var url = try sources.replaced(text) ?? text
+      // As there, all sources are below a base, also those with a scheme.
+      if sources.hasBase, !sources.isBelowBase(url) { url = try sources.appended(url) }
+      for scheme in ["gs", "abs", "swift"] where url.hasPrefix(scheme + "://") {
+        throw .invalid("Pictor loads no \(scheme):// sources; s3:// may reach them")
+      }
+      return try sources.allowed(url)
+    } catch {
+      throw Self.refusal(404, "the source: " + error.reason)
     }
-    // A base without a path ends in a slash, or a source could belong to another host.
-    let isBare = options.baseURL.utf8.count { $0 == UInt8(ascii: "/") } == 2
-    let base = options.baseURL + (isBare ? "/" : "")
-    if !text.hasPrefix(base) {
-      text = base + (isBare && text.hasPrefix("/") ? text.dropFirst() : text[...])
-    }
-    for scheme in ["gs", "abs", "swift"] where text.hasPrefix(scheme + "://") {
-      throw Self.refusal(
-        404, "the source: Pictor loads no \(scheme):// sources; s3:// may reach them")
-    }
-    let source: SourceURL
-    do throws(ImageError) {
-      source = try SourceURL(parsing: text)
-    } catch { throw Self.refusal(404, "the source: " + error.message) }
-    guard allowed.isEmpty || allowed.contains(where: { $0.matches(source.text) }) else {
-      throw Self.refusal(404, "the source: it begins as none that the door allows")
-    }
-    return source
   }
 
   /// Returns a refusal in imgproxy's form.

@@ -41,7 +41,7 @@ struct ImgproxyDraft: Sendable {
   private(set) var notes: [DoorNote] = []
   /// The options that are exact with most values. Only `mark` adds their notes.
   private static let mostlyExact: Set = [
-    "zoom", "gravity", "crop", "watermark", "resize", "dpr", "extend",
+    "zoom", "gravity", "crop", "watermark", "strip_color_profile", "resize", "dpr", "extend",
     "extend_aspect_ratio", "padding", "min-width", "min-height", "blur", "sharpen", "format",
   ]
 

@@ -152,9 +152,10 @@ extension ImgproxyDoor {
     option(
       "keep_copyright kcr",
       standing: .near("the copyright is kept or dropped with all other metadata")),
-    option("strip_color_profile scp", atMost: 1) { arguments, draft throws(OptionFault) in
-      guard let strips = arguments.flag(0) else { return }
-      draft.own["profile"] = strips ? nil : "keep"
+    option(
+      "strip_color_profile scp", atMost: 1, standing: .near("results are always in sRGB")
+    ) { arguments, draft throws(OptionFault) in
+      draft.mark("strip_color_profile", if: arguments.flag(0) == false)
     },
     option("preserve_hdr ph", standing: .near("results have 8 bits a channel")),
     option("enforce_thumbnail eth", standing: .ignored("the image itself looks better")),
@@ -208,7 +209,8 @@ extension ImgproxyDoor {
     [
       option("max_result_dimension mrd", atMost: 1) { arguments, draft throws(OptionFault) in
         guard let side = try arguments.whole(0, sides) else { return }
-        draft.own["limitside"] = side == 0 ? nil : "\(side)"
+        draft.own["limitside"] =
+          side == 0 ? nil : "\(min(side, Sizing.sideRange.upperBound))"
       }
     ]
     + [
@@ -218,7 +220,8 @@ extension ImgproxyDoor {
 }
 
 extension ImgproxyDoor {
-  /// Returns an option by its names, with at most so many arguments. Without a reader, none is read.
+  /// Returns an option by its names, with at most so many arguments. Without a reader, none is
+  /// read.
   static func option(
     _ names: String, atMost count: Int = .max, standing: DoorStanding = .exact,
     read: @escaping @Sendable (ImgproxyArguments, inout ImgproxyDraft) throws(OptionFault) -> Void =

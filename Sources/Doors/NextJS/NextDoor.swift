@@ -75,16 +75,10 @@ public struct NextDoor: Door {
         translation["fit"] = nil
       }
     } else {
-      translation["pass"] = pass(draft.source)
+      translation["pass"] = allowsVectors ? "animated,vector" : "animated"
       translation.notes.append(DoorNote("Accept", Self.accept))
     }
     return translation
-  }
-
-  /// What is sent unchanged. Icons and bitmaps are known by their names.
-  private func pass(_ source: String) -> String {
-    if ["ico", "bmp"].contains(Self.suffix(of: source)) { return "all" }
-    return allowsVectors ? "animated,vector" : "animated"
   }
 
   private static func suffix(of source: String) -> String {

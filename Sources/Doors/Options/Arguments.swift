@@ -98,6 +98,17 @@ enum Argument {
     }
   }
 
+  /// The reader of degrees that are quarter turns.
+  static func quarters(_ range: ClosedRange<Double>) -> ArgumentReader {
+    { text throws(OptionFault) in
+      let degrees = try degrees(range)(text)
+      guard degrees == nil || ["90", "180", "270"].contains(degrees) else {
+        throw .unsupported("only by multiples of 90 degrees")
+      }
+      return degrees
+    }
+  }
+
   /// The reader of a flag that becomes `1`.
   static let flag: ArgumentReader = { text throws(OptionFault) in try isOn(text) ? "1" : nil }
 

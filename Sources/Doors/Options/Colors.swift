@@ -17,8 +17,8 @@ enum Colors {
     return hexadecimal(text) { $0 }
   }
 
-  /// Reads a name, or digits with the alpha first: `rgb`, `argb`, `rrggbb` or `aarrggbb`, also after
-  /// `#` (weserv, imgix).
+  /// Reads a name, or digits with the alpha first: `rgb`, `argb`, `rrggbb` or `aarrggbb`, also
+  /// after `#` (weserv, imgix).
   static func argb(_ text: String) -> String? {
     let text = text.lowercased()
     return named[text] ?? hexadecimal(text) { String($0.dropFirst(2) + $0.prefix(2)) }

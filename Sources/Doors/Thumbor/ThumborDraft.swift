@@ -51,6 +51,8 @@ struct ThumborDraft: Sendable {
   var proportion = 1.0
   /// What pads the image up to the box, `rrggbbaa`.
   var fill: String?
+  /// Whether the colour of `fill` is behind the image, too.
+  var fillsBehind = false
   /// Whether the image was turned by a quarter when it was filled.
   var isTurnedBeforeFill = false
   /// The filter of the highest rank so far (`ThumborFilters.order`).

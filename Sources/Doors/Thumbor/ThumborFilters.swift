@@ -126,12 +126,12 @@ enum ThumborFilters {
     ]
 
   private static let shared: [DoorOption<ThumborDraft>] = [
-    Filter("background_color", standing: .near(keepsAlpha)) { given, draft throws(OptionFault) in
+    Filter("background_color") { given, draft throws(OptionFault) in
       draft.translation["background"] = try colour(given.first ?? "")
+      draft.translation["flatten"] = "1"
     },
     Filter("fill") { given, draft throws(OptionFault) in try draft.fill(given) },
     Filter("fill(auto)", "fill(blur)", standing: .near(fillsWhite)),
-    Filter("fill(…,1)", standing: .near(keepsAlpha)),
     decimal("brightness", -1e6...1e6, .near("scales the lightness; the peer adds to each value")) {
       $0.brighten(by: $1)
     },
@@ -164,7 +164,6 @@ enum ThumborFilters {
   ]
 
   static let fillsWhite = "white"
-  static let keepsAlpha = "transparent parts of PNG, WebP and AVIF stay"
   private static let stripped = "metadata is left out, and colours become sRGB"
   private static let roundsAlike = "one radius; corners of PNG, WebP and AVIF are transparent"
   private static let keepsSmall = "a source smaller than the box keeps its size"

@@ -93,6 +93,7 @@ extension ThumborDraft {
         throw .unsupported("fill: comes after rotate, and the box is no square")
       }
       translation["background"] = fill
+      if fillsBehind { translation["flatten"] = "1" }
     }
     if isAdaptive, isFitIn, case .pixels(let across) = width, case .pixels(let down) = height,
       across != down

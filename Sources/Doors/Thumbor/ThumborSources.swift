@@ -5,15 +5,11 @@ import Core
 /// Finds the URL of a source. thumbor takes a text without a scheme for `http`, imagor for `https`.
 struct ThumborSources: Sendable {
   private let dialect: ThumborDialect
-  private let baseURL: String
-  private let replacements: [(beginning: SourcePrefix, text: String)]
-  private let allowed: [SourcePrefix]
+  private let rules: SourceRules
 
   init(_ dialect: ThumborDialect, _ options: DoorOptions) {
     self.dialect = dialect
-    baseURL = options.baseURL
-    replacements = options.replacements.map { (SourcePrefix($0.pattern), $0.text) }
-    allowed = options.allowedSources.map { SourcePrefix($0) }
+    rules = SourceRules(options)
   }
 
   /// What the forms of sources become.
@@ -44,16 +40,21 @@ struct ThumborSources: Sendable {
       }
       name = plain
     }
-    name =
-      replacements.lazy.compactMap { $0.beginning.replacing(in: name, with: $0.text) }.first ?? name
-    let url = try absolute(name)
-    guard allowed.isEmpty || isAllowed(url) else {
-      throw dialect.forbidden("the source is not among those that may be loaded")
+    do throws(SourceFault) {
+      let replaced = try rules.replaced(name)
+      let url = if let replaced { replaced } else { try absolute(name) }
+      // What is no URL is refused with the rest of the query.
+      if (try? SourceURL(parsing: url)) != nil { _ = try rules.allowed(url) }
+      return url
+    } catch {
+      switch error {
+      case .invalid(let reason): throw dialect.refusal(reason)
+      case .forbidden(let reason): throw dialect.forbidden(reason)
+      }
     }
-    return url
   }
 
-  private func absolute(_ name: String) throws(DoorAnswer) -> String {
+  private func absolute(_ name: String) throws(SourceFault) -> String {
     if let colon = name.utf8.firstIndex(of: UInt8(ascii: ":")), name[colon...].hasPrefix(":/"),
       colon > name.startIndex, name[..<colon].isPlain(with: "")
     {
@@ -62,21 +63,12 @@ struct ThumborSources: Sendable {
       return rest.hasPrefix("/") ? name : name[..<colon] + "://" + rest
     }
     // thumbor has no host before a slash, and refuses it.
-    let path = dialect == .thumbor && baseURL.isEmpty ? name[...] : name.drop { $0 == "/" }
-    guard !path.isEmpty else { throw dialect.refusal("the address has no image") }
-    guard !baseURL.isEmpty else {
+    let path = dialect == .thumbor && !rules.hasBase ? name[...] : name.drop { $0 == "/" }
+    guard !path.isEmpty else { throw .invalid("the address has no image") }
+    guard rules.hasBase else {
       return (dialect == .thumbor ? "http://" : "https://") + path
     }
-    guard
-      !path.utf8.split(separator: UInt8(ascii: "/")).contains(where: Array("..".utf8).elementsEqual)
-    else { throw dialect.refusal("the source leaves the base URL") }
-    let slash = baseURL.hasSuffix("/") && baseURL != "local://" ? "" : "/"
-    let isLocal = baseURL.hasPrefix("local://")
-    return baseURL + slash + (isLocal ? PercentEncoding.encodePath(String(path)) : String(path))
-  }
-
-  private func isAllowed(_ url: String) -> Bool {
-    guard let source = try? SourceURL(parsing: url) else { return false }
-    return allowed.contains { $0.matches(source.text) }
+    return try rules.appended(
+      rules.isLocal ? PercentEncoding.encodePath(String(path)) : String(path))
   }
 }

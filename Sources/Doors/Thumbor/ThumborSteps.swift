@@ -57,9 +57,9 @@ extension ThumborDraft {
     if name == "auto" || name == "blur" {
       note("fill(\(name))", .near(ThumborFilters.fillsWhite))
     }
-    if dialect == .imagor || arguments.count > 1 && ["1", "true"].contains(arguments[1]) {
-      note("fill", .near(ThumborFilters.keepsAlpha))
-    }
+    fillsBehind =
+      colour.hasSuffix("ff")
+      && (dialect == .imagor || arguments.count > 1 && ["1", "true"].contains(arguments[1]))
   }
 
   /// Sets the format. Formats that the peer does not know are ignored, as there.

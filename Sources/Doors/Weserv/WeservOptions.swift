@@ -62,17 +62,16 @@ struct WeservDraft: OptionDraft {
     let isSquare =
       result["w"] != nil && result["w"] == result["h"] && enlarges
       && ["cover", "contain", "fill"].contains(fit ?? "")
-    guard mask == "ellipse" || isSquare else {
-      throw .unsupported("mask: a circle needs w = h with fit=cover, contain or fill, without we")
+    guard isSquare else {
+      throw .unsupported("mask: \(mask) needs w = h with fit=cover, contain or fill, without we")
     }
-    result["radius"] = "ellipse"
+    result["radius"] = "max"
   }
 
   /// Pictor has one background: of the turn, of the box, of the mask, or behind the image.
   private func finishBackground(_ result: inout DoorTranslation) {
-    let isTurned = result["rotate"].map { !["90", "180", "270"].contains($0) } ?? false
     let used = [
-      isTurned ? "rbg" : nil, result["fit"] == "contain" ? "cbg" : nil,
+      result["fit"] == "contain" ? "cbg" : nil,
       mask != nil ? "mbg" : nil,
     ].compactMap { $0 }
     let given = (used + ["bg"]).compactMap { backgrounds[$0] }
@@ -189,8 +188,9 @@ extension WeservDraft {
     DoorOption("ro="),
     DoorOption("ro=90", "ro=180", "ro=270", to: "rotate", Argument.choice("90 180 270")),
     DoorOption(
-      "ro", to: "rotate", standing: .near("before the resize: w and h count the turned image"),
-      Argument.degrees(-1e9...1e9)),
+      "ro", to: "rotate",
+      standing: .near("by quarters only, before the resize: w and h count the turned image"),
+      Argument.quarters(-1e9...1e9)),
     DoorOption("rbg", into: \.backgrounds["rbg"], color),
     DoorOption(
       "bg", into: \.backgrounds["bg"], standing: .near("formats with alpha keep it"), color),
@@ -242,8 +242,6 @@ extension WeservDraft {
     DoorOption("encoding=base64", standing: .refused("a data URL is text; here are images only")),
     DoorOption(
       "maxage", to: "maxage", standing: .near("at most the source's lifetime"), seconds),
-    DoorOption(
-      "default=1", "errorredirect=1", to: "onerror", Argument.always("redirect")),
     DoorOption(
       "default", "errorredirect",
       standing: .near("a failure is answered as JSON; fallbacks hold the operator's images")),

@@ -47,20 +47,20 @@ struct FrameSteps {
   /// Cuts off the parts that lie outside the frame.
   private mutating func cut(_ image: consuming Image) throws(ImageError) -> Image {
     guard geometry.isCut else { return image }
-    let size = PixelSize(
-      width: min(geometry.frame.width, geometry.image.width),
-      height: min(geometry.frame.height, geometry.image.height))
+    let size = geometry.shown
     let position = transform.sizing.position
     if place == nil, transform.sizing.focalPoint == nil, position.isSmart {
       // Smart crop reads the whole image before the crop is read from it.
       image = try image.inMemory()
-      place = try image.made(
+      // libvips says where the image begins in the part.
+      let origin = try image.made(
         "smart crop", by: "smartcrop",
         "width=\(size.width),height=\(size.height),interesting=\(position.rawValue)"
       ).origin
+      place = (-origin.x, -origin.y)
     }
-    let offset = place ?? geometry.offset
-    return try image.cut(x: max(0, -offset.x), y: max(0, -offset.y), size)
+    let origin = place ?? geometry.cutOrigin
+    return try image.cut(x: origin.x, y: origin.y, size)
   }
 
   /// Flattens the image onto the background colour. The background's own alpha is ignored because
@@ -78,9 +78,9 @@ struct FrameSteps {
     }
     var background = image.components(of: transform.output.background)
     if image.hasAlpha { background.append(Double(transform.output.background.alpha)) }
-    let offset = geometry.offset
+    let origin = geometry.placeOrigin
     return try image.placed(
-      x: max(0, offset.x) + geometry.padding.left, y: max(0, offset.y) + geometry.padding.top,
+      x: origin.x + geometry.padding.left, y: origin.y + geometry.padding.top,
       on: geometry.canvas, background: background)
   }
 }

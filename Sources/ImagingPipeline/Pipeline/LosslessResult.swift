@@ -31,6 +31,7 @@ struct LosslessResult {
   func bytes() -> [UInt8]? {
     guard keepsPixels, transform.output.stripsMetadata, transform.takes(header.format),
       header.profile.isEmpty, header.codePoints == nil,
+      transform.output.colours == nil, transform.output.chroma == nil,
       !transform.output.flattens || !header.hasAlpha
     else { return nil }
     guard header.format == .jpeg else {

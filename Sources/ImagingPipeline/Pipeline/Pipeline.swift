@@ -197,7 +197,7 @@ public struct Pipeline: Sendable {
         transform: transform)
       cost.add(encoding, as: output.format)
       var largest = output.format
-      if output.reducesColours {
+      if output.reducesColours || output.format == .png && output.paletteBits != nil {
         // The PNG is encoded twice, and libimagequant finds its palette as that of a GIF.
         cost.add(encoding, as: .gif)
         largest = .gif
@@ -274,8 +274,8 @@ public struct Pipeline: Sendable {
       timings: watch.timings)
   }
 
-  /// Returns the source as it is, without metadata where that is possible; `nil` if the request does
-  /// not ask for that, or the source is larger than results may be.
+  /// Returns the source as it is, without metadata where that is possible; `nil` if the request
+  /// does not ask for that, or the source is larger than results may be.
   private func passed(
     _ job: Job, header: SourceHeader, watch: inout StageWatch
   ) throws(ImageError) -> EncodedImage? {

@@ -226,11 +226,19 @@ extension JobCost {
       let cost = format.traits.encoding
       nanoseconds = pixels * (cost.flat + cost.busy * busy)
     }
-    if encoding.transform.output.maxBytes != nil { nanoseconds *= Self.attempts }
+    let output = encoding.transform.output
+    if output.isLossless, format != .jpeg, ImageFormat.lossy.contains(format) {
+      nanoseconds *= Self.losslessFactor
+    } else if output.chroma == .full, format == .avif {
+      nanoseconds *= 2
+    }
+    if output.maxBytes != nil { nanoseconds *= Self.attempts }
     seconds += nanoseconds / 1e9
     if encoding.frames > 1 { secondsOfFrames += nanoseconds / 1e9 }
   }
 
+  /// How much longer a lossless encoder takes at most: WebP's (1800×1200: 1.5 s and 0.25 s).
+  private static let losslessFactor = 6.0
   /// The cost of a `maxbytes` search in encodes of the full size: at most eight encodes, most of
   /// them of smaller images.
   private static let attempts = 5.0

@@ -78,6 +78,9 @@ public struct DoorTranslation: Hashable, Sendable {
   public var isSigned = false
   /// From when on the address is refused; `nil`: never.
   public var expiry: UnixTime?
+  /// Whether a failure leads to the source instead, which then must be one of the operator's: else
+  /// the door would send visitors anywhere.
+  public var redirectsFailures = false
   /// Whether a description of the source is asked for, in place of an image.
   public var isDescription = false
 

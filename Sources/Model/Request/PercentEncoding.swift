@@ -28,7 +28,7 @@ public enum PercentEncoding {
   }
 
   /// Returns the decoded bytes. A `%` without two hexadecimal digits stays, as at most origins.
-  static func decodeLeniently(_ text: some Collection<UInt8>) -> [UInt8] {
+  public static func decodeLeniently(_ text: some Collection<UInt8>) -> [UInt8] {
     var bytes: [UInt8] = []
     var rest = Array(text)[...]
     while let byte = rest.popFirst() {

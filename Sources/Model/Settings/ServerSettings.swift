@@ -72,6 +72,8 @@ public struct ServerSettings: Hashable, Sendable {
   public var allowsEnlarging = true
   /// Sizes in points to which `w` and `h` of unsigned requests round up, ascending; empty: none.
   public var sizeSteps: [Int] = []
+  /// Parameters that are ignored, by name.
+  public var ignoredParameters: [String] = []
   /// Whether clients may request images by preset only.
   public var presetsOnly = false
   /// Whether a request without a format is redirected to a URL that names one.

@@ -1,13 +1,15 @@
 // Geometry: computes every size and position of a result before a pixel is decoded.
 
-/// The geometry of a result: the image is resized to `image` and placed at `offset` in a `frame`.
-/// Parts outside the frame are cut off, and uncovered parts are padded; `padding` around the frame
-/// makes the `canvas`. All values refer to the upright image.
+/// The geometry of a result: the image is resized to `image`, what is not `shown` is cut off, and
+/// the rest is placed in a `frame`; `padding` around the frame makes the `canvas`. All values refer
+/// to the upright image.
 public struct Geometry: Equatable, Sendable {
   /// The size that the whole image is resized to.
   public let image: PixelSize
   /// The size of the result.
   public let canvas: PixelSize
+  /// The size of the part of the image that is shown.
+  public let shown: PixelSize
   /// The size of the result without the padding around it.
   public let frame: PixelSize
   /// The pixels around the frame.
@@ -58,46 +60,45 @@ public struct Geometry: Equatable, Sendable {
     }
   }
 
-  /// The position of the image's upper left corner in the frame; negative where the image is cut
-  /// off.
-  public var offset: (x: Int, y: Int) {
+  /// Where the part that is shown begins in the image.
+  public var cutOrigin: (x: Int, y: Int) { start(of: shown, in: image, isCut: true) }
+  /// Where the shown part lies in the frame.
+  public var placeOrigin: (x: Int, y: Int) { start(of: shown, in: frame, isCut: false) }
+
+  /// Returns where a part begins in a whole that is not smaller on either side.
+  private func start(
+    of part: PixelSize, in whole: PixelSize, isCut: Bool
+  ) -> (x: Int, y: Int) {
     switch anchor {
     case .named(let x, let y):
       (
-        placed(image.width, in: frame.width, anchor: x, by: shift.x),
-        placed(image.height, in: frame.height, anchor: y, by: shift.y)
+        Offset.start(
+          room: whole.width - part.width, anchor: x, by: shift.x, of: whole.width, scale: scale),
+        Offset.start(
+          room: whole.height - part.height, anchor: y, by: shift.y, of: whole.height, scale: scale)
       )
     case .focal(let point):
       (
-        Self.offset(of: image.width, on: frame.width, share: point.x),
-        Self.offset(of: image.height, on: frame.height, share: point.y)
+        start(of: part.width, in: whole.width, share: point.x, isCut: isCut),
+        start(of: part.height, in: whole.height, share: point.y, isCut: isCut)
       )
     }
   }
 
-  /// Returns the offset on one axis from a side or the middle.
-  private func placed(_ image: Int, in frame: Int, anchor: Int, by length: Length) -> Int {
-    let start = Offset.start(
-      room: abs(frame - image), anchor: anchor, by: length, of: max(frame, image), scale: scale)
-    return frame < image ? -start : start
-  }
-
-  /// Returns the offset on one axis. If the image is cut, the focal point moves as close to the
-  /// middle as the edges allow. If the image is padded, `share` of the free space lies before the
-  /// image.
-  private static func offset(of image: Int, on canvas: Int, share: Double) -> Int {
-    let room = canvas - image
-    guard room < 0 else { return Int((Double(room) * share).rounded()) }
-    let middle = Double(canvas) / 2 - Double(image) * share
-    return min(0, max(room, Int(middle.rounded())))
+  /// Returns the start on one axis for a focal point. What is cut has the point as close to its
+  /// middle as the edges allow; what is placed has `share` of the free space before it.
+  private func start(of part: Int, in whole: Int, share: Double, isCut: Bool) -> Int {
+    let room = Double(whole - part)
+    guard isCut else { return Int((room * share).rounded()) }
+    return Int(max(0, min(Double(whole) * share - Double(part) / 2, room)).rounded())
   }
 
   /// Whether a part of the canvas is not covered by the image.
   public var isPadded: Bool {
-    frame.width > image.width || frame.height > image.height || padding != Edges()
+    frame.width > shown.width || frame.height > shown.height || padding != Edges()
   }
-  /// Whether a part of the image lies outside the frame.
-  public var isCut: Bool { frame.width < image.width || frame.height < image.height }
+  /// Whether a part of the image is not shown.
+  public var isCut: Bool { shown != image }
 
   /// Computes the geometry of a result.
   ///
@@ -159,6 +160,7 @@ public struct Geometry: Equatable, Sendable {
         height: min(box?.height ?? image.height, image.height))
     default: break
     }
+    var shown = frame.within(image)
     frame = frame.extended(by: sizing.extend, to: box)
     var padding = sizing.padding.scaled(by: sizing.scale ?? 1)
     var canvas = frame.surrounded(by: padding)
@@ -167,6 +169,7 @@ public struct Geometry: Equatable, Sendable {
       let whole = image
       image = SizeBox.Factors(x: factors.x * shrink, y: factors.y * shrink)
         .applied(toWidth: width, height: height)
+      shown = shown.following(whole, to: image, by: shrink)
       frame = frame.following(whole, to: image, by: shrink)
       padding = sizing.padding.scaled(by: (sizing.scale ?? 1) * shrink)
       canvas = frame.surrounded(by: padding)
@@ -190,10 +193,12 @@ public struct Geometry: Equatable, Sendable {
       padding = padding.scaledDown(by: ratio).within(room, around: frame)
       canvas = frame.surrounded(by: padding)
       image = image.scaledDown(by: ratio)
+      shown = shown.scaledDown(by: ratio).within(image).within(frame)
     } else {
       scaledDownFrom = nil
     }
     self.image = image
+    self.shown = shown
     self.frame = frame
     self.padding = padding
     self.canvas = canvas
@@ -269,6 +274,11 @@ extension PixelSize {
     return PixelSize(
       width: side(width, whole.width, image.width),
       height: side(height, whole.height, image.height))
+  }
+
+  /// Returns the size without what exceeds another one.
+  fileprivate func within(_ other: PixelSize) -> PixelSize {
+    PixelSize(width: min(width, other.width), height: min(height, other.height))
   }
 
   fileprivate func surrounded(by edges: Edges) -> PixelSize {

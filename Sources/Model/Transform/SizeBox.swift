@@ -19,8 +19,7 @@ public struct SizeBox: Equatable, Sendable {
     fit = sizing.fit
   }
 
-  /// Creates the largest box of the aspect ratio in an image of these sides. Returns `nil` without a
-  /// ratio.
+  /// Creates the largest box of the aspect ratio in an image of these sides; `nil` without one.
   init?(_ sizing: Sizing, within ownWidth: Double, _ ownHeight: Double) {
     guard let ratio = sizing.aspectRatio?.value else { return nil }
     width = side(min(ownWidth, ownHeight * ratio))

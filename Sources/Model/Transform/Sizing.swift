@@ -15,8 +15,8 @@ public struct Sizing: Hashable, Sendable {
   /// Whether the sides change places if the image is high and the box wide, or the other way round
   /// (thumbor's `adaptive-`).
   public var adapts = false
-  /// The side that is not given, as a ratio of width to height; without any side, the largest box of
-  /// this shape in the source. Both sides together take precedence.
+  /// The side that is not given, as a ratio of width to height; without any side, the largest box
+  /// of this shape in the source. Both sides together take precedence.
   public var aspectRatio: AspectRatio?
   /// The least width of the image in points, for which it grows also without `enlarge`. What then
   /// exceeds the box is cropped, but for `outside`; `contain` ignores it (imgproxy's `min-width`).
@@ -59,8 +59,12 @@ public struct Sizing: Hashable, Sendable {
 
   /// Whether the fit neither crops, pads nor stretches.
   public var keepsShape: Bool {
-    (fit == .inside || fit == .outside) && !hasLeastSide && !isExtended && limitSide == nil
-      && widthShare == nil && heightShare == nil && !adapts
+    (fit == .inside || fit == .outside) && !hasLeastSide && !isExtended && isOfBox
+  }
+
+  /// Whether the box alone, as it is given, decides about the size.
+  public var isOfBox: Bool {
+    limitSide == nil && widthShare == nil && heightShare == nil && !adapts
   }
 
   /// Returns the sizing for an image, with sides in place of shares.

@@ -55,6 +55,15 @@ extension Transform {
     return source == format
   }
 
+  /// The transform of a source that is sent as it is, which has one key: what else is asked for
+  /// changes nothing.
+  public var passingAll: Transform {
+    var passing = Transform()
+    passing.output.passed = .all
+    passing.output.stripsMetadata = output.stripsMetadata
+    return passing
+  }
+
   /// Whether the transform only shrinks the source, so decoding dominates its cost. An allow-list,
   /// because an unlisted parameter may be expensive.
   public var isPlainReduction: Bool {

@@ -23,6 +23,7 @@ struct FallbackRequest: Sendable {
     transform.selection = Selection()
     transform.sizing.focalPoint = nil
     transform.watermark = nil
+    transform.output.passed = []
     var options = LoadOptions()
     options.priority = original.options.priority
     options.isFreeForm = original.options.isFreeForm

@@ -144,7 +144,7 @@ struct ImageParameter: Sendable {
   static func parseAdaptive(
     _ query: some Collection<UInt8>, rules: RequestRules, kind: ImageQuery.Kind
   ) throws(ImageError) -> (request: ImageRequest, hints: HintNeeds) {
-    let query = try ImageQuery(query, kind: kind)
+    let query = try ImageQuery(query, kind: kind, ignoring: rules.ignoredParameters)
     if kind == .image { try query.checkPresetsOnly(rules) }
     try query.checkAllowed(rules)
     var draft = try query.rounded(to: rules.sizeSteps).withPreset(rules).draft(rules)
@@ -153,9 +153,15 @@ struct ImageParameter: Sendable {
     var transform = draft.image.transform
     transform.product = try product(of: draft.image)
     transform.watermark = try draft.wholeWatermark()
+    if transform.output.passed.contains(.all), transform.product == .image,
+      transform.watermark == nil
+    {
+      transform = transform.passingAll
+    }
     if kind == .image { draft.options.onFailure = try draft.failureAnswer() }
     draft.hints.savesData = rules.lowersQuality(of: transform)
-    guard let url = draft.url else { throw .missingParameter("url") }
+    guard let given = draft.url else { throw .missingParameter("url") }
+    let url = rules.absolute(given)
     do throws(ImageError) {
       let source = try SourceURL(parsing: url)
       let request = ImageRequest(

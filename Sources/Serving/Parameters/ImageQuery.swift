@@ -27,12 +27,20 @@ struct ImageQuery: Sendable {
   /// - Parameters:
   ///   - query: the query.
   ///   - kind: what the query asks for.
+  ///   - ignored: names that are skipped, if they are none of the table's.
   /// - Throws: the first error from left to right: `unknownParameter`, `invalidParameter`
   ///   (undecodable or repeated), or `invalidURL`.
-  init(_ query: some Collection<UInt8>, kind: Kind = .image) throws(ImageError) {
+  init(
+    _ query: some Collection<UInt8>, kind: Kind = .image, ignoring ignored: Set<String> = []
+  ) throws(ImageError) {
     for piece in query.split(separator: UInt8(ascii: "&")) {
       let end = piece.firstIndex(of: UInt8(ascii: "=")) ?? piece.endIndex
       let rawValue = piece[end...].dropFirst()
+      if !ignored.isEmpty, Self.row(ofName: piece[..<end]) == nil,
+        let name = PercentEncoding.decode(piece[..<end]), ignored.contains(name)
+      {
+        continue
+      }
       guard let row = Self.row(ofName: piece[..<end]),
         kind == .image || ImageParameter.table[row].isForInfo
       else {
@@ -160,6 +168,13 @@ struct ImageQuery: Sendable {
   func checkAllowed(_ rules: RequestRules) throws(ImageError) {
     let enlarging = items.first { $0.parameter.enlarges($0.value, against: rules) }
     if let enlarging { throw .forbiddenParameter(enlarging.parameter.name) }
+    let free = items.first {
+      $0.parameter.name == "limitside" || $0.parameter.name.count == 1 && $0.value.hasSuffix("%")
+    }
+    // Sizes that no step bounds.
+    if let free, !rules.sizeSteps.isEmpty, !rules.areVouched {
+      throw .unsignedParameter(free.parameter.name, key: "server.size_steps")
+    }
     for item in items { try item.parameter.checkAccess(value: item.value, rules: rules) }
   }
 

@@ -45,6 +45,10 @@ struct RequestRules: Sendable {
   let watermarks: [String: SourceURL]
   /// Whether files below the local root are allowed as watermarks.
   let allowsLocalWatermarks: Bool
+  /// Parameters that change nothing, such as a page's `v=3`.
+  let ignoredParameters: Set<String>
+  /// What sources without a scheme are appended to; empty: they are refused.
+  private let baseURL: String
 
   /// Creates the rules of a server. Omits invalid presets, which
   /// `ServerConfiguration.invalidPresets` reports before a server is created.
@@ -61,6 +65,8 @@ struct RequestRules: Sendable {
     keyFilter = configuration.keyFilter
     watermarks = configuration.watermarks
     allowsLocalWatermarks = configuration.allowsLocalWatermarks
+    ignoredParameters = Set(configuration.ignoredParameters)
+    baseURL = configuration.baseURL
     autoFormats = configuration.imaging.autoFormats
     onOffer = AcceptedFormats(configuration.imaging.autoFormats)
     redirectsAuto = configuration.redirectsAuto
@@ -142,6 +148,14 @@ struct RequestRules: Sendable {
     let formats = formats.intersection(onOffer)
     guard isNegotiated(request.transform), !formats.isEmpty else { return request }
     return request.accepting(autoFormats.filter(formats.contains))
+  }
+
+  /// Returns a source's URL with the base URL in front, if it has no scheme.
+  func absolute(_ url: String) -> String {
+    guard !baseURL.isEmpty, !url.isEmpty,
+      !url.prefix(while: { $0 != "/" && $0 != "?" }).contains(":")
+    else { return url }
+    return baseURL + (url.hasPrefix("/") ? "" : "/") + url
   }
 
   /// Whether the response depends on the client's `Accept`.

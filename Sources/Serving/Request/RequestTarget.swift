@@ -102,10 +102,11 @@ final class RequestTarget {
       do throws(ImageError) {
         let translation = try door.translated(address)
         grant = try rules.grant(to: translation)
-        request = .success(
-          try read(
-            translation.query.utf8, kind: translation.isDescription ? .info : .image,
-            redirects: false))
+        var parsed = try read(
+          translation.query.utf8, kind: translation.isDescription ? .info : .image,
+          redirects: false)
+        if translation.redirectsFailures { parsed.options.onFailure = .redirect }
+        request = .success(parsed)
       } catch {
         request = .failure(error)
       }

@@ -40,7 +40,7 @@ extension RequestRules {
     guard signing.mode != .off else { return RequestGrant(rules: self) }
     guard let text = SignedText(path: path, query: query) else {
       // Names the parameter that is wrong.
-      _ = try ImageQuery(query, kind: kind)
+      _ = try ImageQuery(query, kind: kind, ignoring: ignoredParameters)
       throw .invalidSignature(reason: "the query is not percent-encoded UTF-8")
     }
     guard text.signature != nil || text.hasExpiry || signing.mode == .required else {
@@ -51,7 +51,7 @@ extension RequestRules {
     } catch {
       throw .invalidSignature(reason: error.wording(hasExpiry: text.hasExpiry))
     }
-    let expiry = try ImageQuery(query, kind: kind).expiry()
+    let expiry = try ImageQuery(query, kind: kind, ignoring: ignoredParameters).expiry()
     return RequestGrant(rules: forSigned, isSigned: true, expiry: expiry)
   }
 }

@@ -49,7 +49,8 @@ extension RequestContext {
   func refuse(_ error: ImageError, limit: Int = .max) -> MHD_Result {
     count(error)
     if let answer = client.target?.door?.reply(to: error) {
-      var response = JSONResponse(bytes: Array(answer.body.utf8), status: answer.status)
+      var response = JSONResponse(
+        bytes: Array(SecretMask.masked(answer.body).utf8), status: answer.status)
       response.contentType = answer.contentType
       return respond(with: response, error: error, limit: limit, fields: answer.fields)
     }

@@ -220,14 +220,14 @@ extension ResponseHead {
         "Content-Disposition",
         value: ContentDisposition.value(source, format: image.format, presentation))
     }
-    add(
-      "Content-Security-Policy",
-      value: info.image?.format == .svg ? Self.vectorSecurityPolicy : Self.contentSecurityPolicy)
   }
 
   /// Adds what the fields of an image say of its bytes.
   mutating func addContent(of info: VariantInfo) {
     add("Content-Type", value: info.content.mediaType)
+    add(
+      "Content-Security-Policy",
+      value: info.image?.format == .svg ? Self.vectorSecurityPolicy : Self.contentSecurityPolicy)
     addValidators(of: info)
     guard let image = info.image else { return }
     add("Content-DPR", value: Self.decimal(image.density))

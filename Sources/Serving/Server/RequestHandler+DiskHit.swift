@@ -93,7 +93,6 @@ extension ResponseHead {
   ) -> [UInt8] {
     var head = ResponseHead()
     head.add("Cache-Status", value: CacheStatus.hit(.disk).headerValue)
-    head.add("Content-Security-Policy", value: contentSecurityPolicy)
     if let vary { head.add("Vary", value: vary) }
     head.addCommon()
     configuration.addHints(to: &head)

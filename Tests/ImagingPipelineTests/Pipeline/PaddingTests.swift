@@ -110,6 +110,14 @@ import Testing
     }
   }
 
+  /// As imgproxy's `fill-down` with `extend`.
+  @Test func `what is cut to a shape stays cut where it is extended`() throws {
+    let cut = try made(240, 40, .coverDown) { _ in }
+    let extended = try made(240, 40, .coverDown) { $0.sizing.extend = .box }
+    #expect(cut.size == PixelSize(width: 80, height: 13))
+    #expect(extended.values == placed(cut, x: 80, y: 13, width: 240, height: 40).values)
+  }
+
   @Test func `a clear background gives alpha`() throws {
     let source = try TestImages.encode(Self.scene, as: ".png")
     let made = try Made(source) {

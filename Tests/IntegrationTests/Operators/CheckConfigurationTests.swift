@@ -85,7 +85,8 @@ import Testing
       "\(folder.path)/pictor.json5: server.prot: unknown key; did you mean server.port?",
       "PICTOR_MEMORY_LIMIT: 'much' is not allowed: auto or a size such as \"64MiB\" "
         + "(B, KiB, MiB, GiB, TiB), at least 0B, at most 1024TiB",
-      "presets.big: w='0' is not allowed: a whole number from 1 to 65535, or auto",
+      "presets.big: w='0' is not allowed: a whole number from 1 to 65535, "
+        + "or per cent of the image's such as 50%, or auto",
       "presets.thumb: unknown parameter 'breadth'",
       "download.ca_file: '/nonexistent.pem' cannot be read: No such file or directory (2)",
       "download.allow_networks: '10.0.0.1/8' is not a network: "

@@ -284,7 +284,7 @@ func size(width: Int, height: Int) -> PixelSize {
     #expect(result.image == size(width: 200, height: 100))
     #expect(result.frame == size(width: 100, height: 100))
     #expect(result.canvas == size(width: 112, height: 108))
-    #expect(result.padding.all == [2, 4, 6, 8] && result.offset == (-50, 0))
+    #expect(result.padding.all == [2, 4, 6, 8] && result.cutOrigin == (50, 0))
     #expect(result.isCut && result.isPadded && result.density == 2)
     let limited = geometry(width: 200, height: 100, limitBytes: 4 * 15_000) {
       $0.sizing.padding = Edges([50]) ?? Edges()
@@ -310,10 +310,10 @@ func size(width: Int, height: Int) -> PixelSize {
   }
 
   @Test(arguments: [
-    (Fit.cover, Position.center, -50, 0), (.cover, .top, -50, 0), (.cover, .rightTop, -100, 0),
-    (.cover, .right, -100, 0), (.cover, .rightBottom, -100, 0), (.cover, .bottom, -50, 0),
+    (Fit.cover, Position.center, 50, 0), (.cover, .top, 50, 0), (.cover, .rightTop, 100, 0),
+    (.cover, .right, 100, 0), (.cover, .rightBottom, 100, 0), (.cover, .bottom, 50, 0),
     (.cover, .leftBottom, 0, 0), (.cover, .left, 0, 0), (.cover, .leftTop, 0, 0),
-    (.cover, .entropy, -50, 0), (.cover, .attention, -50, 0), (.contain, .center, 0, 25),
+    (.cover, .entropy, 50, 0), (.cover, .attention, 50, 0), (.contain, .center, 0, 25),
     (.contain, .top, 0, 0), (.contain, .bottom, 0, 50), (.contain, .leftBottom, 0, 50),
     (.contain, .attention, 0, 25),
   ])
@@ -321,6 +321,7 @@ func size(width: Int, height: Int) -> PixelSize {
     fit: Fit, position: Position, x: Int, y: Int
   ) {
     let result = geometry(width: 400, height: 200, w: 100, h: 100, fit: fit, position: position)
-    #expect(result.offset.x == x && result.offset.y == y)
+    let origin = fit == .cover ? result.cutOrigin : result.placeOrigin
+    #expect(origin == (x, y))
   }
 }

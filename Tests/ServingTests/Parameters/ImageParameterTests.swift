@@ -24,6 +24,34 @@ import Testing
     }
   }
 
+  @Test func `ignored parameters change nothing, and no other name is ignored`() throws {
+    var configuration = ServerConfiguration()
+    configuration.ignoredParameters = ["v", "w"]
+    let rules = RequestRules(configuration)
+    let plain = try ImageParameter.parse(Array("url=https://h/a.png&w=9".utf8), rules: rules)
+    for query in ["url=https://h/a.png&w=9&v=3&v=4", "v&url=https://h/a.png&%76=%zz&w=9"] {
+      let found = try ImageParameter.parse(Array(query.utf8), rules: rules)
+      #expect(found.key == plain.key && found.transform.width == 9)
+    }
+    #expect(throws: ImageError.self) {
+      try ImageParameter.parse(Array("url=https://h/a.png&x=1".utf8), rules: rules)
+    }
+  }
+
+  @Test(arguments: [
+    ("a.png", "https://h/base/a.png"), ("/a%20b.png?c=d:e", "https://h/base/a%20b.png?c=d:e"),
+    ("http://other/a.png", "http://other/a.png"), ("//other/a", "https://h/base//other/a"),
+    ("../a.png", "https://h/a.png"), ("file:///etc/passwd", nil), ("", nil),
+  ])
+  func `a URL without a scheme is below the base URL`(url: String, source: String?) throws {
+    var configuration = ServerConfiguration()
+    configuration.baseURL = "https://h/base"
+    let query = "url=" + PercentEncoding.encode(url)
+    let found = try? ImageParameter.parse(
+      Array(query.utf8), rules: RequestRules(configuration))
+    #expect(found?.source.text == source)
+  }
+
   @Test func `the url is percent-decoded once, and a plus stays a plus`() throws {
     let request = try parse("url=https%3A%2F%2Fh%2Fa%2520b%2Bc+d.png%3Fq%3D1%26w%3D2")
     #expect(request.source.text == "https://h/a%20b+c+d.png?q=1&w=2")

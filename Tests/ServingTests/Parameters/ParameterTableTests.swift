@@ -143,8 +143,12 @@ struct ParameterTableTests {
     },
     Row("q=80", "quality=80") { $0.quality = 80 },
     Row("maxbytes=9223372036854775807", "maxbytes=9223372036854775807") { $0.maxBytes = .max },
-    Row("colours=16&pass=animated,all", "colours=16&pass=animated,all") {
-      ($0.output.colours, $0.output.passed) = (16, [.animated, .all])
+    Row("colours=16&pass=animated,vector", "colours=16&pass=animated,vector") {
+      ($0.output.colours, $0.output.passed) = (16, [.animated, .vector])
+    },
+    // What is sent as it is has one key.
+    Row("w=9&blur=2&pass=vector,all&strip=0", "pass=all&strip=0") {
+      ($0.output.passed, $0.stripsMetadata) = (.all, false)
     },
     Row("lossless=1&chroma=444&swap=1", "swap=1&lossless=1&chroma=444") {
       ($0.output.isLossless, $0.output.chroma, $0.sizing.adapts) = (true, .full, true)

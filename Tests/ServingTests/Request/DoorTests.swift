@@ -25,6 +25,7 @@ private struct OldDoor: Door {
     translation["url"] = String(parts[1])
     switch parts[0] {
     case "info": translation.isDescription = true
+    case "lost": translation.redirectsFailures = true
     case "signed":
       translation.isSigned = true
       translation["w"] = "33"
@@ -114,6 +115,15 @@ private struct OldDoor: Door {
       // What the translation says wrongly is a failure, too.
       let wrong = try client.get("/old/many/\(imageURL)")
       #expect(wrong.status == 500 && wrong.body == Array("invalid_parameter".utf8))
+    }
+  }
+
+  @Test func `a failure leads to the source where the door says so`() async throws {
+    try await withDoor(TestProvider()) { client, _ in
+      let lost = try client.get("/old/lost/\(imageURL)")
+      #expect(lost.status == 302 && lost["Location"] == imageURL)
+      let own = try client.get(imageTarget + "&onerror=redirect")
+      #expect(own.status == 403)
     }
   }
 

@@ -2,7 +2,7 @@
 
 /// The peers whose addresses can be served.
 public enum Peer: String, CaseIterable, Hashable, Sendable {
-  case nextjs, imgproxy, thumbor, imagor, cloudflare, weserv, ipx
+  case nextjs, imgproxy, thumbor, imagor, cloudflare, weserv, ipx, imgix
 }
 
 /// A door as configured: an object in `doors`, by the name of its peer.
