@@ -180,8 +180,9 @@ extension JobCost {
     if effects.tint != nil { nanoseconds += 6 }
     if effects.isGrayscale { nanoseconds += 17 }
     if effects.brightness != 1 || effects.saturation != 1 || effects.hue != 0 { nanoseconds += 75 }
-    if effects.sepia > 0 { nanoseconds += 10 }
-    if effects.contrast != 1 || effects.gamma != 1 || effects.isNegative { nanoseconds += 6 }
+    if effects.sepia > 0 { nanoseconds += 30 }
+    if effects.gamma != 1 { nanoseconds += 15 }
+    if effects.contrast != 1 || effects.isNegative { nanoseconds += 8 }
     if effects.pixelate != nil { nanoseconds += 6 }
     let pixels = Double(geometry.canvas.pixels) * Double(frames)
     seconds += pixels * nanoseconds / 1e9
