@@ -231,7 +231,7 @@ for target in package.targets where target.type != .system {
 // `make test-sanitized`: the thread sanitizer has a build of its own, without targets that have no thread, task or lock.
 // It has the tests in which threads, tasks or event loops meet.
 if isSanitized {
-  let singleThreaded = ["CommandingTests", "FastJPEGTests", "FuzzTests"]
+  let singleThreaded = ["CommandingTests", "DoorsTests", "FastJPEGTests", "FuzzTests"]
   let threaded = [
     "CoreTests": ["PlatformTests", "TelemetryTests", "ImagingWireTests"],
     "ServingTests": [
