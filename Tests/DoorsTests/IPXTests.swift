@@ -57,7 +57,7 @@ import Testing
       autoorient > no-orient | rotate_4000 > 400 rotate_4000: a number from -3600 to 3600
       flip > flip=v | flop > flip=h | flip,flop > flip=hv | flip_false > =
       sharpen > sharpen=0.5 [sharpen=] | sharpen_2 > sharpen=2
-      sharpen_2_1_2 > sharpen=2 [sharpen] | sharpen_11 > 400 sharpen_11: a number from 0 to 10
+      sharpen_2_1_2 > sharpen=2 [sharpen] | sharpen_11 > 400 sharpen_11: a number from 0.000001 to 10
       blur > blur=0.5 [blur=] | blur_5 > blur=5 | blur_999 > blur=250
       blur_0.1 > 400 blur_0.1: a number from 0.3 to 1000 | gamma > gamma=2.2 [gamma]
       gamma_3_1 > gamma=3 [gamma] | negate > negate=1 [negate]

@@ -88,9 +88,9 @@ let thumborLines = """
     => trim=1 grayscale=1 flip=h crop=29,38,right-top,1,2 w=5 h=6 fit=inside
   filters:autojpg()/ =>
   filters:background_color(blue)/ => background=0000ffff flatten=1
-  filters:blur(7)/ => blur=4.0017
-  filters:blur(10,3)/ => blur=2.9912
-  filters:blur(1000)/ => blur=81.1664
+  filters:blur(7)/ => blur=4.001727
+  filters:blur(10,3)/ => blur=2.991207
+  filters:blur(1000)/ => blur=81.166432
   filters:brightness(10)/ => brightness=1.21
   filters:brightness(-50)/ => brightness=0.25
   filters:contrast(40)/ => contrast=1.96
@@ -113,7 +113,7 @@ let thumborLines = """
   fit-in/300x300/filters:rotate(90):fill(red)/
     => rotate=270 w=300 h=300 fit=contain background=ff0000ff
   fit-in/300x200/filters:fill(red):blur(3)/
-    => blur=1.835 w=300 h=200 fit=contain background=ff0000ff
+    => blur=1.835022 w=300 h=200 fit=contain background=ff0000ff
   300x100/filters:focal(80x0:120x100)/ => w=300 h=100 fit=cover position=100px,50px enlarge=1
   300x100/filters:focal(0x0:20x20):focal(80x80:100x100)/
     => w=300 h=100 fit=cover position=50px,50px enlarge=1

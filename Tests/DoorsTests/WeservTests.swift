@@ -167,7 +167,7 @@ import Testing
       #expect(throws: OptionFault.self) { try Argument.number(text, in: -100...100) }
     }
     #expect(Argument.written(0.1) == "0.1")
-    #expect(Argument.written(-0.00001) == "0")
+    #expect(Argument.written(-0.0000001) == "0")
     #expect(Argument.written(1e300) == "1000000000000")
     #expect(Argument.share(1) == "1.0")
   }

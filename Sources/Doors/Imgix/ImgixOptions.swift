@@ -182,7 +182,7 @@ extension ImgixDraft {
     own("usm", "sharpen", near: "one strength", scaled(0, by: 1, within: 0.1...2.5)),
     own("blur", "blur", near: "a tenth is the sigma", scaled(0, by: 0.1, within: 0.3...250)),
     own("sepia", "sepia", near: "the sepia() of CSS", scaled(0, within: 0...1)),
-    own("monochrome", "grayscale", near: "gray, whatever the colour", Argument.always("1")),
+    own("monochrome", "grayscale", near: "gray for each colour", Argument.always("1")),
     word("auto=format", Argument.always("auto")),
     own("auto=compress", "q_jpeg", near: "a JPEG quality of 45", Argument.always("45")),
     Option("fm=json", into: \.translation.isDescription, standing: .near("the form of /info")) {

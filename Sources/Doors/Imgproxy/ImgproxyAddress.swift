@@ -17,7 +17,7 @@ struct ImgproxyAddress {
 
   /// Splits a path.
   ///
-  /// - Throws: why it is none of imgproxy's.
+  /// - Throws: why imgproxy has no such address.
   init(path: String, separator: Character, presetsOnly: Bool) throws(OptionFault) {
     let rest = path.dropFirst()
     guard path.utf8.first == UInt8(ascii: "/"), let slash = rest.firstIndex(of: "/") else {

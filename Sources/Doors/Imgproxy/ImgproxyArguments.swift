@@ -110,7 +110,7 @@ struct ImgproxyGravity: Hashable, Sendable {
   /// Whether the place depends on the image.
   var isSearch: Bool { position == .attention }
   /// The value of `position`.
-  var place: String { position?.rawValue ?? decimalText(x) + "," + decimalText(y) }
+  var place: String { position?.rawValue ?? Argument.written(x) + "," + Argument.written(y) }
 
   /// Returns the value of `offset`, its pixels divided by a factor; `nil` without offsets.
   func offset(dividedBy divisor: Double = 1) -> String? {
@@ -119,20 +119,11 @@ struct ImgproxyGravity: Hashable, Sendable {
   }
 }
 
-/// Returns a number with at most six decimals, without an exponent.
-func decimalText(_ number: Double) -> String {
-  let millionths = Int((min(abs(number), 1e9) * 1e6).rounded())
-  var fraction = String(millionths % 1_000_000 + 1_000_000).dropFirst()
-  while fraction.last == "0" { fraction.removeLast() }
-  return (number < 0 && millionths != 0 ? "-" : "") + "\(millionths / 1_000_000)"
-    + (fraction.isEmpty ? "" : "." + fraction)
-}
-
 /// Returns a length as Pictor has it: from 1 on whole pixels, times a factor; below a share, which
 /// has a point.
 func lengthText(_ length: Double, times factor: Double = 1) -> String {
   guard length != 0, abs(length) < 1 else { return "\(wholePixels(length * factor))" }
-  let text = decimalText(length)
+  let text = Argument.written(length)
   return text.contains(".") ? text : text + ".0"
 }
 

@@ -139,8 +139,8 @@ extension ImgproxyDoor {
       let scale = min(try arguments.number(4, 0...1_000_000) ?? 0, 1)
       let isSeen = opacity > 0
       draft.own["watermark"] = isSeen ? "default" : nil
-      draft.own["watermark_opacity"] = isSeen && opacity < 1 ? decimalText(opacity) : nil
-      draft.own["watermark_scale"] = isSeen && scale > 0 ? decimalText(scale) : nil
+      draft.own["watermark_opacity"] = isSeen && opacity < 1 ? Argument.written(opacity) : nil
+      draft.own["watermark_scale"] = isSeen && scale > 0 ? Argument.written(scale) : nil
       draft.own["watermark_position"] = isSeen ? position?.rawValue : nil
       draft.own["watermark_repeat"] = isSeen && position == nil ? "1" : nil
       draft.watermarkOffset = isSeen && position != nil && (x != 0 || y != 0) ? (x, y) : nil
@@ -220,8 +220,8 @@ extension ImgproxyDoor {
 }
 
 extension ImgproxyDoor {
-  /// Returns an option by its names, with at most so many arguments. Without a reader, none is
-  /// read.
+  /// Returns an option by its names, with at most so many arguments, which only a reader
+  /// reads.
   static func option(
     _ names: String, atMost count: Int = .max, standing: DoorStanding = .exact,
     read: @escaping @Sendable (ImgproxyArguments, inout ImgproxyDraft) throws(OptionFault) -> Void =
@@ -274,7 +274,7 @@ extension ImgproxyDoor {
       arguments, draft throws(OptionFault) in
       guard let sigma = try arguments.number(0, 0...1_000_000) else { return }
       draft.own[name] =
-        sigma < range.lowerBound ? nil : decimalText(min(sigma, range.upperBound))
+        sigma < range.lowerBound ? nil : Argument.written(min(sigma, range.upperBound))
       draft.mark(name, if: sigma > range.upperBound)
     }
   }

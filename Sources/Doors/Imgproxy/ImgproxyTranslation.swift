@@ -56,8 +56,8 @@ extension ImgproxyDraft {
     if zoom.x != zoom.y {
       factor = 1
       if !hasBox {
-        result["w"] = decimalText(zoom.x * 100) + "%"
-        result["h"] = decimalText(zoom.y * 100) + "%"
+        result["w"] = Argument.written(zoom.x * 100) + "%"
+        result["h"] = Argument.written(zoom.y * 100) + "%"
         result["fit"] = Fit.fill.rawValue
       } else if fit == .fill, width > 0, height > 0 {
         width = max(1, Int((Double(width) * zoom.x).rounded()))
@@ -68,7 +68,7 @@ extension ImgproxyDraft {
     }
     // Without a box, Pictor divides by the density that the source's name has.
     if !hasBox, result["w"] == nil { factor *= Double(source.density) }
-    let scale = decimalText(dpr * factor)
+    let scale = Argument.written(dpr * factor)
     guard scale != "0", dpr * factor <= Sizing.scaleRange.upperBound else {
       throw .unsupported("dpr: \(scale), together with zoom, is not above 0 and at most 10")
     }

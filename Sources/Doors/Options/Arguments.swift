@@ -37,13 +37,13 @@ enum Argument {
     return text.hasPrefix("-") ? -size : size
   }
 
-  /// Returns a number as Pictor reads it: at most four decimals, no exponent, no negative zero.
+  /// Returns a number as Pictor reads it: at most six decimals, no exponent, no negative zero.
   static func written(_ number: Double) -> String {
     let bounded = min(max(number, -1e12), 1e12)
-    let units = Int((abs(bounded) * 10_000).rounded())
-    let decimals = String(units % 10_000 + 10_000).dropFirst().reversed().drop { $0 == "0" }
+    let units = Int((abs(bounded) * 1_000_000).rounded())
+    let decimals = String(units % 1_000_000 + 1_000_000).dropFirst().reversed().drop { $0 == "0" }
     let text = decimals.isEmpty ? "" : "." + String(decimals.reversed())
-    return (bounded < 0 && units > 0 ? "-" : "") + "\(units / 10_000)" + text
+    return (bounded < 0 && units > 0 ? "-" : "") + "\(units / 1_000_000)" + text
   }
 
   /// Returns a share as Pictor reads it: with a point.

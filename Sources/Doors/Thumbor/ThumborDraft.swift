@@ -128,7 +128,7 @@ struct ThumborDraft: Sendable {
       let rank = ThumborFilters.order.firstIndex(where: { $0.contains(name) })
     else { return }
     if let latest, rank < latest.rank {
-      note(name, .near("comes before \(latest.name), whatever their order in the address"))
+      note(name, .near("comes before \(latest.name), also where the address has it later"))
     } else {
       latest = (rank, name)
     }
@@ -187,19 +187,5 @@ enum ThumborNumber {
     else { return nil }
     let signed = text.hasPrefix("-") ? -number : number
     return range.contains(signed) ? signed : nil
-  }
-
-  /// Returns a number with at most four decimals.
-  static func text(_ number: Double) -> String {
-    let scaled = Int((number.magnitude * 10_000).rounded())
-    let tail = "\(10_000 + scaled % 10_000)".dropFirst().reversed().drop { $0 == "0" }.reversed()
-    let sign = number < 0 && scaled > 0 ? "-" : ""
-    return sign + "\(scaled / 10_000)" + (tail.isEmpty ? "" : "." + String(tail))
-  }
-
-  /// Returns a share, which has a decimal point.
-  static func share(_ number: Double) -> String {
-    let text = text(number)
-    return text.contains(".") ? text : text + ".0"
   }
 }

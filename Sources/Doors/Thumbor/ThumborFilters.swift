@@ -30,7 +30,7 @@ enum ThumborFilters {
         // Other angles change nothing, as at thumbor.
         if degrees % 90 == 0 { try draft.rotate(quarters: -degrees / 90) }
       },
-      // 7.8.0 takes a factor, whatever its documentation says.
+      // 7.8.0 takes a factor, although its documentation says per cent.
       decimal("saturation", -1e6...1e6, .near("scales the chroma")) {
         $0.set("saturation", $1, within: 0...10)
       },

@@ -34,7 +34,7 @@ extension ThumborDraft {
 
   private mutating func writeCrop() {
     guard let (from, to) = crop else { return }
-    let text = from.isShare ? ThumborNumber.share : ThumborNumber.text
+    let text = from.isShare ? Argument.share : Argument.written
     let size = (text(to.x - from.x), text(to.y - from.y))
     guard !turn.isNone else {
       translation["crop"] = [text(from.x), text(from.y), size.0, size.1].joined(separator: ",")
@@ -66,7 +66,7 @@ extension ThumborDraft {
   private func text(of side: Side) throws(OptionFault) -> String? {
     switch side {
     case .free: return nil
-    case .original: return ThumborNumber.text(max(proportion * 100, 0.01)) + "%"
+    case .original: return Argument.written(max(proportion * 100, 0.01)) + "%"
     case .pixels(let pixels):
       let pixels = max(1, Int(Double(pixels) * proportion))
       guard Sizing.sideRange.contains(pixels) else {
@@ -117,7 +117,7 @@ extension ThumborDraft {
       }
       if sum.isShare {
         (x, y) = turn.moved(min(max(x, 0), 1), min(max(y, 0), 1), end: 1)
-        translation["position"] = ThumborNumber.text(x) + "," + ThumborNumber.text(y)
+        translation["position"] = Argument.written(x) + "," + Argument.written(y)
       } else {
         guard turn.isNone else {
           throw .unsupported("focal: in pixels, and the image is flipped or turned")

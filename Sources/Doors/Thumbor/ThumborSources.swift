@@ -35,7 +35,9 @@ struct ThumborSources: Sendable {
     }
     if dialect == .imagor, name.hasPrefix("b64:") {
       let digits = name.dropFirst(4).trimming { $0 == "/" }
-      guard let plain = ThumborSignature.decoded(digits), !plain.utf8.contains(0) else {
+      guard let bytes = Base64URL.decode(digits.prefix { $0 != "=" }),
+        let plain = String(validating: bytes, as: UTF8.self), !plain.utf8.contains(0)
+      else {
         throw dialect.refusal("b64: is not followed by base64url")
       }
       name = plain

@@ -6,7 +6,7 @@ import Glibc
 extension ThumborDraft {
   /// Sets a parameter to the nearest number that it may have.
   mutating func set(_ name: String, _ number: Double, within range: ClosedRange<Double>) {
-    translation[name] = ThumborNumber.text(min(max(number, range.lowerBound), range.upperBound))
+    translation[name] = Argument.written(min(max(number, range.lowerBound), range.upperBound))
   }
 
   /// Blurs. thumbor's Gaussian ends at its radius, so it has a smaller standard deviation.
@@ -144,7 +144,7 @@ extension ThumborDraft {
     else { throw OptionFault("a place") }
     let side = text.hasPrefix("-") ? 2 : 0
     let distance = number.magnitude
-    return (side, isShare ? ThumborNumber.share(Double(distance) / 100) : "\(distance)")
+    return (side, isShare ? Argument.share(Double(distance) / 100) : "\(distance)")
   }
 
   /// Reads a share in percent; `nil` for `none` and 0.

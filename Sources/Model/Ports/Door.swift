@@ -4,7 +4,7 @@
 public struct DoorAddress: Hashable, Sendable {
   /// The path; begins with `/`.
   public let path: String
-  /// The query, without its `?`; empty if there is none.
+  /// The query, without its `?`; empty without a query.
   public let query: String
 
   /// Creates an address.
@@ -172,7 +172,7 @@ public struct DoorPlace: Sendable {
     self.prefix = prefix
   }
 
-  /// Returns the address at this door; `nil` if it is none of the peer's.
+  /// Returns the address at this door; `nil` if the peer has no such address.
   ///
   /// - Parameters:
   ///   - path: the path as sent.

@@ -27,7 +27,7 @@ struct ImageQuery: Sendable {
   /// - Parameters:
   ///   - query: the query.
   ///   - kind: what the query asks for.
-  ///   - ignored: names that are skipped, if they are none of the table's.
+  ///   - ignored: names that are skipped, but for those in the table.
   /// - Throws: the first error from left to right: `unknownParameter`, `invalidParameter`
   ///   (undecodable or repeated), or `invalidURL`.
   init(
