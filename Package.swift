@@ -210,8 +210,8 @@ let package = Package(
     .testTarget(
       name: "FuzzTests",
       dependencies: [
-        "Core", "Serving", "Managing", "Caching", "ImagingPipeline", "Sharing", "CLinux", "CVips",
-        "TestSupport", "pictor-imager",
+        "Core", "Serving", "Managing", "Caching", "ImagingPipeline", "Sharing", "Doors", "CLinux",
+        "CVips", "TestSupport", "pictor-imager",
       ],
       swiftSettings: optimized),
     .testTarget(

@@ -23,16 +23,16 @@ public final class FreshnessRules: FreshnessPolicy {
   ) -> Freshness {
     let receivedAt = Self.receiveTime(of: origin, now)
     let (settings, keepsCookies) = current.withLock { $0 }.settings(for: url)
-    let control = origin.cacheControl.map(CacheControl.init) ?? CacheControl()
+    let control = Self.control(of: origin)
     let isReusable = !Self.varies(origin.vary, keepsCookies: keepsCookies)
     let stated = isReusable ? Self.statedLifetime(of: origin, control: control, at: receivedAt) : 0
     let assumed = stated ?? Self.assumedLifetime(of: origin, settings: settings, at: receivedAt)
-    let isLocal = url.scheme == .local
+    let isLocal = !url.scheme.hasOrigin
     let lifetime = isLocal || !isReusable ? assumed : settings.bounding(assumed)
     // A configured default does not override the origin's `s-maxage`, which forbids stale
     // responses.
     let hasDefaults = !isLocal && control.sharedMaxAge == nil
-    let client = isReusable ? Self.clientLifetime(of: origin, control: control, at: receivedAt) : 0
+    let client = isReusable ? Self.clientLifetime(of: origin, at: receivedAt) : 0
     let own = Freshness(
       receivedAt: receivedAt,
       initialAge: Self.initialAge(of: origin, receivedAt),
@@ -66,13 +66,14 @@ public final class FreshnessRules: FreshnessPolicy {
     ofRedirect origin: OriginResponse, settings: FreshnessSettings, keepsCookies: Bool,
     isAuthorized: Bool, receivedAt now: UnixTime
   ) -> Freshness? {
-    let control = origin.cacheControl.map(CacheControl.init) ?? CacheControl()
+    let control = control(of: origin)
     let isReusable = !varies(origin.vary, keepsCookies: keepsCookies)
-    guard origin.cacheControl != nil || origin.expires != nil || !isReusable || isAuthorized else {
-      return nil
-    }
+    guard
+      origin.targetedControl ?? origin.cacheControl ?? origin.expires != nil || !isReusable
+        || isAuthorized
+    else { return nil }
     let stated = isReusable ? statedLifetime(of: origin, control: control, at: now) : 0
-    let client = isReusable ? clientLifetime(of: origin, control: control, at: now) : 0
+    let client = isReusable ? clientLifetime(of: origin, at: now) : 0
     // Beside `s-maxage`, a stale time that is not stated permits nothing.
     let unstated = control.sharedMaxAge == nil ? Freshness.unlimited : 0
     return Freshness(
@@ -96,16 +97,23 @@ public final class FreshnessRules: FreshnessPolicy {
   private static func statedLifetime(
     of origin: OriginResponse, control: CacheControl, at now: UnixTime
   ) -> Int? {
-    control.noCache
-      ? 0 : control.sharedMaxAge ?? clientLifetime(of: origin, control: control, at: now)
+    if control.noCache { return 0 }
+    // Not the fields for clients, where there is one for this cache.
+    return control.sharedMaxAge
+      ?? (origin.targetedControl == nil ? clientLifetime(of: origin, at: now) : control.maxAge)
+  }
+
+  /// Returns the directives for this cache: targeted ones (RFC 9213, section 2.2), or those for all.
+  private static func control(of origin: OriginResponse) -> CacheControl {
+    (origin.targetedControl ?? origin.cacheControl).map(CacheControl.init) ?? CacheControl()
   }
 
   /// Returns the lifetime that the origin states for all caches, clients included; `nil` if none.
   /// An invalid `Expires` counts as a time in the past (section 5.3).
-  private static func clientLifetime(
-    of origin: OriginResponse, control: CacheControl, at now: UnixTime
-  ) -> Int? {
-    if control.noCache { return 0 }
+  private static func clientLifetime(of origin: OriginResponse, at now: UnixTime) -> Int? {
+    let control = origin.cacheControl.map(CacheControl.init) ?? CacheControl()
+    // Where this cache may store what clients may not, they ask each time.
+    if control.noCache || origin.targetedControl != nil && control.forbidsStoring { return 0 }
     if let maxAge = control.maxAge { return maxAge }
     guard let expires = origin.expires else { return nil }
     guard let end = HTTPDate.parseExactly(expires, now: now) else { return 0 }

@@ -100,6 +100,7 @@ extension ExplainedEntry {
   fileprivate var originText: String? {
     guard let origin else { return nil }
     var parts = ["\(origin.status)"]
+    if let value = origin.targetedControl { parts.append("CDN-Cache-Control: \(value)") }
     if let value = origin.cacheControl { parts.append("Cache-Control: \(value)") }
     if let value = origin.expires { parts.append("Expires: \(value)") }
     if let value = origin.contentType { parts.append("Content-Type: \(value)") }

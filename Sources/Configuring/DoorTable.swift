@@ -63,6 +63,12 @@ extension DoorSettings {
           || text.hasPrefix("/") && !text.hasSuffix("/")
             && text.dropFirst().isPlain(with: "-_./")
       }),
+    .key(
+      "host", \.host,
+      .text("the name of a host in lower case, without a port, or nothing") {
+        $0.isPlain(with: "-.") && $0 == $0.lowercased()
+      }),
+    .key("secrets", \.secrets, .doorSecrets),
     .key("keys", \.keys, .doorSecrets),
     .key("salts", \.salts, .doorSecrets),
     .key("signature_bytes", \.options.signatureBytes, .integer(0...64)),
@@ -94,6 +100,7 @@ extension DoorSettings {
   /// The members that only some peers have.
   private static let owners: [String: Set<Peer>] = [
     "keys": [.imgproxy, .thumbor, .imagor, .imgix], "salts": [.imgproxy],
+    "secrets": [.imgproxy, .imaginary],
     "signature_bytes": [.imgproxy, .imagor], "digest": [.imagor],
     "allow_unsigned": [.thumbor, .imagor], "presets": [.imgproxy], "presets_only": [.imgproxy],
     "separator": [.imgproxy], "allow_limits": [.imgproxy], "widths": [.nextjs],
@@ -127,12 +134,12 @@ extension DoorSettings {
     var resolved = options
     let place = "doors.\(peer.rawValue)"
     func secrets(
-      _ texts: [SecretText], _ member: String
+      _ texts: [SecretText], _ member: String, areHexadecimal: Bool
     ) throws(ConfigurationError) -> [[UInt8]] {
       var all: [[UInt8]] = []
       for text in texts {
         let secret = try text.value(environment: environment, at: "\(place), \(member)")
-        guard peer == .imgproxy else {
+        guard areHexadecimal else {
           all.append(Array(secret.utf8))
           continue
         }
@@ -143,8 +150,9 @@ extension DoorSettings {
       }
       return all
     }
-    resolved.keys = try secrets(keys, "keys")
-    resolved.salts = try secrets(salts, "salts")
+    resolved.keys = try secrets(keys, "keys", areHexadecimal: peer == .imgproxy)
+    resolved.salts = try secrets(salts, "salts", areHexadecimal: true)
+    resolved.secrets = try secrets(self.secrets, "secrets", areHexadecimal: false)
     return resolved
   }
 }

@@ -296,6 +296,12 @@ extension Configuration {
       "sources.base_url", \.sources.baseURL, .baseURL,
       "what url= without a scheme is appended to, such as https://example.com; empty: 400"),
     .key(
+      "sources.bodies", \.sources.bodies, .choice,
+      "whose bodies are sources (POST /image): off, trusted (signed or with a token) or all"),
+    .key(
+      "sources.body_lifetime", \.sources.bodyLifetime, .time(.zero...(.seconds(365 * 86_400))),
+      "time in which the same body has the same results without work; 0s: no body is stored"),
+    .key(
       "sources.local_lifetime", \.sources.localLifetime, .time(.zero...(.seconds(365 * 86_400))),
       "time in which results of a local file are served without checking the file"),
   ]
@@ -326,6 +332,9 @@ extension Configuration {
       .formats(of: ImageFormat.negotiable, mayBeEmpty: true),
       "formats that format=auto offers to clients whose Accept names them, the best first; "
         + "[]: none"),
+    .key(
+      "imaging.keep_format", \.imaging.keepsFormat, .flag,
+      "whether requests without format keep the source's, as with format=source"),
     .key(
       "imaging.maximum_pixels", \.imaging.maximumPixels, .integer(1...10_000_000_000),
       "pixels of a source, all frames together; beyond it, 422"),

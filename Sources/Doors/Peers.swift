@@ -14,11 +14,12 @@ extension Peer {
     case .weserv: WeservDoor(options)
     case .ipx: IPXDoor(options)
     case .imgix: ImgixDoor(options)
+    case .imaginary: ImaginaryDoor(options)
     }
   }
 
   /// How each option of the peer fares.
-  private var rows: [DoorOptionRow] {
+  var rows: [DoorOptionRow] {
     switch self {
     case .imgproxy: ImgproxyDoor.rows
     case .thumbor: ThumborDoor.rows
@@ -28,6 +29,7 @@ extension Peer {
     case .weserv: WeservDoor.rows
     case .ipx: IPXDoor.rows
     case .imgix: ImgixDoor.rows
+    case .imaginary: ImaginaryDoor.rows
     }
   }
 
@@ -69,8 +71,8 @@ extension DoorOptionRow {
 }
 
 extension DoorPlace {
-  /// Returns the doors of a configuration: the longest prefixes first, and of one prefix those last
-  /// that have all addresses below it.
+  /// Returns the doors of a configuration: those of one host first, then the longest prefixes, and
+  /// of one prefix those last that have all addresses below it.
   ///
   /// - Throws: `ConfigurationError` if a secret cannot be read, or if one door hides another.
   public static func places(
@@ -79,21 +81,25 @@ extension DoorPlace {
     var places: [DoorPlace] = []
     let greedy: Set<Peer> = [.imgproxy, .thumbor, .imagor, .imgix]
     let sorted = doors.sorted { left, right in
-      func rank(_ door: (key: Peer, value: DoorSettings)) -> (Int, Int, String) {
-        (-door.value.prefix.utf8.count, greedy.contains(door.key) ? 1 : 0, door.key.rawValue)
+      // A host's own doors come before those of all hosts.
+      func rank(_ door: (key: Peer, value: DoorSettings)) -> (Int, String, Int, Int, String) {
+        (
+          door.value.host.isEmpty ? 1 : 0, door.value.host, -door.value.prefix.utf8.count,
+          greedy.contains(door.key) ? 1 : 0, door.key.rawValue
+        )
       }
       return rank(left) < rank(right)
     }
     for (index, (peer, door)) in sorted.enumerated() {
       if index > 0, case let (other, before) = sorted[index - 1], greedy.contains(other),
-        greedy.contains(peer), before.prefix == door.prefix
+        greedy.contains(peer), before.prefix == door.prefix, before.host == door.host
       {
         throw ConfigurationError(
           at: "doors.\(peer.rawValue)",
           "it needs another prefix than \(other.rawValue), which has all addresses there")
       }
       let options = try door.resolved(of: peer, environment: environment)
-      places.append(DoorPlace(peer.door(options), prefix: door.prefix))
+      places.append(DoorPlace(peer.door(options), prefix: door.prefix, host: door.host))
     }
     return places
   }

@@ -23,12 +23,13 @@ public struct SourceLoader: ImageLoader {
     switch request.url.scheme {
     case .http, .https, .s3: try await remote.load(request)
     case .local: try await local.withLock({ $0 }).load(request)
+    case .body: try local.withLock { $0 }.take(request)
     }
   }
 
-  /// See `Downloader.outlook`. A local file has none.
+  /// See `Downloader.outlook`. A source without an origin has none.
   public func outlook(for url: SourceURL) async -> LoadOutlook? {
-    url.scheme == .local ? nil : await remote.outlook(for: url)
+    url.scheme.hasOrigin ? await remote.outlook(for: url) : nil
   }
 }
 
@@ -42,6 +43,7 @@ public struct LocalFiles: ImageLoader {
   private var root: String?
   private var maximumBytes: Int
   private var lifetime: Int
+  private var bodyLifetime: Int
   private let threads: BlockingThreads
 
   /// Creates a loader.
@@ -50,14 +52,17 @@ public struct LocalFiles: ImageLoader {
   ///   - root: the folder; `nil` refuses every load.
   ///   - maximumBytes: maximum size of a file, in bytes.
   ///   - lifetime: the freshness lifetime of a file, in seconds.
+  ///   - bodyLifetime: the same of a source that came with its request; 0: it is not stored.
   ///   - threads: the threads that open files.
   public init(
     root: String?, maximumBytes: Int = DownloadSettings().maximumBytes, lifetime: Int,
+    bodyLifetime: Int = 0,
     threads: BlockingThreads = BlockingThreads(name: "pictor-local")
   ) {
     self.root = root
     self.maximumBytes = maximumBytes
     self.lifetime = lifetime
+    self.bodyLifetime = bodyLifetime
     self.threads = threads
   }
 
@@ -66,6 +71,22 @@ public struct LocalFiles: ImageLoader {
     root = other.root
     maximumBytes = other.maximumBytes
     lifetime = other.lifetime
+    bodyLifetime = other.bodyLifetime
+  }
+
+  /// Takes a source that came with its request. Equal bytes have equal versions.
+  ///
+  /// - Throws: `notCached` if it did not: the work goes on without its request, and what was stored
+  ///   is gone.
+  func take(_ request: LoadRequest) throws(ImageError) -> LoadResult {
+    guard let body = request.body else { throw .notCached }
+    var answer = OriginResponse(status: 200)
+    answer.etag = request.url.text
+    answer.cacheControl = bodyLifetime > 0 ? "max-age=\(bodyLifetime)" : "no-store"
+    let version = Self.version(of: answer)
+    // Not a validator: the client has no use for it.
+    answer.etag = nil
+    return .fetched(Download(file: body, origin: answer, timings: Timings(), version: version))
   }
 
   /// Opens the file without copying its bytes. Ignores validators: local sources are not cached,

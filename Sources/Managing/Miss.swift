@@ -232,7 +232,7 @@ extension ImageManager {
     _ request: ImageRequest, _ timings: Timings, _ effects: Effects
   ) async throws(ImageError) -> MissAnswer? {
     guard request.options.cache.readsCache,
-      !request.options.isRevalidation, request.source.scheme != .local
+      !request.options.isRevalidation, request.source.scheme.hasOrigin
     else { return nil }
     let candidates = parts.candidates.withLock { $0.candidates(for: request) }
     guard !candidates.isEmpty, await parts.store.entry(of: request.key.source) == nil else {

@@ -75,7 +75,7 @@ struct PartConfigurations: Sendable {
     }
     if let signing { server.signing = signing }
     server.presets = configuration.presets
-    server.baseURL = configuration.sources.baseURL
+    server.sources = configuration.sources
     let doors = problems.collect { () throws(ConfigurationError) in
       try DoorPlace.places(of: configuration.doors, environment: environment)
     }
@@ -123,7 +123,8 @@ struct PartConfigurations: Sendable {
     }
     local = LocalFiles(
       root: root.isEmpty ? nil : root, maximumBytes: configuration.download.maximumBytes,
-      lifetime: configuration.sources.localLifetime.flooredSeconds)
+      lifetime: configuration.sources.localLifetime.flooredSeconds,
+      bodyLifetime: configuration.sources.bodyLifetime.flooredSeconds)
     let executable = problems.collect { () throws(ConfigurationError) in
       try pathBesideThisProgram("pictor-imager")
     }

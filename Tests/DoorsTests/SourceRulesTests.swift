@@ -16,6 +16,7 @@ import Testing
       let addresses: [DoorAddress] = [source, encoded].flatMap { source in
         switch peer {
         case .imgproxy: [DoorAddress(path: "/_/plain/" + source)]
+        case .imaginary: [DoorAddress(path: "/fit", query: "width=9&height=9&url=" + source)]
         case .thumbor, .imagor: [DoorAddress(path: "/unsafe/9x9/" + source)]
         case .cloudflare: [DoorAddress(path: "/cdn-cgi/image/w=9/" + source)]
         case .ipx: [DoorAddress(path: "/w_9/" + source)]

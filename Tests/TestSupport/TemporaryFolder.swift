@@ -1,5 +1,6 @@
 // TemporaryFolder: a temporary folder of one test, removed with its last reference.
 
+import Core
 import Glibc
 
 /// A new, empty folder that is removed with its content when the object is released.
@@ -28,6 +29,16 @@ public final class TemporaryFolder: Sendable {
     guard Glibc.write(descriptor, bytes, bytes.count) == bytes.count else {
       throw Failure(what: "write", code: errno)
     }
+  }
+
+  /// Reads a file at a path inside the folder.
+  public func read(_ name: String) throws -> [UInt8] {
+    let descriptor = open("\(path)/\(name)", O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw Failure(what: "open", code: errno) }
+    let count = Int(lseek(descriptor, 0, SEEK_END))
+    let bytes = try ImageBytes(
+      contentsOf: FileRegion(owning: descriptor, count: count), mayMap: false)
+    return bytes.withUnsafeBytes { Array($0) }
   }
 
   /// Writes a shell script that can be started. Returns its path.

@@ -6,6 +6,8 @@ import Core
 public struct NextDoor: Door {
   /// The name of the peer.
   public let name = "nextjs"
+  /// What Next.js says of its cache.
+  public var cacheField: StaticString? { "X-Nextjs-Cache" }
   private let sources: SourceRules
   private let widths: Set<Int>
   private let qualities: Set<Int>

@@ -52,6 +52,8 @@ struct OriginResponseParser {
   private var isLengthInvalid = false
   private var hasTransferEncoding = false
   private var location: String?
+  private var cdnControl: String?
+  private var surrogateControl: String?
   /// The length of a 206 that has the whole image: `Content-Range: bytes 0-8/9`.
   private var wholeRange: Int?
   private var part = Part.statusLine
@@ -92,7 +94,9 @@ struct OriginResponseParser {
     // Some stores answer a plain GET so. What arrived is all of the image.
     let isWhole = origin.status == 206 && wholeRange != nil && length ?? wholeRange == wholeRange
     // A 201 has no heuristic freshness (RFC 9110, section 15.1).
-    if origin.status == 201, origin.cacheControl == nil, origin.expires == nil {
+    origin.targetedControl = cdnControl ?? surrogateControl
+    if origin.status == 201, origin.targetedControl ?? origin.cacheControl ?? origin.expires == nil
+    {
       origin.cacheControl = "no-cache"
     }
     if origin.status == 201 || isWhole { origin.status = 200 }
@@ -132,6 +136,12 @@ struct OriginResponseParser {
     switch name {
     case "content-type": Self.keep(text, in: &origin.contentType)
     case "cache-control": Self.join(text, to: &origin.cacheControl)
+    case "cdn-cache-control": Self.join(text, to: &cdnControl)
+    // Its `max-age=60+30` is a lifetime, and seconds for which it may be stale.
+    case "surrogate-control":
+      Self.join(
+        text.split(separator: ",").map { $0.prefix { $0 != "+" } }.joined(separator: ","),
+        to: &surrogateControl)
     case "vary": Self.join(text, to: &origin.vary)
     case "expires": Self.keep(text, in: &origin.expires)
     case "date": Self.keep(text, in: &origin.date)

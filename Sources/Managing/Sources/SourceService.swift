@@ -159,7 +159,8 @@ final class SourceService: Sendable {
     let forward = CacheStatus.Forward(of: request, hasEntry: cached != nil)
     let result = try await parts.loader.load(
       LoadRequest(
-        url: request.source, validators: validators(of: cached, for: request),
+        url: request.source, body: request.body,
+        validators: validators(of: cached, for: request),
         priority: participant,
         forwarded: request.forwarded, trail: options.trail, trace: options.trace,
         onHead: { [freshness = parts.freshness] in onHead(freshness.freshness(of: $0, for: request))
@@ -190,7 +191,7 @@ final class SourceService: Sendable {
     let isStored = await parts.store.replace(cached, with: source, for: request, since: start)
     return LoadedSource(
       source: source, forward: forward,
-      originStatus: request.source.scheme == .local ? nil : status, isStored: isStored,
+      originStatus: request.source.scheme.hasOrigin ? status : nil, isStored: isStored,
       timings: timings)
   }
 
@@ -268,6 +269,7 @@ extension OriginResponse {
       if let value = newer[keyPath: path] { updated[keyPath: path] = value }
     }
     take(\.cacheControl)
+    take(\.targetedControl)
     take(\.expires)
     take(\.lastModified)
     take(\.etag)

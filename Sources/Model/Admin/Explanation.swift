@@ -131,6 +131,8 @@ public struct ExplainedOrigin: Hashable, Sendable, Codable {
   public let status: Int
   /// `Cache-Control`.
   public let cacheControl: String?
+  /// `CDN-Cache-Control` or `Surrogate-Control`, which counts in place of `Cache-Control`.
+  public let targetedControl: String?
   /// `Expires`.
   public let expires: String?
   /// `Date`.
@@ -143,12 +145,14 @@ public struct ExplainedOrigin: Hashable, Sendable, Codable {
   private enum CodingKeys: String, CodingKey {
     case status, expires, date, vary
     case cacheControl = "cache_control"
+    case targetedControl = "targeted_cache_control"
     case contentType = "content_type"
   }
 
   init(_ response: OriginResponse) {
     status = response.status
     cacheControl = response.cacheControl
+    targetedControl = response.targetedControl
     expires = response.expires
     date = response.date
     contentType = response.contentType

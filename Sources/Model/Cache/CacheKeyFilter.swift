@@ -47,14 +47,14 @@ public struct CacheKeyFilter: Hashable, Sendable {
   /// Creates a filter. Without rules, it changes nothing.
   public init(rules: [HostRule] = []) { self.rules = rules }
 
-  /// Returns the rule for a source, or `nil` if no rule matches or the source is a local file.
+  /// Returns the rule for a source, or `nil` if no rule matches or the source has no origin.
   public func rule(for url: SourceURL) -> HostRule? {
-    url.scheme == .local ? nil : rules.first { $0.covers(url) }
+    url.scheme.hasOrigin ? rules.first { $0.covers(url) } : nil
   }
 
   /// Returns the position of a source's rule, from 1, and its hosts; `nil` as `rule(for:)`.
   public func place(of url: SourceURL) -> (number: Int, hosts: HostPattern)? {
-    guard url.scheme != .local,
+    guard url.scheme.hasOrigin,
       let index = rules.firstIndex(where: { $0.covers(url) })
     else { return nil }
     return (index + 1, rules[index].host)

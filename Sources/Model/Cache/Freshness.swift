@@ -197,6 +197,9 @@ public struct OriginResponse: Hashable, Sendable, Codable {
   public var contentType: String?
   /// `Cache-Control`, several fields joined by commas.
   public var cacheControl: String?
+  /// `CDN-Cache-Control`, else `Surrogate-Control`: what counts for this cache in place of
+  /// `cacheControl` and `expires` (RFC 9213, section 2.2).
+  public var targetedControl: String?
   /// `Expires`.
   public var expires: String?
   /// `Date`.

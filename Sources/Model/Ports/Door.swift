@@ -76,6 +76,8 @@ public struct DoorTranslation: Hashable, Sendable {
   public var notes: [DoorNote] = []
   /// Whether a signature of the peer's kind was verified.
   public var isSigned = false
+  /// What a field of the request must say besides; `nil`: nothing.
+  public var secret: DoorSecret?
   /// From when on the address is refused; `nil`: never.
   public var expiry: UnixTime?
   /// Whether a failure leads to the source instead, which then must be one of the operator's: else
@@ -101,6 +103,23 @@ public struct DoorTranslation: Hashable, Sendable {
     parameters.filter { !isDescription || $0.name == "url" }.map {
       $0.name + "=" + PercentEncoding.encode($0.value)
     }.joined(separator: "&")
+  }
+}
+
+/// A secret that requests carry in a field.
+public struct DoorSecret: Hashable, Sendable {
+  /// The name of the field.
+  public let field: String
+  /// Its possible values.
+  public let values: [[UInt8]]
+  /// What a request without one of them gets.
+  public let refusal: DoorAnswer
+
+  /// Creates a secret.
+  public init(_ field: String, _ values: [[UInt8]], refusal: DoorAnswer) {
+    self.field = field
+    self.values = values
+    self.refusal = refusal
   }
 }
 
@@ -135,6 +154,10 @@ public struct DoorAnswer: Error, Hashable, Sendable {
 public protocol Door: Sendable {
   /// The peer, by its name in `doors`.
   var name: String { get }
+  /// The field in which the peer says `HIT`, `MISS` or `STALE`; `nil`: none.
+  var cacheField: StaticString? { get }
+  /// Whether an address without a source means the body of a POST.
+  var takesBodies: Bool { get }
   /// Whether the address is one of the peer's. All others get 404 from Pictor.
   func claims(_ address: DoorAddress) -> Bool
   /// Translates an address.
@@ -146,6 +169,11 @@ public protocol Door: Sendable {
 }
 
 extension Door {
+  /// Most peers have no such field.
+  public var cacheField: StaticString? { nil }
+  /// Most peers load their sources.
+  public var takesBodies: Bool { false }
+
   /// Translates an address.
   ///
   /// - Throws: `refusedAtDoor`.
@@ -165,11 +193,14 @@ public struct DoorPlace: Sendable {
   public let door: any Door
   /// What precedes the peer's own paths: empty, or a path without a slash at its end.
   public let prefix: String
+  /// The host in lower case that requests name in `Host`, without a port; empty: any.
+  public let host: String
 
   /// Creates a place.
-  public init(_ door: any Door, prefix: String = "") {
+  public init(_ door: any Door, prefix: String = "", host: String = "") {
     self.door = door
     self.prefix = prefix
+    self.host = host
   }
 
   /// Returns the address at this door; `nil` if the peer has no such address.
@@ -177,10 +208,11 @@ public struct DoorPlace: Sendable {
   /// - Parameters:
   ///   - path: the path as sent.
   ///   - query: the query as sent.
+  ///   - host: the host that the request names, if a door has it.
   public func address(
-    path: some Collection<UInt8>, query: some Collection<UInt8>
+    path: some Collection<UInt8>, query: some Collection<UInt8>, host: String = ""
   ) -> DoorAddress? {
-    guard path.starts(with: prefix.utf8),
+    guard self.host.isEmpty || self.host == host, path.starts(with: prefix.utf8),
       let rest = String(validating: path.dropFirst(prefix.utf8.count), as: UTF8.self),
       rest.utf8.first == UInt8(ascii: "/"), let query = String(validating: query, as: UTF8.self)
     else { return nil }

@@ -88,6 +88,8 @@ public struct Validators: Hashable, Sendable {
 public struct LoadRequest: Sendable {
   /// The URL to load.
   public let url: SourceURL
+  /// The source itself, if it came with the request.
+  public let body: FileRegion?
   /// The validators of the cached source, for a conditional request (RFC 9110, section 13).
   public let validators: Validators?
   /// The priority in the queue and the clients; `nil`: always normal, without a client's share.
@@ -109,13 +111,15 @@ public struct LoadRequest: Sendable {
 
   /// Creates a request.
   public init(
-    url: SourceURL, validators: Validators? = nil, priority: (any WorkPriority)? = nil,
+    url: SourceURL, body: FileRegion? = nil, validators: Validators? = nil,
+    priority: (any WorkPriority)? = nil,
     forwarded: [HeaderField] = [], trail: ServerTrail = ServerTrail(),
     trace: TraceContext? = nil,
     onHead: (@Sendable (OriginResponse) -> Void)? = nil,
     onBody: (@Sendable (any StreamingBody) -> Void)? = nil
   ) {
     self.url = url
+    self.body = body
     self.trail = trail
     self.trace = trace
     self.validators = validators

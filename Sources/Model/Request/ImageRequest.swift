@@ -10,6 +10,8 @@ public struct ImageRequest: Hashable, Sendable {
   public private(set) var key: CacheKey
   /// The client's header fields to forward to the origin.
   public private(set) var forwarded: [HeaderField] = []
+  /// The source itself, if it came with the request.
+  public private(set) var body: FileRegion?
   /// Whether the client's credentials are forwarded, which restricts shared caches (RFC 9111,
   /// section 3.5).
   public var isAuthorized: Bool {
@@ -54,6 +56,16 @@ public struct ImageRequest: Hashable, Sendable {
     var request = self
     change(&request.transform)
     request.key = CacheKey(source: key.source, transform: request.transform)
+    return request
+  }
+
+  /// Returns this request for a source that came with it. Call before `forwarding`.
+  ///
+  /// - Parameter digest: names the bytes, so that equal ones share their variants.
+  public func loading(_ body: FileRegion, named digest: String) -> ImageRequest {
+    var request = ImageRequest(
+      source: SourceURL(bodyWith: digest), transform: transform, options: options)
+    request.body = body
     return request
   }
 

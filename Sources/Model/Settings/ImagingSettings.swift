@@ -24,6 +24,8 @@ public struct ImagingSettings: Hashable, Sendable {
   public var formats = ImageFormat.inputs
   /// Formats of `ImageFormat.negotiable` that `format=auto` offers, the preferred first.
   public var autoFormats: [ImageFormat] = [.avif, .webp]
+  /// Whether requests without `format` keep the source's, as with `format=source`.
+  public var keepsFormat = false
   /// Maximum pixels of a source, all frames together, according to its header.
   public var maximumPixels = 150_000_000
   /// Maximum pixels of a result; clients can ask for no higher limit.

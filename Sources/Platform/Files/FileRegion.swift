@@ -25,5 +25,22 @@ public final class FileRegion: Sendable {
     self.lease = lease
   }
 
+  /// Returns a region of some of the bytes. It counts against the same lease.
+  ///
+  /// - Parameter range: positions in this region.
+  /// - Throws: if there are too many descriptors.
+  public func part(_ range: Range<Int>) throws(SystemError) -> FileRegion {
+    let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+    guard copy >= 0 else { throw SystemError() }
+    return FileRegion(
+      owning: copy, offset: offset + range.lowerBound, count: range.count, lease: lease)
+  }
+
   deinit { close(descriptor) }
+}
+
+/// Regions are equal if they are the same object.
+extension FileRegion: Hashable {
+  public static func == (left: FileRegion, right: FileRegion) -> Bool { left === right }
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

@@ -15,12 +15,13 @@ public final class ImageBytes: @unchecked Sendable {
   public let count: Int
   /// Bytes of memory that the object holds, beside itself; more than `count` for a part.
   public let heldBytes: Int
-  /// What the bytes count against, as long as this object exists.
-  private let lease: ByteLease?
+  /// What exists as long as this object: the lease of the bytes, or whose part they are.
+  private let keeper: AnyObject?
   /// The number of bytes of the allocation or mapping in front of `baseAddress`.
   private let offset: UInt32
-  /// Whether the bytes are mapped, and not copied.
-  private let isMapped: Bool
+  /// Where the bytes are.
+  private enum Place { case allocated, mapped, others }
+  private let place: Place
 
   /// The minimum size, in bytes, of a file that is mapped instead of copied.
   public static let mappingThreshold = 1 << 20
@@ -35,8 +36,21 @@ public final class ImageBytes: @unchecked Sendable {
     count = bytes.count
     heldBytes = bytes.count
     offset = 0
-    isMapped = false
-    self.lease = lease
+    place = .allocated
+    keeper = lease
+  }
+
+  /// Takes a part of other bytes, which it keeps.
+  ///
+  /// - Parameter range: positions in `whole`.
+  public init(_ range: Range<Int>, of whole: ImageBytes) {
+    precondition(range.lowerBound >= 0 && range.upperBound <= whole.count)
+    baseAddress = whole.baseAddress + range.lowerBound
+    count = range.count
+    heldBytes = 0
+    offset = 0
+    place = .others
+    keeper = whole
   }
 
   /// Allocates `capacity` bytes, at least 1, and keeps the part of them that `fill` returns. The
@@ -59,8 +73,8 @@ public final class ImageBytes: @unchecked Sendable {
     count = kept.count
     heldBytes = capacity
     offset = UInt32(kept.lowerBound)
-    isMapped = false
-    self.lease = lease
+    place = .allocated
+    keeper = lease
   }
 
   /// Loads a file's bytes into memory. The region may be closed afterwards.
@@ -86,7 +100,7 @@ public final class ImageBytes: @unchecked Sendable {
       else { throw SystemError() }
       baseAddress = UnsafeRawPointer(start) + slack
       offset = UInt32(slack)
-      isMapped = true
+      place = .mapped
     } else {
       let memory = UnsafeMutableRawPointer.allocate(byteCount: max(region.count, 1), alignment: 16)
       var done = 0
@@ -103,11 +117,11 @@ public final class ImageBytes: @unchecked Sendable {
       }
       baseAddress = UnsafeRawPointer(memory)
       offset = 0
-      isMapped = false
+      place = .allocated
     }
     count = region.count
     heldBytes = region.count
-    self.lease = lease
+    keeper = lease
   }
 
   /// Copies up to `limit` bytes from the start of a region.
@@ -117,16 +131,17 @@ public final class ImageBytes: @unchecked Sendable {
   public convenience init(
     copyingUpTo limit: Int, of region: FileRegion, lease: ByteLease? = nil
   ) throws(SystemError) {
-    let copy = fcntl(region.descriptor, F_DUPFD_CLOEXEC, 0)
-    guard copy >= 0 else { throw SystemError() }
-    let beginning = FileRegion(
-      owning: copy, offset: region.offset, count: min(region.count, limit))
-    try self.init(contentsOf: beginning, mayMap: false, lease: lease)
+    try self.init(
+      contentsOf: region.part(0..<min(region.count, limit)), mayMap: false, lease: lease)
   }
 
   deinit {
     let start = UnsafeMutableRawPointer(mutating: baseAddress - Int(offset))
-    if isMapped { munmap(start, count + Int(offset)) } else { start.deallocate() }
+    switch place {
+    case .allocated: start.deallocate()
+    case .mapped: munmap(start, count + Int(offset))
+    case .others: break
+    }
   }
 
   /// Calls `body` with the bytes, which are valid during the call.

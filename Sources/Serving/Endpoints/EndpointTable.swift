@@ -60,12 +60,26 @@ struct EndpointTable: Sendable {
   /// The endpoints; no path belongs to two of them.
   let endpoints: [any Endpoint]
   /// The doors, which have the addresses that no endpoint has.
-  private(set) var doors: [DoorPlace] = []
+  private(set) var doors: [DoorPlace] = [] {
+    didSet { hosts = Set(doors.map(\.host)).subtracting([""]).sorted() }
+  }
+  /// The hosts that only some doors have.
+  private(set) var hosts: [String] = []
 
   /// The same endpoints without the page for people.
   var withoutPage: EndpointTable {
     let page = Set(Self.forPeople.map(\.path))
     return EndpointTable(endpoints: endpoints.filter { !page.contains($0.path) })
+  }
+
+  /// The same endpoints, of which those for images take sources in bodies.
+  var takingBodies: EndpointTable {
+    EndpointTable(
+      endpoints: endpoints.map { endpoint in
+        guard var image = endpoint as? ImageEndpoint else { return endpoint }
+        image.methods.append(.post)
+        return image
+      })
   }
 
   /// The same endpoints with doors beside them.
@@ -78,11 +92,14 @@ struct EndpointTable: Sendable {
   /// Returns the door of an address that no endpoint has, and the address there. The page yields to
   /// a door whose addresses are at `/` too, and have a query.
   func door(
-    path: ArraySlice<UInt8>, query: ArraySlice<UInt8>, besides endpoint: (any Endpoint)?
+    path: ArraySlice<UInt8>, query: ArraySlice<UInt8>, host: String,
+    besides endpoint: (any Endpoint)?
   ) -> (door: any Door, address: DoorAddress)? {
     guard endpoint == nil || endpoint is PageEndpoint && !query.isEmpty else { return nil }
     for place in doors {
-      if let address = place.address(path: path, query: query) { return (place.door, address) }
+      if let address = place.address(path: path, query: query, host: host) {
+        return (place.door, address)
+      }
     }
     return nil
   }

@@ -8,16 +8,23 @@ struct ImageEndpoint: Endpoint {
   let path: EndpointPath
   let access = EndpointAccess.open
   let imageQuery: ImageQuery.Kind?
+  var methods: [Method] = [.get, .head]
 
   init(_ path: String, _ kind: ImageQuery.Kind) {
     self.path = .exact(path)
     imageQuery = kind
   }
 
+  func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy {
+    method == .post && methods.contains(method)
+      ? .file(limit: configuration.download.maximumBytes) : .discard
+  }
+
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let trail = try context.trail()
     guard !context.handler.isDraining else { throw .draining }
     let request = try Self.request(of: context, trail: trail)
+    guard request.source.scheme != .body else { return try Self.brought(request, in: context) }
     let provider = context.handler.provider
     let isRedirected = context.isRedirected
     let atOnce = Self.deliveryAtOnce(for: request, in: context)
@@ -64,6 +71,29 @@ struct ImageEndpoint: Endpoint {
     }
   }
 
+  /// Handles a request that brings its source along.
+  ///
+  /// - Throws: `missingParameter` for a GET, `unauthorized`.
+  private static func brought(
+    _ request: ImageRequest, in context: RequestContext
+  ) throws(ImageError) -> Disposition {
+    guard context.client.method == .post else { throw .missingParameter("url") }
+    guard context.mayBringSource else { throw .unauthorized }
+    let body = context.client.takeBody()
+    let (provider, threads) = (context.handler.provider, context.handler.fileReaders)
+    return .suspend(.limited) { () async throws(ImageError) in
+      let file = try body.file()
+      // A large body takes a while, which is no event loop's.
+      let digest = try? await threads.value {
+        (try? ImageBytes(contentsOf: file))?.withUnsafeBytes { HMAC.hexSHA256(of: $0) }
+      }
+      guard let digest = digest ?? nil else {
+        throw .overloaded(queue: "request bodies", retryAfter: 1)
+      }
+      return .image(try await provider.variant(for: request.loading(file, named: digest)))
+    }
+  }
+
   /// Returns the target's request with what the request fields add: options, negotiated formats and
   /// forwarded fields. Ends an earlier request with the same operation key.
   private static func request(
@@ -73,10 +103,16 @@ struct ImageEndpoint: Endpoint {
     guard let parsed = target.request else {
       throw .internal(detail: "a target without a request")
     }
+    if let secret = target.secret, !context.hasSecret { throw .refusedAtDoor(secret.refusal) }
     var request: ImageRequest
     switch parsed {
     case .success(let success): request = success
     case .failure(let error): throw error
+    }
+    guard context.client.method != .post || request.source.scheme == .body else {
+      throw .invalidParameter(
+        name: "url", value: displayable(request.source.text),
+        allowed: "nothing: the source of a POST is its body")
     }
     RequestCacheControl(on: context.connection).apply(to: &request.options, rights: target.rights)
     request.options.trail = trail

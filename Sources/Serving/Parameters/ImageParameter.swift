@@ -120,6 +120,7 @@ struct ImageParameter: Sendable {
     init(rules: RequestRules) {
       self.rules = rules
       image.transform.output.qualities = rules.qualities
+      image.transform.output.keepsFormat = rules.keepsFormat
     }
   }
 
@@ -160,10 +161,11 @@ struct ImageParameter: Sendable {
     }
     if kind == .image { draft.options.onFailure = try draft.failureAnswer() }
     draft.hints.savesData = rules.lowersQuality(of: transform)
-    guard let given = draft.url else { throw .missingParameter("url") }
-    let url = rules.absolute(given)
+    // Whether there is a body is known with the method.
+    guard draft.url != nil || rules.bodies != .off else { throw .missingParameter("url") }
+    let url = draft.url.map(rules.absolute) ?? ""
     do throws(ImageError) {
-      let source = try SourceURL(parsing: url)
+      let source = try draft.url == nil ? SourceURL(bodyWith: "") : SourceURL(parsing: url)
       let request = ImageRequest(
         source: source, transform: transform, options: draft.options,
         keyURL: rules.keyFilter.keyURL(of: source))

@@ -49,9 +49,10 @@ final class RequestPolicy: Sendable {
   convenience init(_ configuration: ServerConfiguration, for audience: Audience, logging: LogLevel)
   {
     let rules = RequestRules(configuration)
+    let all = configuration.page ? audience.endpoints : audience.endpoints.withoutPage
     self.init(
       configuration, rules: rules,
-      endpoints: (configuration.page ? audience.endpoints : audience.endpoints.withoutPage)
+      endpoints: (rules.bodies == .off ? all : all.takingBodies)
         .with(audience == .operators ? [] : configuration.doors),
       page: configuration.page
         ? PageFiles(PageDescription(of: audience, configuration: configuration, rules: rules))

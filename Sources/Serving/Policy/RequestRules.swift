@@ -29,6 +29,8 @@ struct RequestRules: Sendable {
   private(set) var areVouched = false
   /// The maximum of `limitbytes`, at 4 bytes per pixel.
   let highestLimitBytes: Int
+  /// Whether requests without `format` keep the source's.
+  let keepsFormat: Bool
   /// Quality of lossy results for requests without `quality`.
   let qualities: FormatQualities
   /// The same for clients that save data; `nil` if `Save-Data` does not count.
@@ -47,6 +49,8 @@ struct RequestRules: Sendable {
   let allowsLocalWatermarks: Bool
   /// Parameters that change nothing, such as a page's `v=3`.
   let ignoredParameters: Set<String>
+  /// Whose bodies are sources.
+  let bodies: BodySources
   /// What sources without a scheme are appended to; empty: they are refused.
   private let baseURL: String
 
@@ -66,7 +70,8 @@ struct RequestRules: Sendable {
     watermarks = configuration.watermarks
     allowsLocalWatermarks = configuration.allowsLocalWatermarks
     ignoredParameters = Set(configuration.ignoredParameters)
-    baseURL = configuration.baseURL
+    baseURL = configuration.sources.baseURL
+    bodies = configuration.sources.bodies
     autoFormats = configuration.imaging.autoFormats
     onOffer = AcceptedFormats(configuration.imaging.autoFormats)
     redirectsAuto = configuration.redirectsAuto
@@ -77,6 +82,7 @@ struct RequestRules: Sendable {
     plainOnly = signing.mode == .options
     options = configuration.allow ?? (signing.mode == .off ? .open : [])
     highestLimitBytes = 4 * configuration.imaging.maximumResultPixels
+    keepsFormat = configuration.imaging.keepsFormat
     qualities = configuration.imaging.qualities
     // Caches in front that ignore `Vary` would give the lower quality to every client.
     let lower = configuration.imaging.saveDataReduction

@@ -17,6 +17,7 @@ struct RequestBody: Sendable {
     case nothing
     case bytes([UInt8])
     case file(BodyFile)
+    case form(FormFile)
     /// Memory was exhausted.
     case failed
   }
@@ -35,13 +36,18 @@ struct RequestBody: Sendable {
   }
 
   /// Keeps the following bytes by the policy. Bytes in a file count against `memory`.
-  mutating func begin(_ policy: BodyPolicy, memory: ByteBudget) {
+  ///
+  /// - Parameter form: reads the file of an HTML form; `nil`: the body is the file.
+  mutating func begin(_ policy: BodyPolicy, memory: ByteBudget, form: OpaquePointer? = nil) {
     limit = policy.limit
     key = policy.key
     switch policy {
     case .discard: storage = .nothing
     case .memory: storage = .bytes([])
-    case .file: storage = BodyFile(memory).map { .file($0) } ?? .failed
+    case .file:
+      let file = BodyFile(memory)
+      storage = file.map { .file($0) } ?? .failed
+      if let file, let form { storage = .form(FormFile(form, into: file)) }
     }
   }
 
@@ -59,6 +65,7 @@ struct RequestBody: Sendable {
       bytes.append(contentsOf: more)
       storage = .bytes(bytes)
     case .file(let file): if !file.append(more) { storage = .failed }
+    case .form(let form): if !form.take(more) { storage = .failed }
     case .nothing, .failed: break
     }
     return true
@@ -75,10 +82,12 @@ struct RequestBody: Sendable {
 
   /// Returns the complete body kept in a file. Call once.
   ///
-  /// - Throws: `bodyTooLarge`, `unsupportedFormat` without a body, `overloaded` if memory is
-  ///   exhausted.
+  /// - Throws: `bodyTooLarge`, `unsupportedFormat` without a body or for a form without a file,
+  ///   `overloaded` if memory is exhausted.
   func file() throws(ImageError) -> FileRegion {
     guard count <= limit else { throw .bodyTooLarge(limit: limit, key: key) }
+    var storage = storage
+    if case .form(let form) = storage { storage = .file(try form.end()) }
     switch storage {
     case .file(let file):
       guard let region = file.finish() else {
@@ -86,8 +95,61 @@ struct RequestBody: Sendable {
       }
       return region
     case .failed: throw .overloaded(queue: "download memory", retryAfter: 1)
-    case .nothing, .bytes: throw .unsupportedFormat(detail: "no body")
+    case .nothing, .bytes, .form: throw .unsupportedFormat(detail: "no body")
     }
+  }
+}
+
+/// Reads the first file of an HTML form. Other fields are skipped.
+private final class FormFile: @unchecked Sendable {
+  // Sound as Sendable: as `BodyFile`.
+
+  private let file: BodyFile
+  private var reader: OpaquePointer?
+  /// The field of the file; `nil` before it.
+  private var field: String?
+  private var isFull = false
+
+  init(_ connection: OpaquePointer, into file: BodyFile) {
+    self.file = file
+    // Called back before `MHD_post_process` returns, so the reader may borrow its owner. The buffer
+    // holds the head of a part.
+    reader = MHD_create_post_processor(
+      connection, 4_096,
+      { form, _, key, name, _, _, bytes, _, count in
+        guard let form, name != nil else { return .YES }
+        return Unmanaged<FormFile>.fromOpaque(form).takeUnretainedValue().add(
+          UnsafeRawBufferPointer(start: bytes, count: count), of: key.map { String(cString: $0) })
+      }, Unmanaged.passUnretained(self).toOpaque())
+  }
+
+  deinit { if let reader { MHD_destroy_post_processor(reader) } }
+
+  private func add(_ bytes: UnsafeRawBufferPointer, of key: String?) -> MHD_Result {
+    if field == nil { field = key ?? "" }
+    guard field == key ?? "" else { return .YES }
+    isFull = !file.append(bytes)
+    return isFull ? .NO : .YES
+  }
+
+  /// Takes the next bytes of the form. Returns `false` if memory is exhausted.
+  func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    // Without a reader, the form has no boundary of two characters or more.
+    guard let start = bytes.baseAddress, let reader, !isFull else { return !isFull }
+    _ = MHD_post_process(reader, start.assumingMemoryBound(to: CChar.self), bytes.count)
+    return !isFull
+  }
+
+  /// Returns the file of the whole form. Call once.
+  ///
+  /// - Throws: `unsupportedFormat`.
+  func end() throws(ImageError) -> BodyFile {
+    let isWhole = reader.map { MHD_destroy_post_processor($0) == .YES }
+    reader = nil
+    guard isWhole == true, field != nil else {
+      throw .unsupportedFormat(detail: "the form has no whole file")
+    }
+    return file
   }
 }
 
@@ -160,7 +222,7 @@ extension RequestContext {
     if client.body.count == 0 {
       let body = bodyPolicy
       if body != .discard {
-        client.body.begin(body, memory: handler.services.bodies)
+        client.body.begin(body, memory: handler.services.bodies, form: isForm ? connection : nil)
         // The header's deadline does not apply to the body.
         client.watch.deadline =
           Clock.coarseMilliseconds() + policy.transferTime.milliseconds(for: body.limit)
@@ -169,11 +231,29 @@ extension RequestContext {
     return client.body.take(bytes)
   }
 
+  /// Whether the body is an HTML form with a file (RFC 7578).
+  private var isForm: Bool {
+    field("Content-Type")?.lowercased().hasPrefix("multipart/form-data") == true
+  }
+
+  /// Whether the request may bring its source along.
+  var mayBringSource: Bool {
+    policy.rules.bodies == .all || client.target?.isSigned == true && hasSecret || isOperator
+  }
+
+  /// Whether the request has the secret that its door asks for, if it does.
+  var hasSecret: Bool {
+    guard let secret = client.target?.secret else { return true }
+    let given = Forwarding.value(of: secret.field, on: connection) ?? ""
+    return secret.values.contains { HMAC.isEqual(Array(given.utf8), $0) }
+  }
+
   /// The endpoint's policy for the body. Bodies of clients without access are discarded, so that
   /// they cannot fill memory.
   private var bodyPolicy: BodyPolicy {
     guard let endpoint = client.target?.endpoint else { return .discard }
     let body = endpoint.bodyPolicy(for: client.method, in: policy.configuration)
-    return body != .discard && hasAccess(to: endpoint) ? body : .discard
+    guard body != .discard, hasAccess(to: endpoint) else { return .discard }
+    return endpoint.access == .operators || mayBringSource ? body : .discard
   }
 }

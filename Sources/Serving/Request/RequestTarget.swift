@@ -36,6 +36,8 @@ final class RequestTarget {
   let vary: String?
   /// Whether the target has a valid signature.
   let isSigned: Bool
+  /// What a field of each request must say besides; `nil`: nothing.
+  let secret: DoorSecret?
   /// When the signature expires; `nil` without `exp`. The signature is verified once per target,
   /// this time at each request.
   let expiry: UnixTime?
@@ -46,7 +48,11 @@ final class RequestTarget {
   var isOfOperator = false
 
   /// Parses a target of a listener with these endpoints. Errors are stored in `request`.
-  init(raw: [UInt8], rules: RequestRules, endpoints: EndpointTable = .everyone) {
+  ///
+  /// - Parameter host: the host that the request names, if a door has it.
+  init(
+    raw: [UInt8], rules: RequestRules, endpoints: EndpointTable = .everyone, host: String = ""
+  ) {
     self.raw = raw
     let origin = Self.originForm(raw[...])
     let end = origin.firstIndex(of: UInt8(ascii: "?")) ?? origin.endIndex
@@ -55,9 +61,15 @@ final class RequestTarget {
     self.path = path
     let found = decoded.flatMap(endpoints.find)
     let query = origin[end...].dropFirst()
-    let entered = endpoints.door(path: origin[..<end], query: query, besides: found?.endpoint)
+    let entered = endpoints.door(
+      path: origin[..<end], query: query, host: host, besides: found?.endpoint)
     door = entered?.door
-    endpoint = entered.map { ImageEndpoint($0.door.name, .image) } ?? found?.endpoint
+    endpoint =
+      entered.map {
+        var image = ImageEndpoint($0.door.name, .image)
+        if $0.door.takesBodies, rules.bodies != .off { image.methods.append(.post) }
+        return image
+      } ?? found?.endpoint
     name = found?.name ?? ""
     let parsed =
       entered.map { Parsed($0.address, at: $0.door, rules: rules) }
@@ -70,6 +82,7 @@ final class RequestTarget {
     isAdaptive = isNegotiated || hintUse != nil
     vary = parsed?.vary
     isSigned = parsed?.grant.isSigned ?? false
+    secret = parsed?.secret
     expiry = parsed?.grant.expiry
     rights = parsed?.grant.rules.options ?? []
   }
@@ -83,6 +96,7 @@ final class RequestTarget {
     var hintUse: HintUse?
     var vary: String?
     var grant: RequestGrant
+    var secret: DoorSecret?
 
     init(
       _ query: ArraySlice<UInt8>, path: String, kind: ImageQuery.Kind, rules: RequestRules
@@ -100,11 +114,16 @@ final class RequestTarget {
     init(_ address: DoorAddress, at door: any Door, rules: RequestRules) {
       grant = RequestGrant(rules: rules)
       do throws(ImageError) {
-        let translation = try door.translated(address)
+        var translation = try door.translated(address)
+        // Not what is usual at `/image`.
+        if translation["format"] == nil { translation["format"] = "auto" }
         grant = try rules.grant(to: translation)
         var parsed = try read(
           translation.query.utf8, kind: translation.isDescription ? .info : .image,
           redirects: false)
+        secret = translation.secret
+        // Hits would not look for it.
+        if secret != nil { key = nil }
         if translation.redirectsFailures { parsed.options.onFailure = .redirect }
         request = .success(parsed)
       } catch {
@@ -138,7 +157,7 @@ final class RequestTarget {
   /// The source's file name without its extension, if the response depends on nothing but the
   /// target and `Accept`, may be stored in all tiers, and the name is plain; `nil` otherwise.
   var plainStem: String? {
-    guard key != nil, hintUse == nil, forwarding == nil, expiry == nil, !isPrivate,
+    guard key != nil, door?.cacheField == nil, hintUse == nil, forwarding == nil, expiry == nil, !isPrivate,
       case .success(let request) = request, request.options.store == .all,
       request.options.age == AgeDemands(), !request.options.isRevalidation,
       let stem = ContentDisposition.plainStem(of: request.source.fileName)

@@ -112,7 +112,8 @@ extension RequestContext {
       !target.isSigned || target.isExpired(at: Clock.now()), isOperator
     {
       let entitled = RequestTarget(
-        raw: target.raw, rules: policy.operatorRules, endpoints: policy.endpoints)
+        raw: target.raw, rules: policy.operatorRules, endpoints: policy.endpoints,
+        host: client.host > 0 ? policy.endpoints.hosts[client.host - 1] : "")
       entitled.isOfOperator = true
       client.target = entitled
       return entitled

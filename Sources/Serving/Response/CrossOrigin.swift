@@ -10,8 +10,8 @@ import Glibc
 struct CrossOrigin: Sendable {
   /// The response fields that scripts may read in addition to the safelisted ones.
   private static let exposed =
-    "Age, Cache-Status, Content-Disposition, Content-DPR, Content-Length, Date, ETag, Retry-After, "
-    + "Server-Timing, X-Damaged, X-Error-Code, X-Fallback, X-Frames-Dropped, X-Quality, X-Request-ID, X-Scaled-Down"
+    "Accept-Ranges, Age, Cache-Status, Content-Disposition, Content-DPR, Content-Length, Content-Range, "
+    + "Date, ETag, Retry-After, Server-Timing, X-Damaged, X-Error-Code, X-Fallback, X-Frames-Dropped, X-Quality, X-Request-ID, X-Scaled-Down"
   private static let name = "Access-Control-Allow-Origin: "
 
   private let origins: [String]

@@ -12,13 +12,27 @@ extension RequestContext {
     if isRedirected { return redirect(to: delivery) }
     let variant = delivery.variant
     let cacheStatus = delivery.cacheStatus
-    let status = handler.isNotModified(variant.info, on: connection) ? 304 : 200
+    let range =
+      client.method == .get
+      ? ByteRange(on: connection, of: variant.info.etag, variant.body.count) : nil
+    let status =
+      client.method.isSafe && handler.isNotModified(variant.info, on: connection)
+      ? 304 : range?.status ?? 200
     let microseconds = client.elapsedMicroseconds
-    let head = imageHead(
+    var head = imageHead(
       of: variant.info, timings: delivery.timings, cacheStatus: cacheStatus, for: request,
       microseconds: microseconds)
     record(delivery, microseconds: microseconds)
-    return respond(status, head: head, body: variant.body, cacheStatus: cacheStatus)
+    guard status != 304, let range else {
+      return respond(status, head: head, body: variant.body, cacheStatus: cacheStatus)
+    }
+    head.add("Content-Range", value: range.description)
+    do throws(ImageError) {
+      let body = try range.part(of: variant.body)
+      return respond(status, head: head, body: body, cacheStatus: cacheStatus)
+    } catch {
+      return refuse(error)
+    }
   }
 
   /// Creates the head of an image response.
@@ -36,6 +50,13 @@ extension RequestContext {
       until: [client.target?.expiry, latest].compactMap(\.self).min())
     head.add(
       info: info, source: request.source, cacheStatus: cacheStatus, presentation: presentation)
+    if let name = client.target?.door?.cacheField {
+      switch cacheStatus {
+      case .hit: head.add(name, value: "HIT")
+      case .staleHit: head.add(name, value: "STALE")
+      default: head.add(name, value: "MISS")
+      }
+    }
     addCommon(to: &head, vary: client.target?.vary)
     return head
   }
@@ -235,6 +256,7 @@ extension RequestContext {
   private func requestFields(of endpoint: (any Endpoint)?) -> [String] {
     var names = [
       "X-Operation-Key", "Priority", "Cache-Control", "If-None-Match", "If-Modified-Since",
+      "Range", "If-Range",
     ]
     if endpoint?.access == .operators { names += ["Authorization", "Content-Type"] }
     for name in client.target?.forwarding?.names ?? []
@@ -248,7 +270,8 @@ extension RequestContext {
 extension RequestContext {
   /// Whether this request is answered with a redirect.
   var isRedirected: Bool {
-    policy.rules.redirectsAuto && client.target?.isAdaptive == true && client.target?.door == nil
+    policy.rules.redirectsAuto && client.method.isSafe && client.target?.isAdaptive == true
+      && client.target?.door == nil
   }
 
   /// Whether memory has the image that the redirected request will ask for.

@@ -229,6 +229,7 @@ extension ResponseHead {
       "Content-Security-Policy",
       value: info.image?.format == .svg ? Self.vectorSecurityPolicy : Self.contentSecurityPolicy)
     addValidators(of: info)
+    add("Accept-Ranges", value: "bytes")
     guard let image = info.image else { return }
     add("Content-DPR", value: Self.decimal(image.density))
     if let size = image.scaledDownFrom { add("X-Scaled-Down", value: size.description) }

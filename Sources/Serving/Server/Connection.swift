@@ -38,12 +38,15 @@ final class Connection {
       if isUnparsed {
         isUnparsed = false
         parsedTarget = RequestTarget(
-          raw: rawTarget, rules: policy.rules, endpoints: policy.endpoints)
+          raw: rawTarget, rules: policy.rules, endpoints: policy.endpoints,
+          host: host > 0 ? policy.endpoints.hosts[host - 1] : "")
       }
       return parsedTarget
     }
     set { parsedTarget = newValue }
   }
+  /// The number of the host that the request names among those of doors, from 1; 0: none of them.
+  var host = 0
   /// Whether the target was received and not parsed.
   private(set) var isUnparsed = false
   private var parsedTarget: RequestTarget?
@@ -108,6 +111,7 @@ final class Connection {
     rawTarget.removeAll(keepingCapacity: true)
     rawTarget.append(contentsOf: raw)
     isUnparsed = true
+    host = 0
     known = nil
     unknownDigest = nil
     stage = .received

@@ -53,6 +53,7 @@ extension RequestHandler {
   func mayHit(_ client: Connection, on connection: OpaquePointer) -> Bool {
     client.method.isSafe && !closesConnections && !RequestCacheControl.arePresent(on: connection)
       && !supersededRequests.mayInclude(connection)
+      && Self.field("Range", on: connection) == nil
   }
 
   /// Finds what is known of a target that is not parsed.
@@ -60,7 +61,8 @@ extension RequestHandler {
     guard client.isUnparsed, client.known == nil else { return }
     let formats = AcceptedFormats(on: connection).intersection(client.policy.rules.onOffer)
     let digest = client.rawTarget.withUnsafeBytes {
-      KnownTargets.Digest($0, accepting: formats, under: client.policy.serial)
+      KnownTargets.Digest(
+        $0, accepting: formats, under: client.policy.serial ^ UInt64(client.host) << 48)
     }
     var entry = knownTargets.entry(digest)
     if case .hints(let use) = entry {
@@ -95,7 +97,8 @@ extension RequestHandler {
     return KnownTarget(
       key: target.isAdaptive ? client.adapted(request, of: target, on: connection).key : key,
       stem: target.plainStem, isNegotiated: target.isNegotiated, expiry: target.expiry,
-      hintNumber: target.hintUse?.needs.number ?? 0)
+      // A door with a field of its own has heads of its own.
+      hintNumber: (target.hintUse?.needs.number ?? 0) | (target.door?.cacheField == nil ? 0 : 8))
   }
 
   /// Returns the event loop's prepared response, or creates one.
@@ -123,6 +126,7 @@ extension RequestHandler {
     var head = ResponseHead(
       hitWith: variant.info.freshness, widths: widths, crossOrigin: policy.crossOrigin)
     head.add(info: variant.info, source: request.source, cacheStatus: .hit(.memory))
+    if let name = target.door?.cacheField { head.add(name, value: "HIT") }
     if let vary = policy.crossOrigin.vary(with: target.vary) { head.add("Vary", value: vary) }
     head.addCommon()
     policy.configuration.addHints(to: &head)

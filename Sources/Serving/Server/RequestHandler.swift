@@ -155,6 +155,7 @@ final class RequestHandler: Sendable {
       client.startedAt = Clock.nanoseconds()
       client.requestID = Self.requestID(on: connection)
       client.method = Method(method)
+      client.host = Self.host(among: client.policy.endpoints.hosts, on: connection)
       client.isHTTP11 = version.map { Connection.isHTTP11($0) } ?? false
       beginTrace(of: client, on: connection)
       guard client.method.hasBody else { return .YES }
@@ -183,6 +184,13 @@ final class RequestHandler: Sendable {
     case .answered:
       return .YES
     }
+  }
+
+  /// Returns the place in `hosts`, from 1, of the host that a request names; 0 if it has none.
+  private static func host(among hosts: [String], on connection: OpaquePointer) -> Int {
+    guard !hosts.isEmpty, let named = field("Host", on: connection) else { return 0 }
+    let host = String(cString: named).prefix { $0 != ":" }.lowercased()
+    return hosts.firstIndex(of: host).map { $0 + 1 } ?? 0
   }
 
   /// Returns the context of the current call.

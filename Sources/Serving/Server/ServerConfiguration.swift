@@ -28,8 +28,8 @@ public struct ServerConfiguration: Sendable {
   public var watermarks: [String: SourceURL] = [:]
   /// Images that are sent in place of those that cannot be had, by name.
   public var fallbacks: [String: SourceURL] = [:]
-  /// What sources without a scheme are appended to; empty: they are refused (`sources.base_url`).
-  public var baseURL = ""
+  /// The keys `sources.…`.
+  public var sources = SourceSettings()
   /// Other image servers whose addresses are served (`doors`).
   public var doors: [DoorPlace] = []
   /// Whether clients may use files below the local root as watermarks, by `local:///` URLs.

@@ -57,6 +57,31 @@ import Testing
     #expect(freshness.isStorable)
   }
 
+  @Test(
+    arguments: [
+      // What this cache is told, what all are told, the lifetimes here and in clients.
+      ("max-age=600", "max-age=60", 600, 60), ("max-age=600, s-maxage=900", "max-age=60", 900, 60),
+      ("max-age=600", "no-store", 600, 0), ("max-age=600", "private", 600, 0),
+      ("max-age=600", "no-cache", 600, 0), ("no-cache", "max-age=60", 0, 60),
+      ("max-age=0", "max-age=60", 0, 60), ("stale-if-error=9", "max-age=60", 604_800, 60),
+    ] as [(String, String, Int, Int)])
+  func `directives for this cache count in place of those for all`(
+    targeted: String, all: String, lifetime: Int, client: Int
+  ) {
+    let freshness = freshness {
+      $0.targetedControl = targeted
+      $0.cacheControl = all
+      $0.expires = Self.later
+    }
+    #expect(freshness.lifetime == lifetime && freshness.isStorable)
+    #expect(freshness.clientMaxAge(atAge: 0) == client)
+    let refused = self.freshness {
+      $0.targetedControl = "no-store"
+      $0.cacheControl = all
+    }
+    #expect(!refused.isStorable)
+  }
+
   /// The time, 10 minutes after it, 1 minute before that, 1 s and 2 hours before it.
   private static let (later, nearly) = (
     "Sun, 06 Nov 1994 08:59:37 GMT", "Sun, 06 Nov 1994 08:58:37 GMT"

@@ -94,6 +94,26 @@ import Testing
     #expect(receive(lines, limit: size - 1).events.last == .tooLarge)
   }
 
+  @Test func `directives for caches of content networks are kept, the more general last`() {
+    let all = ["HTTP/1.1 200 OK", "Cache-Control: max-age=1"]
+    let surrogate = "Surrogate-Control: content=\"ESI/1.0\", max-age=60+30, no-store-remote"
+    for (lines, expected) in [
+      ([], nil), (["CDN-Cache-Control:"], nil),
+      ([surrogate], "content=\"ESI/1.0\", max-age=60, no-store-remote"),
+      (
+        [surrogate, "cdn-cache-control: max-age=5", "CDN-Cache-Control: immutable"],
+        "max-age=5, immutable"
+      ),
+    ] as [([String], String?)] {
+      let origin = receive(all + lines + [""]).head.origin
+      #expect(origin.targetedControl == expected && origin.cacheControl == "max-age=1")
+    }
+    // A 201 with a lifetime of its own is stored for it.
+    #expect(
+      receive(["HTTP/1.1 201 Created", "CDN-Cache-Control: max-age=5", ""]).head.origin
+        .cacheControl == nil)
+  }
+
   @Test func `a status line without a number has status 0`() {
     for line in ["HTTP/1.1", "HTTP/1.1 abc", "ICY 200x OK"] {
       #expect(receive([line, ""]).head.origin.status == 0)

@@ -47,7 +47,7 @@ import Testing
     async throws
   {
     // Given
-    let collector = try await Nginx(passingTo: origin.port)
+    let collector = try await Nginx(passing: ["/": origin.port])
     let pictor = try PictorProcess(
       in: folder, ["--tracing.endpoint", collector.url("/v1/traces"), "--tracing.sample", "1"])
     // When

@@ -45,7 +45,7 @@ import Testing
   ])
   func `a URL without a scheme is below the base URL`(url: String, source: String?) throws {
     var configuration = ServerConfiguration()
-    configuration.baseURL = "https://h/base"
+    configuration.sources.baseURL = "https://h/base"
     let query = "url=" + PercentEncoding.encode(url)
     let found = try? ImageParameter.parse(
       Array(query.utf8), rules: RequestRules(configuration))

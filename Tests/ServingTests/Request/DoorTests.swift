@@ -26,6 +26,10 @@ private struct OldDoor: Door {
     switch parts[0] {
     case "info": translation.isDescription = true
     case "lost": translation.redirectsFailures = true
+    case "secret":
+      translation.secret = DoorSecret(
+        "Authorization", [Array("Bearer one".utf8), Array("Bearer two".utf8)],
+        refusal: DoorAnswer(status: 403, body: "Forbidden", reason: "no secret"))
     case "signed":
       translation.isSigned = true
       translation["w"] = "33"
@@ -75,6 +79,38 @@ private struct OldDoor: Door {
         #expect(answer1.status == 404)
         let answer2 = try client.get("/livez")
         #expect(answer2.status == 200)
+      }
+    }
+  }
+
+  @Test func `a door's secret is asked of each request, hits too`() async throws {
+    try await withDoor { client, _ in
+      for (field, status) in [
+        ("Bearer one", 200), ("Bearer two", 200), ("Bearer one", 200), ("Bearer on", 403),
+        ("", 403), ("Bearer two", 200), ("bearer one", 403),
+      ] {
+        let answer = try client.get(
+          "/old/secret/\(imageURL)", headers: ["Authorization": field])
+        #expect(answer.status == status, "\(field)")
+      }
+    }
+  }
+
+  @Test func `a door of a host has the addresses of that host alone`() async throws {
+    let provider = TestProvider.making()
+    try await withClient(
+      provider, configure: { $0.doors = [DoorPlace(OldDoor(), host: "img.example")] }
+    ) { client in
+      for _ in 0..<2 {
+        for (host, status) in [
+          ("img.example", 200), ("IMG.example:8080", 200), ("other.example", 404),
+          ("img.example.evil", 404), ("img.example", 200),
+        ] {
+          let text = HTTPClient.text("GET", target: "/old/300/\(imageURL)")
+          try client.send(text.replacing("Host: test", with: "Host: \(host)"))
+          let answer = try client.readAnswer()
+          #expect(answer.status == status, "\(host)")
+        }
       }
     }
   }

@@ -16,8 +16,11 @@ public final class Nginx: Sendable {
 
   /// Starts nginx with files by name.
   ///
-  /// - Parameter target: the loopback port that gets all requests; `nil`: files are served.
-  public init(files: [String: [UInt8]] = [:], passingTo target: Int? = nil) async throws {
+  /// - Parameter targets: the loopback ports that get requests, by the beginning of the path;
+  ///   without any, files are served.
+  public init(
+    files: [String: [UInt8]] = [:], passing targets: [String: Int] = [:]
+  ) async throws {
     let folder = try TemporaryFolder()
     try ChildProcess.run(
       "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
@@ -32,7 +35,7 @@ public final class Nginx: Sendable {
       let port = place.port
       try folder.write(
         "nginx.conf",
-        bytes: Array(Self.configuration(port: port, folder: folder.path, target: target).utf8))
+        bytes: Array(Self.configuration(port: port, folder: folder.path, targets: targets).utf8))
       let process = try ChildProcess([
         "/usr/sbin/nginx", "-p", folder.path, "-e", folder.path + "/error.log", "-c",
         folder.path + "/nginx.conf",
@@ -74,10 +77,10 @@ public final class Nginx: Sendable {
     return String(decoding: text[..<count], as: UTF8.self).split(separator: "\n").map(String.init)
   }
 
-  private static func configuration(port: Int, folder: String, target: Int?) -> String {
-    let content = target.map {
-      "location / { proxy_pass http://127.0.0.1:\($0); proxy_set_header Host $http_host; }"
-    }
+  private static func configuration(port: Int, folder: String, targets: [String: Int]) -> String {
+    let content = targets.sorted { $0.key < $1.key }.map {
+      "location \($0) { proxy_pass http://127.0.0.1:\($1); proxy_set_header Host $http_host; }"
+    }.joined(separator: "\n")
     return """
       daemon off; master_process off; pid \(folder)/nginx.pid; error_log \(folder)/error.log;
       events { worker_connections 256; }
@@ -92,7 +95,7 @@ public final class Nginx: Sendable {
           listen [::1]:\(port) ssl http2;
           ssl_certificate \(folder)/certificate.pem;
           ssl_certificate_key \(folder)/key.pem;
-          \(content ?? "root \(folder);")
+          \(content.isEmpty ? "root \(folder);" : content)
         }
       }
 

@@ -145,6 +145,7 @@ struct EntryMetadata: Equatable {
     case droppedFrames
     case status = 32
     case contentType, cacheControl, expires, date, age, originLastModified, originETag, vary
+    case targetedControl
   }
 
   /// Returns the encoded fields.
@@ -172,6 +173,7 @@ struct EntryMetadata: Equatable {
       writer.add(Tag.status.rawValue, [origin.status])
       writer.add(Tag.contentType.rawValue, origin.contentType)
       writer.add(Tag.cacheControl.rawValue, origin.cacheControl)
+      writer.add(Tag.targetedControl.rawValue, origin.targetedControl)
       writer.add(Tag.expires.rawValue, origin.expires)
       writer.add(Tag.date.rawValue, origin.date)
       writer.add(Tag.age.rawValue, origin.age)
@@ -233,6 +235,7 @@ struct EntryMetadata: Equatable {
       case .status: origin.status = field.integer(at: 0) ?? 0
       case .contentType: origin.contentType = field.text
       case .cacheControl: origin.cacheControl = field.text
+      case .targetedControl: origin.targetedControl = field.text
       case .expires: origin.expires = field.text
       case .date: origin.date = field.text
       case .age: origin.age = field.text

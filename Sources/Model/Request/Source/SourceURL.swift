@@ -17,6 +17,11 @@ public struct SourceURL: Hashable, Sendable {
     case s3
     /// A file below the configured local root.
     case local
+    /// The body of a request. Only `init(bodyWith:)` makes such a URL.
+    case body
+
+    /// Whether another server has the source.
+    public var hasOrigin: Bool { self != .local && self != .body }
   }
 
   /// The scheme.
@@ -47,6 +52,14 @@ public struct SourceURL: Hashable, Sendable {
     } else {
       try self.init(normalizing: string)
     }
+  }
+
+  /// Creates the URL of a source that came with its request.
+  ///
+  /// - Parameter digest: names the bytes; empty before they have arrived.
+  public init(bodyWith digest: String) {
+    (scheme, host, port, path, density) = (.body, "", 0, "/image", 1)
+    text = "body:///" + digest
   }
 
   private init(_ plain: PlainURL, text: String) {
@@ -83,7 +96,7 @@ public struct SourceURL: Hashable, Sendable {
       let parts = URLComponents(url: url, resolvingAgainstBaseURL: false)
     else { throw refuse("it is not a URL") }
     guard let name = parts.scheme?.lowercased() else { throw refuse("it has no scheme") }
-    guard let scheme = Scheme(rawValue: name) else {
+    guard let scheme = Scheme(rawValue: name), scheme != .body else {
       throw refuse("the scheme must be http, https, s3 or local")
     }
     guard scheme != .s3 else { throw refuse("an s3 URL is s3://bucket/key") }

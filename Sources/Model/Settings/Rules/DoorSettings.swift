@@ -2,13 +2,17 @@
 
 /// The peers whose addresses can be served.
 public enum Peer: String, CaseIterable, Hashable, Sendable {
-  case nextjs, imgproxy, thumbor, imagor, cloudflare, weserv, ipx, imgix
+  case nextjs, imgproxy, thumbor, imagor, cloudflare, weserv, ipx, imgix, imaginary
 }
 
 /// A door as configured: an object in `doors`, by the name of its peer.
 public struct DoorSettings: Hashable, Sendable {
   /// What precedes the peer's own paths, such as `/img`; empty: nothing.
   public var prefix = ""
+  /// The host that requests name, such as `img.example.com`; empty: any.
+  public var host = ""
+  /// imgproxy, imaginary: what requests prove themselves with, as references or literals.
+  public var secrets: [SecretText] = []
   /// The keys of signatures as references or literals, in the peer's notation.
   public var keys: [SecretText] = []
   /// imgproxy: the salts, one a key.
@@ -40,6 +44,9 @@ public struct DoorOptions: Hashable, Sendable {
   public var keys: [[UInt8]] = []
   /// imgproxy: the salts, one a key.
   public var salts: [[UInt8]] = []
+  /// The secrets in `Authorization` (imgproxy) or the API keys (imaginary), of which a request has
+  /// one; empty: requests need none.
+  public var secrets: [[UInt8]] = []
   /// Bytes of a signature; 0: all that the digest has.
   public var signatureBytes = 0
   /// imagor: the digest of signatures: `sha1`, `sha256` or `sha512`.
