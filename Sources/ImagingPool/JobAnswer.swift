@@ -170,7 +170,7 @@ extension Sizing {
   /// Returns whether an image of this size is within the box and the limit of bytes.
   fileprivate func allows(_ size: PixelSize) -> Bool {
     guard size.isWithin(limitBytes / 4) else { return false }
-    guard fit != .outside, extend != .ratio, !adapts else { return true }
+    guard fit != .outside, extend != .ratio, !adapts, angle == 0 else { return true }
     return size.width - pixels(padding.left) - pixels(padding.right) <= pixels(width)
       && size.height - pixels(padding.top) - pixels(padding.bottom) <= pixels(height)
   }

@@ -61,6 +61,8 @@ struct SealedResultsTests {
       { $0.effects.blur = 40 },
       { $0.effects.sharpen = 2 },
       { $0.effects.radius = .points(9) },
+      { $0.sizing.angle = 30 },
+      { $0.output.profile = .keep },
       { $0.effects.tint = Color(red: 200, green: 0, blue: 9, alpha: 99) },
       { $0.effects.isGrayscale = true },
       { $0.effects.brightness = 1.4 },

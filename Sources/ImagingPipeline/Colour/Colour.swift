@@ -31,15 +31,19 @@ extension Image {
 
   /// Converts to sRGB (3 bands) or grey (1 band), with or without alpha, 8 bits each.
   ///
-  /// - Parameter codePoints: The colour space that the container describes.
-  consuming func inSRGB(from codePoints: CodePoints?) throws(ImageError) -> Image {
+  /// - Parameters:
+  ///   - codePoints: The colour space that the container describes.
+  ///   - keepsProfile: Whether the values stay those of the embedded profile.
+  consuming func inSRGB(
+    from codePoints: CodePoints?, keepsProfile: Bool = false
+  ) throws(ImageError) -> Image {
     // Of grey, primaries change nothing.
     if let codePoints, bands >= 3 || codePoints.transfer != .standard, foreignProfile.isEmpty {
       return try shown(codePoints)
     }
     var image = try inWholeNumbers()
     let isGrey = image.isGrey
-    if !image.foreignProfile.isEmpty {
+    if !keepsProfile, !image.foreignProfile.isEmpty {
       image = try image.applyingForeignProfile()
       // A grey image has three equal bands at this point.
       if isGrey && image.bands >= 3 { image = try image.greyOfEqualBands() }

@@ -13,11 +13,7 @@ extension Effects {
     if let blur { image = try image.blurred(by: blur) }
     if let sharpen { image = try image.sharpened(by: sharpen) }
     if let pixelate { image = try image.pixelated(by: pixelate) }
-    switch radius {
-    case .points(let points): image = try image.rounded(by: Double(points) * density)
-    case .maximum: image = try image.rounded(by: .infinity)
-    case nil: break
-    }
+    if let radius { image = try image.rounded(by: radius.axes(in: image.size, density: density)) }
     guard let tone = Tone(self) else { return image }
     return try tone.apply(to: image)
   }
@@ -87,33 +83,41 @@ extension Image {
 
   /// Rounds the corners; pixels outside become transparent black.
   ///
-  /// - Parameter radius: The radius in pixels, at most half of the shorter side.
-  consuming func rounded(by radius: Double) throws(ImageError) -> Image {
+  /// - Parameter corners: Half of the axes of each corner's ellipse in pixels, clockwise from the
+  ///   top left. They fit into the image.
+  consuming func rounded(by corners: [(x: Double, y: Double)]) throws(ImageError) -> Image {
     let image = hasAlpha ? self : try withOpaqueAlpha()
     let size = image.size
     let bands = image.bands
-    let width = Double(size.width)
-    let height = Double(size.height)
-    let radius = min(radius, width / 2, height / 2)
-    var insets = [Double](repeating: 0, count: Self.linesPerRow)
+    let (width, height) = (Double(size.width), Double(size.height))
+    let upper = max(corners[0].y, corners[1].y)
+    let lower = height - max(corners[2].y, corners[3].y)
+    func inset(_ corner: (x: Double, y: Double), at distance: Double) -> Double {
+      guard distance < corner.y else { return 0 }
+      let rise = 1 - distance / corner.y
+      return corner.x * (1 - (1 - rise * rise).squareRoot())
+    }
+    var lines = [(left: Double, right: Double)](repeating: (0, 0), count: Self.linesPerRow)
     return try image.mapped(bands: bands) { y, row, result throws(ImageError) in
       result.update(from: row, count: size.width * bands)
-      guard Double(min(y, size.height - 1 - y)) < radius else { return }
-      for line in insets.indices {
+      guard Double(y) < upper || Double(y + 1) > lower else { return }
+      for line in lines.indices {
         let middle = Double(y) + (Double(line) + 0.5) / Double(Self.linesPerRow)
-        let rise = max(0, radius - min(middle, height - middle))
-        insets[line] = radius - (radius * radius - rise * rise).squareRoot()
+        lines[line] = (
+          max(inset(corners[0], at: middle), inset(corners[3], at: height - middle)),
+          width - max(inset(corners[1], at: middle), inset(corners[2], at: height - middle))
+        )
       }
-      let maximum = insets.max() ?? 0
-      for x in 0..<min(Int(maximum.rounded(.up)), (size.width + 1) / 2) {
-        var inside = 0.0
-        for inset in insets {
-          inside += max(0, min(Double(x + 1), width - inset) - max(Double(x), inset))
+      let left = min(Int(lines.reduce(0) { max($0, $1.left) }.rounded(.up)), size.width)
+      let right = max(left, Int(lines.reduce(width) { min($0, $1.right) }))
+      for columns in [0..<left, right..<size.width] {
+        for x in columns {
+          var inside = 0.0
+          for line in lines {
+            inside += max(0, min(Double(x + 1), line.right) - max(Double(x), line.left))
+          }
+          Self.keep(inside / Double(Self.linesPerRow), of: result + x * bands, bands: bands)
         }
-        let share = inside / Double(Self.linesPerRow)
-        Self.keep(share, of: result + x * bands, bands: bands)
-        let mirrored = size.width - 1 - x
-        if mirrored > x { Self.keep(share, of: result + mirrored * bands, bands: bands) }
       }
     }
   }
@@ -123,6 +127,25 @@ extension Image {
     pixel[bands - 1] = alpha
     // The colour is invisible, and zeros encode to fewer bytes.
     if alpha == 0 { pixel.update(repeating: 0, count: bands - 1) }
+  }
+}
+
+extension CornerRadius {
+  /// Returns half of the axes of each corner's ellipse in pixels, clockwise from the top left. Radii
+  /// that do not fit on a side shrink together (CSS Backgrounds and Borders 3, 4.5).
+  fileprivate func axes(in size: PixelSize, density: Double) -> [(x: Double, y: Double)] {
+    let (width, height) = (Double(size.width), Double(size.height))
+    let radii: [Double]
+    switch self {
+    case .ellipse: return Array(repeating: (width / 2, height / 2), count: 4)
+    case .maximum: radii = Array(repeating: min(width, height) / 2, count: 4)
+    case .points(let points): radii = Array(repeating: Double(points) * density, count: 4)
+    case .corners(let points): radii = points.map { Double($0) * density }
+    }
+    let fit = (0..<4).reduce(1) {
+      min($0, ($1.isMultiple(of: 2) ? width : height) / (radii[$1] + radii[($1 + 1) % 4]))
+    }
+    return radii.map { ($0 * fit, $0 * fit) }
   }
 }
 

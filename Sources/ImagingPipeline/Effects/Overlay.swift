@@ -42,13 +42,15 @@ final class Overlay {
   ) throws(ImageError) {
     do throws(ImageError) {
       let tile = try Self.decode(source, for: geometry, limits: limits)
-      if source.placement.repeats {
-        layer = try tile.repeated(over: geometry.canvas)
-        offset = (0, 0)
-      } else {
-        offset = source.placement.corner(of: tile.size, on: geometry.canvas)
+      let place = source.placement.corner(of: tile.size, on: geometry.canvas)
+      guard let tiling = source.placement.tiling else {
+        offset = place
         layer = tile
+        return
       }
+      layer = try tile.tiled(
+        tiling, at: place, withGap: source.placement.gap, over: geometry.canvas)
+      offset = (tiling.isAcross ? 0 : place.x, tiling.isDown ? 0 : place.y)
     } catch {
       throw error.ofWatermark
     }
@@ -146,7 +148,8 @@ extension OverlaySource {
     let height = Double(own.height)
     let canvas = (width: Double(geometry.canvas.width), height: Double(geometry.canvas.height))
     let wanted =
-      placement.scale.map { canvas.width * $0 / width } ?? geometry.density / Double(density)
+      placement.scale.map { canvas.width * $0 / width }
+      ?? geometry.density / (placement.density ?? Double(density))
     let factor = min(wanted, canvas.width / width, canvas.height / height)
     func side(_ exact: Double, atMost maximum: Int) -> Int {
       min(max(1, Int(exact.rounded())), maximum)
@@ -160,7 +163,8 @@ extension OverlaySource {
 extension WatermarkPlacement {
   /// Returns the upper left corner of an area at this place of a canvas, which is not smaller.
   fileprivate func corner(of size: PixelSize, on canvas: PixelSize) -> (x: Int, y: Int) {
-    (
+    guard tiling != .all else { return (0, 0) }
+    return (
       Offset.start(
         room: canvas.width - size.width, anchor: position.anchor.x, by: offset.x, of: canvas.width),
       Offset.start(
@@ -168,6 +172,13 @@ extension WatermarkPlacement {
         of: canvas.height)
     )
   }
+}
+
+extension WatermarkPlacement.Tiling {
+  /// Whether tiles lie side by side.
+  fileprivate var isAcross: Bool { self != .column }
+  /// Whether tiles lie below each other.
+  fileprivate var isDown: Bool { self != .row }
 }
 
 extension Image {
@@ -179,14 +190,37 @@ extension Image {
       "opacity", by: factors, plus: factors.map { _ in 0.5 }, toBytes: true)
   }
 
-  /// Tiles the image from the upper left corner until it covers `canvas`.
-  fileprivate consuming func repeated(over canvas: PixelSize) throws(ImageError) -> Image {
+  /// Tiles the image so that a tile is at a place of `canvas`, until it covers the canvas on the axes
+  /// of the tiling.
+  fileprivate consuming func tiled(
+    _ tiling: WatermarkPlacement.Tiling, at place: (x: Int, y: Int), withGap gap: Offset,
+    over canvas: PixelSize
+  ) throws(ImageError) -> Image {
+    let own = size
+    let tile = PixelSize(
+      width: own.width + (tiling.isAcross ? gap.x.pixels(of: canvas.width) : 0),
+      height: own.height + (tiling.isDown ? gap.y.pixels(of: canvas.height) : 0))
+    let area = PixelSize(
+      width: tiling.isAcross ? canvas.width : own.width,
+      height: tiling.isDown ? canvas.height : own.height)
+    // How much of the first tile is cut off.
+    let x = tiling.isAcross ? (tile.width - place.x % tile.width) % tile.width : 0
+    let y = tiling.isDown ? (tile.height - place.y % tile.height) % tile.height : 0
+    if tile != own {
+      self = try placed(
+        x: 0, y: 0, on: tile, background: [Double](repeating: 0, count: bands))
+    }
     // libvips copies tile by tile, so tiny tiles are first joined to larger ones.
-    let block = try replicated(toCover: Self.leastBlock).inMemory()
-    return try block.replicated(toCover: canvas).cut(x: 0, y: 0, canvas)
+    let block = try replicated(
+      toCover: PixelSize(
+        width: tiling.isAcross ? Self.leastBlock : 1, height: tiling.isDown ? Self.leastBlock : 1)
+    ).inMemory()
+    return try block.replicated(
+      toCover: PixelSize(width: area.width + x, height: area.height + y)
+    ).cut(x: x, y: y, area)
   }
 
-  private static let leastBlock = PixelSize(width: 128, height: 128)
+  private static let leastBlock = 128
 
   private func replicated(toCover canvas: PixelSize) throws(ImageError) -> Image {
     let across = (canvas.width + size.width - 1) / size.width

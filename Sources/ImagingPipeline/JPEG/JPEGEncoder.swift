@@ -61,6 +61,7 @@ struct JPEGEncoder: ~Copyable {
     let black = try Image(black: image.size)
     black.setResolution(image.resolution)
     black.takeMetadata(of: image, for: .jpeg)
+    if let profile = image.blob(VIPS_META_ICC_NAME) { black.set(VIPS_META_ICC_NAME, to: profile) }
     // With the pixels at the lowest quality.
     let file = try black.saved(by: "jpegsave", "Q=1", keepsAll: true)
     var result: CInt = 0

@@ -232,7 +232,7 @@ public struct Pipeline: Sendable {
           .encoded(with: placeholder, &watch)
     }
     let notes = try OutputMetadata(
-      of: job.source, header: header, frames: frames, for: output.format,
+      of: job.source, header: header, frames: frames, for: output,
       isBare: transform.output.stripsMetadata)
     image = try notes.attached(to: image)
     let lossless = LosslessResult(

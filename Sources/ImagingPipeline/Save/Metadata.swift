@@ -11,17 +11,20 @@ struct OutputMetadata: ~Copyable {
   private let format: ImageFormat
   /// The opened source with its metadata; `nil` if metadata is dropped.
   private let source: Image?
+  /// The profile that the pixels have; empty: sRGB.
+  private let profile: [UInt8]
 
   /// Reads the metadata.
   ///
   /// - Parameter isBare: Whether metadata is dropped.
   init(
-    of bytes: UnsafeRawBufferPointer, header: SourceHeader, frames: Int, for format: ImageFormat,
+    of bytes: UnsafeRawBufferPointer, header: SourceHeader, frames: Int, for output: Output,
     isBare: Bool
   ) throws(ImageError) {
     self.header = header
     self.frames = frames
-    self.format = format
+    format = output.format
+    profile = output.profile
     let hasSome = [.jpeg, .png, .webp, .tiff, .heic, .avif].contains(header.format)
     source =
       isBare || !hasSome
@@ -34,12 +37,15 @@ struct OutputMetadata: ~Copyable {
     return PixelSize(width: size.width, height: size.height / frames)
   }
 
-  /// Returns the image with this metadata only, without the source's profile, texts and palette.
-  /// Expects pixels in sRGB, which decoders assume without a profile.
+  /// Returns the image with this metadata only, without the source's texts and palette, and without
+  /// its profile if pixels are in sRGB, which decoders assume without one.
   func attached(to image: consuming Image) throws(ImageError) -> Image {
-    if frames == 1, source == nil, image.isBare { return image }
+    if frames == 1, source == nil, profile.isEmpty, image.isBare { return image }
     let size = frameSize(of: image)
-    let image = try image.stripped()
+    // The greys of a profile of three colours are three equal values.
+    if !profile.isEmpty { image = try image.able(toShow: Color(red: 255, green: 0, blue: 0)) }
+    image = try image.stripped()
+    if !profile.isEmpty { image.set(VIPS_META_ICC_NAME, to: profile) }
     if frames > 1 { image.describeAnimation(header, frames: frames, size: size, in: format) }
     switch source {
     case .some(let source): image.takeMetadata(of: source, for: format)
@@ -65,8 +71,10 @@ extension Image {
   /// Whether the image has metadata to be written.
   var hasMetadata: Bool {
     withVipsImage { image in
-      [VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, photoshopName]
-        .contains { (name: String) in vips_image_get_typeof(image, name) != 0 }
+      [
+        VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, photoshopName,
+        VIPS_META_ICC_NAME,
+      ].contains { (name: String) in vips_image_get_typeof(image, name) != 0 }
     }
   }
 
@@ -112,7 +120,7 @@ extension Image {
     name.hasPrefix("exif-ifd") && !name.hasPrefix("exif-ifd1-") && name != "exif-ifd0-Orientation"
   }
 
-  private func set(_ name: String, to bytes: [UInt8]) {
+  func set(_ name: String, to bytes: [UInt8]) {
     withVipsImage { vips_image_set_blob_copy($0, name, bytes, bytes.count) }
   }
 }

@@ -21,6 +21,8 @@ struct Output {
   let keepsAlpha: Bool
   /// Whether a format that can be either keeps every pixel as it is.
   let isLossless: Bool
+  /// The profile of the source that the result keeps with its colours; empty: the result is in sRGB.
+  let profile: [UInt8]
   /// How colour is stored; `nil`: as the quality says.
   let chroma: ChromaSampling?
   /// The bits of a palette; `nil`: as the image needs.
@@ -44,7 +46,8 @@ struct Output {
     let hasAlpha =
       !flattens
       && (header.hasAlpha || transform.effects.radius != nil
-        || (geometry.isPadded && transform.output.background.alpha < 255))
+        || (geometry.isPadded && transform.output.background.alpha < 255)
+        || (transform.sizing.angle != 0 && transform.output.cornerColor.alpha < 255))
     if let format = transform.output.format {
       guard let limit = format.traits.longestSide, format.isEncodable else {
         throw .invalidParameter(
@@ -75,6 +78,11 @@ struct Output {
       && size.pixels <= PNGEncoder.maximumPixels
     isLossless =
       transform.output.isLossless && format != .jpeg && ImageFormat.lossy.contains(format)
+    // A grey result may get colours, and placeholders and GIFs have no profile.
+    let keepsProfile =
+      transform.output.profile == .keep && transform.product == .image && format != .gif
+      && header.profile.dropFirst(16).starts(with: "RGB ".utf8)
+    profile = keepsProfile ? header.profile : []
     chroma = transform.output.chroma
     paletteBits = transform.output.colours.map { colours in
       [8, 4, 2, 1].first { 1 << $0 <= colours } ?? 1

@@ -184,6 +184,10 @@ extension JobCost {
     if effects.gamma != 1 { nanoseconds += 15 }
     if effects.contrast != 1 || effects.isNegative { nanoseconds += 8 }
     if effects.pixelate != nil { nanoseconds += 6 }
+    if transform.sizing.angle != 0 {
+      nanoseconds += 120
+      bytes += 4 * geometry.frame.pixels
+    }
     let pixels = Double(geometry.canvas.pixels) * Double(frames)
     seconds += pixels * nanoseconds / 1e9
     if geometry.isCut, transform.sizing.position.isSmart, transform.sizing.focalPoint == nil {

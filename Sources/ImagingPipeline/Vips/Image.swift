@@ -291,7 +291,7 @@ struct Image: ~Copyable {
   }
 
   /// Returns an array as libvips's arguments have it.
-  private static func list(_ numbers: [Double]) -> String {
+  static func list(_ numbers: [Double]) -> String {
     numbers.map { "\($0)" }.joined(separator: " ")
   }
 

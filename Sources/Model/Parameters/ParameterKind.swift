@@ -33,6 +33,17 @@ public struct ParameterText: Sendable {
     return Double(text).flatMap { range.contains($0) ? $0 : nil }
   }
 
+  /// Reads a decimal number that may be negative.
+  func signed(upTo limit: Double) -> Double? {
+    guard text.hasPrefix("-") else { return decimal(in: 0...limit) }
+    return part(String(text.dropFirst())).decimal(in: 0...limit).map { -$0 }
+  }
+
+  /// Reads per cent from -100% to 100%.
+  var percent: Double? {
+    text.hasSuffix("%") ? part(String(text.dropLast())).signed(upTo: 100) : nil
+  }
+
   /// Returns a part of this text.
   func part(_ text: String) -> ParameterText { ParameterText(text, isCanonical: isCanonical) }
 
@@ -94,6 +105,18 @@ extension ParameterKind where Value == Double {
       text: ParameterText.of)
   }
 
+  /// A factor, or by how much it differs from 1 in per cent.
+  static func factor(_ range: ClosedRange<Double>) -> ParameterKind {
+    ParameterKind(
+      allowed: AllowedValues(
+        text: AllowedValues.decimal(range).text + ", or from -100% to 100%",
+        numbers: .decimal(range)),
+      read: { given in
+        given.percent.map { (100 + $0) / 100 } ?? given.decimal(in: range)
+      },
+      text: ParameterText.of)
+  }
+
   /// A decimal number above the lowest one of the range.
   static func decimal(above range: ClosedRange<Double>, saying text: String) -> ParameterKind {
     ParameterKind(
@@ -110,17 +133,6 @@ extension ParameterKind where Value: RawRepresentable<String> {
       allowed: .names(values.map(\.rawValue)),
       read: { given in values.first { $0.rawValue == given.text } },
       text: { values.contains($0) ? $0.rawValue : nil })
-  }
-}
-
-extension ParameterKind where Value == Rotation {
-  /// The degrees of a rotation.
-  static var degrees: ParameterKind {
-    let turns = Rotation.allCases.filter { $0 != .none }
-    return ParameterKind(
-      allowed: .names(turns.map { "\($0.rawValue)" }),
-      read: { $0.whole(in: 90...270).flatMap(Rotation.init(rawValue:)) },
-      text: { $0 == .none ? nil : "\($0.rawValue)" })
   }
 }
 
@@ -171,18 +183,32 @@ extension ParameterKind where Value == Edges {
 }
 
 extension ParameterKind where Value == CornerRadius {
-  /// A radius in points, or `max`.
+  /// A radius in points, four of them, `max` or `ellipse`.
   static var radius: ParameterKind {
     let range = CornerRadius.pointRange
     return ParameterKind(
       allowed: AllowedValues(
-        text: AllowedValues.text(range) + ", or max", names: ["max"], numbers: .whole(range),
-        unit: "points"),
-      read: { $0.text == "max" ? .maximum : $0.whole(in: range).map(CornerRadius.points) },
+        text: AllowedValues.text(range)
+          + ", four of them with commas, clockwise from the top left, "
+          + "of which some may be 0, max or ellipse",
+        names: ["max", "ellipse"], numbers: .whole(range), unit: "points", form: .text),
+      read: { given in
+        switch given.text {
+        case "max": return .maximum
+        case "ellipse": return .ellipse
+        default:
+          guard let parts = given.parts(1) ?? given.parts(4) else { return nil }
+          let radii = parts.compactMap { $0.whole(in: 0...range.upperBound) }
+          guard radii.count == parts.count, let most = radii.max(), most > 0 else { return nil }
+          return radii.min() == most ? .points(most) : .corners(radii)
+        }
+      },
       text: {
         switch $0 {
         case .points(let points): "\(points)"
+        case .corners(let radii): radii.map(String.init).joined(separator: ",")
         case .maximum: "max"
+        case .ellipse: "ellipse"
         }
       })
   }

@@ -91,7 +91,9 @@ public final class TransformParameter: Sendable {
   /// All rows, in the order of their texts.
   static let sections = [
     Section(isDefault: { $0.transform.sizing == Sizing() }, rows: Sizing.parameters),
-    Section(isDefault: { $0.transform.selection == Selection() }, rows: Selection.parameters),
+    Section(
+      isDefault: { $0.transform.selection == Selection() && $0.transform.sizing.angle == 0 },
+      rows: Selection.parameters),
     Section(isDefault: { $0.transform.effects == Effects() }, rows: Effects.parameters),
     Section(
       isDefault: { $0.placement == WatermarkPlacement() }, rows: WatermarkPlacement.parameters),

@@ -4,8 +4,12 @@
 public enum CornerRadius: Hashable, Sendable {
   /// A radius in points, at least 1. Values above half of the shorter side have no further effect.
   case points(Int)
+  /// A radius for each corner in points, clockwise from the top left; 0 leaves a corner square.
+  case corners([Int])
   /// Half of the shorter side, which turns a square into a circle.
   case maximum
+  /// Half of each side: what is left is the ellipse in the image.
+  case ellipse
 
   /// The range of `points`.
   public static let pointRange = 1...65_535
@@ -59,6 +63,20 @@ public struct Effects: Hashable, Sendable {
   public init() {}
 }
 
+extension ParameterKind where Value == Int {
+  /// Degrees, or per cent of half a turn, either way.
+  fileprivate static var hue: ParameterKind {
+    let degrees = whole(Effects.hueRange)
+    return ParameterKind(
+      allowed: AllowedValues(
+        text: degrees.allowed.text + ", or from -100% to 100%, which are half a turn",
+        numbers: .whole(Effects.hueRange), unit: "degrees"),
+      read: { given in
+        given.percent.map { (Int(($0 * 1.8).rounded()) + 360) % 360 } ?? degrees.read(given)
+      }, text: degrees.text)
+  }
+}
+
 extension Effects {
   /// The parameters of effects.
   static let parameters = [
@@ -76,7 +94,7 @@ extension Effects {
     ) { $1(&$0.transform.effects.pixelate) },
     TransformParameter(
       "radius", .radius, in: .effects,
-      "Round corners: points, or max for a circle"
+      "Round corners: points, one or four; max for a circle; ellipse"
     ) { $1(&$0.transform.effects.radius) },
     TransformParameter(
       "tint", .color, in: .effects,
@@ -87,23 +105,23 @@ extension Effects {
       "Remove colour, keep lightness"
     ) { $1(&$0.transform.effects.isGrayscale) },
     TransformParameter(
-      "brightness", .decimal(factorRange), in: .effects,
-      "Factor of the lightness"
+      "brightness", .factor(factorRange), in: .effects,
+      "Factor of the lightness, or per cent such as -20%"
     ) { $1(&$0.transform.effects.brightness) },
     TransformParameter(
-      "saturation", .decimal(factorRange), in: .effects,
+      "saturation", .factor(factorRange), in: .effects,
       "Factor of the chroma"
     ) { $1(&$0.transform.effects.saturation) },
     TransformParameter(
-      "hue", .whole(hueRange, unit: "degrees"), in: .effects,
-      "Degrees by which hues turn"
+      "hue", .hue, in: .effects,
+      "Degrees by which hues turn, or per cent of half a turn"
     ) { $1(&$0.transform.effects.hue) },
     TransformParameter(
       "sepia", .decimal(0...1), in: .effects,
       "How much of the colour becomes sepia"
     ) { $1(&$0.transform.effects.sepia) },
     TransformParameter(
-      "contrast", .decimal(factorRange), in: .effects,
+      "contrast", .factor(factorRange), in: .effects,
       "Factor of the distance from middle grey"
     ) { $1(&$0.transform.effects.contrast) },
     TransformParameter(

@@ -1,8 +1,10 @@
 // Geometry: computes every size and position of a result before a pixel is decoded.
 
+import Glibc
+
 /// The geometry of a result: the image is resized to `image`, what is not `shown` is cut off, and
-/// the rest is placed in a `frame`; `padding` around the frame makes the `canvas`. All values refer
-/// to the upright image.
+/// the rest is placed in a `frame`, which turns and is then `turned` large; `padding` around that
+/// makes the `canvas`. All values refer to the upright image.
 public struct Geometry: Equatable, Sendable {
   /// The size that the whole image is resized to.
   public let image: PixelSize
@@ -10,8 +12,10 @@ public struct Geometry: Equatable, Sendable {
   public let canvas: PixelSize
   /// The size of the part of the image that is shown.
   public let shown: PixelSize
-  /// The size of the result without the padding around it.
+  /// The size of the result without the padding around it, and before it turns.
   public let frame: PixelSize
+  /// The size of the turned frame: the frame's without an angle.
+  public let turned: PixelSize
   /// The pixels around the frame.
   public let padding: Edges
   /// Pixels per point of the result, to four decimals and at least 0.001. The size in points is the
@@ -163,7 +167,8 @@ public struct Geometry: Equatable, Sendable {
     var shown = frame.within(image)
     frame = frame.extended(by: sizing.extend, to: box)
     var padding = sizing.padding.scaled(by: sizing.scale ?? 1)
-    var canvas = frame.surrounded(by: padding)
+    var turned = frame.turned(by: sizing.angle)
+    var canvas = turned.surrounded(by: padding)
     let shrink = sizing.limitSide.map { min(1, Double($0) / Double(canvas.longestSide)) } ?? 1
     if shrink < 1 {
       let whole = image
@@ -172,7 +177,8 @@ public struct Geometry: Equatable, Sendable {
       shown = shown.following(whole, to: image, by: shrink)
       frame = frame.following(whole, to: image, by: shrink)
       padding = sizing.padding.scaled(by: (sizing.scale ?? 1) * shrink)
-      canvas = frame.surrounded(by: padding)
+      turned = frame.turned(by: sizing.angle)
+      canvas = turned.surrounded(by: padding)
     }
 
     let maximum = limits.resultPixels
@@ -190,8 +196,10 @@ public struct Geometry: Equatable, Sendable {
       scaledDownFrom = canvas
       let room = canvas.scaledDown(by: ratio)
       frame = frame.scaledDown(by: ratio)
-      padding = padding.scaledDown(by: ratio).within(room, around: frame)
-      canvas = frame.surrounded(by: padding)
+      // Rounding may have added a pixel.
+      turned = frame.turned(by: sizing.angle).within(room)
+      padding = padding.scaledDown(by: ratio).within(room, around: turned)
+      canvas = turned.surrounded(by: padding)
       image = image.scaledDown(by: ratio)
       shown = shown.scaledDown(by: ratio).within(image).within(frame)
     } else {
@@ -200,6 +208,7 @@ public struct Geometry: Equatable, Sendable {
     self.image = image
     self.shown = shown
     self.frame = frame
+    self.turned = turned
     self.padding = padding
     self.canvas = canvas
 
@@ -279,6 +288,16 @@ extension PixelSize {
   /// Returns the size without what exceeds another one.
   fileprivate func within(_ other: PixelSize) -> PixelSize {
     PixelSize(width: min(width, other.width), height: min(height, other.height))
+  }
+
+  /// Returns the size of an upright rectangle around one of this size that is turned by degrees.
+  fileprivate func turned(by angle: Double) -> PixelSize {
+    guard angle != 0 else { return self }
+    let (across, down) = (abs(cos(angle * .pi / 180)), abs(sin(angle * .pi / 180)))
+    func side(_ along: Int, _ other: Int) -> Int {
+      max(1, Int((Double(along) * across + Double(other) * down).rounded()))
+    }
+    return PixelSize(width: side(width, height), height: side(height, width))
   }
 
   fileprivate func surrounded(by edges: Edges) -> PixelSize {

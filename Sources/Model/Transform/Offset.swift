@@ -8,7 +8,7 @@ public enum Length: Hashable, Sendable {
   case share(Double)
 
   /// Returns the length in whole pixels, where `pixels` are points of this density.
-  func pixels(of side: Int, scale: Double = 1) -> Int {
+  public func pixels(of side: Int, scale: Double = 1) -> Int {
     switch self {
     case .pixels(let pixels) where scale == 1: pixels
     case .pixels(let points): Int((Double(points) * scale).rounded())

@@ -25,6 +25,8 @@ public struct OutputOptions: Hashable, Sendable {
   public var isAnimated = true
   /// Whether to strip Exif, XMP and IPTC.
   public var stripsMetadata = true
+  /// The colours of the result.
+  public var profile = ColourProfile.srgb
   /// Whether the output can be shown while it arrives: interlaced, or the source's own bytes if
   /// suitable (SDWebImage's ProgressiveDownload).
   public var isProgressive = false
@@ -37,6 +39,12 @@ public struct OutputOptions: Hashable, Sendable {
   public var colours: Int?
   /// The kinds of sources that are sent as they are.
   public var passed: PassedKinds = []
+
+  /// The colour of the corners beside an image that is turned by an angle: no colour without a
+  /// background.
+  public var cornerColor: Color {
+    background == .white ? Color(red: 255, green: 255, blue: 255, alpha: 0) : background
+  }
 
   /// The range of `quality`.
   public static let qualityRange = 1...100
@@ -61,6 +69,14 @@ public struct OutputOptions: Hashable, Sendable {
     derived.stripsMetadata = stripsMetadata
     return self == derived
   }
+}
+
+/// The colours of a result.
+public enum ColourProfile: String, CaseIterable, Sendable {
+  /// Those of sRGB, without a profile.
+  case srgb
+  /// Those of the source's ICC profile, which stays, where the format can hold it.
+  case keep
 }
 
 /// How densely colour is stored beside lightness.
@@ -163,6 +179,10 @@ extension OutputOptions {
       TransformParameter(
         "strip", .flag, in: .output, "Drop metadata"
       ) { $1(&$0.transform.output.stripsMetadata) },
+      TransformParameter(
+        "profile", .names(ColourProfile.allCases), in: .output,
+        "keep: the source's ICC profile and colours"
+      ) { $1(&$0.transform.output.profile) },
       TransformParameter(
         "progressive", .flag, in: .output,
         "Interlaced, or streamed while the source arrives"

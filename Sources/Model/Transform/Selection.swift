@@ -52,6 +52,28 @@ public enum Axes: String, CaseIterable, Sendable {
 }
 
 extension Selection {
+  /// Quarters turn the source, all other degrees the result.
+  private static let rotate = TransformParameter(
+    "rotate",
+    AllowedValues(
+      text: "degrees from -360 to 360", numbers: .decimal(-360...360), unit: "degrees"),
+    in: .part, "Degrees clockwise: quarters before the crop, others turn the result",
+    read: { given, draft in
+      guard let degrees = given.signed(upTo: 360) else { return false }
+      let turn = (degrees + 360).truncatingRemainder(dividingBy: 360)
+      let quarters = Rotation(rawValue: Int(turn)).flatMap {
+        Double($0.rawValue) == turn ? $0 : nil
+      }
+      draft.transform.selection.rotation = quarters ?? .none
+      draft.transform.sizing.angle = quarters == nil ? turn : 0
+      return true
+    },
+    text: { draft in
+      let (rotation, angle) = (draft.transform.selection.rotation, draft.transform.sizing.angle)
+      return angle != 0
+        ? ParameterText.of(angle) : rotation == .none ? nil : "\(rotation.rawValue)"
+    })
+
   /// The parameters of the selection.
   static let parameters = [
     TransformParameter(
@@ -62,10 +84,7 @@ extension Selection {
       "orient", .flag, in: .part,
       "Turn upright by the EXIF orientation"
     ) { $1(&$0.transform.selection.isUpright) },
-    TransformParameter(
-      "rotate", .degrees, in: .part,
-      "Degrees clockwise, on top of the EXIF orientation"
-    ) { $1(&$0.transform.selection.rotation) },
+    rotate,
     TransformParameter(
       "flip", .names(Flip.allCases.filter { $0 != .none }),
       in: .part, "Mirror left to right, top to bottom, or both"

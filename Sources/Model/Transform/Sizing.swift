@@ -27,6 +27,10 @@ public struct Sizing: Hashable, Sendable {
   public var fit: Fit = .inside
   /// What the result is extended to where it is smaller.
   public var extend: Extension?
+  /// The degrees by which the result turns clockwise before its padding: above 0, below 360, and
+  /// no quarters, which are `Selection.rotation`; 0: none. The result grows, so that all of it is
+  /// there.
+  public var angle = 0.0
   /// What is added around the result, in points.
   public var padding = Edges()
   /// Which part `cover` keeps, and where `contain` places the image.
@@ -86,10 +90,10 @@ public struct Sizing: Hashable, Sendable {
 
   /// Whether a result of the source's size has its pixels: nothing is added around them, and none
   /// grew to be cropped.
-  public var addsNothing: Bool { padding == Edges() && !hasLeastSide }
+  public var addsNothing: Bool { padding == Edges() && angle == 0 && !hasLeastSide }
 
   /// Whether something may be added around the image.
-  public var isExtended: Bool { extend != nil || padding != Edges() }
+  public var isExtended: Bool { extend != nil || padding != Edges() || angle != 0 }
 
   /// Whether the image has a least width or height.
   public var hasLeastSide: Bool { minWidth != nil || minHeight != nil }

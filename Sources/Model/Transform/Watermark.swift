@@ -38,8 +38,24 @@ public struct WatermarkPlacement: Hashable, Sendable {
   public var scale: Double?
   /// The opacity, in (0, 1].
   public var opacity = 1.0
-  /// Whether the watermark is tiled over the whole result, from the top left corner.
-  public var repeats = false
+  /// The pixels per point of the watermark, in place of what its name says; `nil`: as it says.
+  public var density: Double?
+  /// How the watermark is tiled; `nil`: it is there once.
+  public var tiling: Tiling?
+  /// The space between tiles, in pixels of the result or shares of its sides.
+  public var gap = Offset()
+
+  /// Where tiles are.
+  public enum Tiling: String, CaseIterable, Sendable {
+    /// On the whole result, from the top left corner on.
+    case all = "1"
+    /// In a row, through the watermark's place.
+    case row = "x"
+    /// In a column, through the watermark's place.
+    case column = "y"
+    /// On the whole result, with one at the watermark's place.
+    case aligned = "xy"
+  }
 
   /// The positions that clients may request: those that do not depend on the image's content.
   public static let positions = Position.allCases.filter { $0 != .entropy && $0 != .attention }
@@ -51,16 +67,16 @@ public struct WatermarkPlacement: Hashable, Sendable {
 }
 
 extension WatermarkPlacement {
-  /// The parameters of the placement. A repeated watermark has no position.
+  /// The parameters of the placement. Tiles from the top left corner on have no position.
   static let parameters = [
     TransformParameter(
       "watermark_position", .names(positions), in: .watermark,
-      "Its place", where: { !$0.placement.repeats }
+      "Its place", where: { $0.placement.tiling != .all }
     ) { $1(&$0.placement.position) },
     TransformParameter(
       "watermark_offset", .offset, in: .watermark,
       "How far inward from its place: x,y in pixels, or shares like 0.1",
-      where: { !$0.placement.repeats }
+      where: { $0.placement.tiling != .all }
     ) { $1(&$0.placement.offset) },
     TransformParameter(
       "watermark_scale", share, in: .watermark,
@@ -70,10 +86,33 @@ extension WatermarkPlacement {
       "watermark_opacity", share, in: .watermark, "Its strength"
     ) { $1(&$0.placement.opacity) },
     TransformParameter(
-      "watermark_repeat", .flag, in: .watermark,
-      "Tile the whole result"
-    ) { $1(&$0.placement.repeats) },
+      "watermark_density",
+      .decimal(above: Sizing.scaleRange, saying: "a number above 0, at most 10"), in: .watermark,
+      "Its pixels per point, in place of @2x in its name"
+    ) { $1(&$0.placement.density) },
+    TransformParameter(
+      "watermark_repeat", tiling, in: .watermark,
+      "Tiles: 1 from the top left on, or x, y and xy from its place on"
+    ) { $1(&$0.placement.tiling) },
+    TransformParameter(
+      "watermark_gap", gap, in: .watermark,
+      "Space between tiles: x,y in pixels, or shares like 0.1",
+      where: { $0.placement.tiling != nil }
+    ) { $1(&$0.placement.gap) },
   ]
+
+  private static let tiling = ParameterKind<Tiling?>(
+    allowed: .names(["0"] + Tiling.allCases.map(\.rawValue)),
+    read: { given in given.text == "0" ? .some(nil) : Tiling(rawValue: given.text) },
+    text: { $0?.rawValue })
+
+  private static let gap = ParameterKind<Offset>(
+    allowed: AllowedValues(
+      text: "x,y: whole pixels, or shares from 0.0 to 1.0", form: .text),
+    read: { given in
+      (given.parts(2) ?? []).contains { $0.text.hasPrefix("-") }
+        ? nil : ParameterKind<Offset>.offset.read(given)
+    }, text: ParameterKind<Offset>.offset.text)
 
   /// A share of the whole.
   private static let share = ParameterKind.decimal(

@@ -78,6 +78,59 @@ import Testing
     #expect(try made.pixels().psnr(to: reference) > 30)
   }
 
+  @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif, .tiff, .jxl])
+  func `a kept profile stays with the values that it explains`(format: ImageFormat) throws {
+    // given: a colour that sRGB does not have, beside others
+    let values = Pixels.scene(width: 64, height: 48).values
+    for (index, suffix) in [".png", ".tif", ".jpg[Q=100,subsample_mode=off]"].enumerated() {
+      let profile = Self.profiles[index].bytes
+      let source = try TestImages.encode(
+        values, width: 64, bands: 3, as: .sRGB, profile: profile, suffix: suffix)
+      // when
+      let made = try Made(source, format: format, quality: 95) {
+        ($0.output.profile, $0.output.chroma) = (.keep, .full)
+      }
+      // then
+      let found = try TestImages.metadata(of: made.bytes)
+      #expect(found["icc-profile-data"] == profile && found.count <= 2)
+      #expect(try made.pixels().psnr(to: Pixels.scene(width: 64, height: 48)) > 34)
+      if format == .png, index < 2 { #expect(try made.pixels().values == values) }
+      let plain = try Made(source, format: format, quality: 95) { $0.output.chroma = .full }
+      #expect(try plain.pixels().values != made.pixels().values)
+    }
+  }
+
+  @Test func `a profile is kept of colours alone, by formats that hold one`() throws {
+    // given
+    let profile = Self.profiles[0].bytes
+    let source = try TestImages.encode(
+      Self.chart, width: 16, bands: 3, as: .sRGB, profile: profile, suffix: ".png")
+    func made(_ source: [UInt8], _ format: ImageFormat, _ change: (inout Transform) -> Void) throws
+      -> Made
+    {
+      try Made(source, format: format) {
+        $0.output.profile = .keep
+        change(&$0)
+      }
+    }
+    // when, then
+    let gif = try made(source, .gif) { _ in }
+    #expect(try gif.bytes == Made(source, format: .gif).bytes)
+    let grey = try made(source, .png) { $0.effects.isGrayscale = true }
+    #expect(try grey.bytes.contains("iCCP") && grey.pixels().bands == 3)
+    let few = try made(source, .png) { $0.output.colours = 16 }
+    #expect(few.bytes.contains("PLTE") && few.bytes.contains("iCCP"))
+    let small = try made(source, .jpeg) { ($0.width, $0.maxBytes) = (9, 3_000) }
+    #expect(try TestImages.metadata(of: small.bytes)["icc-profile-data"] == profile)
+    let ramp = try TestImages.encode(
+      (0..<256).map { UInt8($0) }, width: 256, bands: 1, as: .grey,
+      profile: LittleCMS.greyProfile(gamma: 1.6), suffix: ".png")
+    #expect(try made(ramp, .png) { _ in }.bytes == Made(ramp, format: .png).bytes)
+    #expect(
+      try made(source, .png) { $0.product = .placeholder(.color) }.bytes
+        == Made(source, format: .png) { $0.product = .placeholder(.color) }.bytes)
+  }
+
   @Test(arguments: [8, 16])
   func `grey with a profile stays grey`(depth: Int) throws {
     // given

@@ -153,6 +153,46 @@ import Testing
     #expect(zip(rounded.alpha.values, expected).allSatisfy { abs(Int($0) - $1) <= 4 })
   }
 
+  /// Returns how much of each pixel is inside of corners with these half axes, clockwise from the
+  /// top left: of 16 lines, 256 points on each.
+  private func coverage(of corners: [(Double, Double)], width: Int, height: Int) -> [Int] {
+    let centres = [(0, 0), (width, 0), (width, height), (0, height)]
+    return (0..<width * height).map { pixel in
+      var inside = 0
+      for place in 0..<4_096 {
+        let u = Double(pixel % width) + (Double(place % 256) + 0.5) / 256
+        let v = Double(pixel / width) + (Double(place / 256) + 0.5) / 16
+        let isOutside = zip(corners, centres).contains { axes, corner in
+          let a = 1 - abs(u - Double(corner.0)) / axes.0
+          let b = 1 - abs(v - Double(corner.1)) / axes.1
+          return axes.0 > 0 && a > 0 && b > 0 && a * a + b * b > 1
+        }
+        if !isOutside { inside += 1 }
+      }
+      return Int((Double(inside) * 255 / 4_096).rounded())
+    }
+  }
+
+  @Test(
+    arguments: [
+      (.corners([2, 0, 7, 5]), [(4, 4), (0, 0), (14, 14), (10, 10)]),
+      // Of 40 pixels in height on the right, 20 are there.
+      (.corners([0, 15, 5, 0]), [(0, 0), (15, 15), (5, 5), (0, 0)]),
+      (.ellipse, [(15, 10), (15, 10), (15, 10), (15, 10)]),
+      (.maximum, [(10, 10), (10, 10), (10, 10), (10, 10)]),
+    ] as [(CornerRadius, [(Double, Double)])])
+  func `each corner has its radius, and an ellipse the image's`(
+    radius: CornerRadius, corners: [(Double, Double)]
+  ) throws {
+    let image = Pixels(width: 30, height: 20, color: [200, 90, 10])
+    let made = try Made(try TestImages.encode(image, as: ".png"), density: 2, format: .png) {
+      $0.effects.radius = radius
+    }.pixels()
+    let expected = coverage(of: corners, width: 30, height: 20)
+    #expect(zip(made.alpha.values, expected).allSatisfy { abs(Int($0) - $1) <= 1 })
+    #expect(made.rgb(x: 15, y: 10) == [200, 90, 10])
+  }
+
   // MARK: Animations and combinations
 
   @Test(arguments: [ImageFormat.gif, .webp])

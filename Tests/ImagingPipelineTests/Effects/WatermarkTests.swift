@@ -136,7 +136,7 @@ import Testing
     let made = try Made(
       try png(scene),
       mark: Mark(try png(tile)) {
-        $0.repeats = true
+        $0.tiling = .all
         $0.position = .bottom
         $0.opacity = 0.7
       }
@@ -145,6 +145,52 @@ import Testing
     let all = Pixels(width: 157, height: 141, bands: 4) { tile[$0 % width, $1 % height] }
     let wanted = scene.under(all, x: 0, y: 0, opacity: 0.7)
     #expect(try made.pixels().largestDifference(to: wanted) <= 1)
+  }
+
+  @Test(
+    arguments: [
+      (.row, 9, 27, 7, 0), (.column, 9, 27, 0, 5), (.aligned, 9, 27, 0, 0), (.aligned, 9, 27, 7, 5),
+      (.aligned, 150, 130, 200, 1), (.all, 0, 0, 7, 5),
+    ] as [(WatermarkPlacement.Tiling, Int, Int, Int, Int)])
+  func `tiles go on from the watermark's place on their axes, with gaps`(
+    tiling: WatermarkPlacement.Tiling, x: Int, y: Int, across: Int, down: Int
+  ) throws {
+    // given
+    let scene = Pixels.scene(width: 157, height: 141)
+    let tile = mark(width: 6, height: 11)
+    // when
+    let made = try Made(
+      try png(scene),
+      mark: Mark(try png(tile)) {
+        ($0.tiling, $0.position) = (tiling, .leftTop)
+        $0.offset = Offset(x: .pixels(x), y: .pixels(y))
+        $0.gap = Offset(x: .pixels(across), y: .pixels(down))
+      }
+    ) { $0.format = .png }
+    // then
+    let all = Pixels(width: 157, height: 141, bands: 4) { column, row in
+      let (u, v) = (column - x + 6 + across, row - y + 11 + down)
+      let place = (
+        tiling == .column ? column - x : (u + 200 * (6 + across)) % (6 + across),
+        tiling == .row ? row - y : (v + 200 * (11 + down)) % (11 + down)
+      )
+      guard (0..<6).contains(place.0), (0..<11).contains(place.1) else { return [0, 0, 0, 0] }
+      return tile[place.0, place.1]
+    }
+    #expect(try made.pixels().largestDifference(to: scene.under(all, x: 0, y: 0)) <= 1)
+  }
+
+  @Test func `a density of its own replaces that of the watermark's name`() throws {
+    let white = try png(Pixels(width: 200, height: 60, color: [255, 255, 255]))
+    let black = try png(Pixels(width: 40, height: 10, color: [0, 0, 0]))
+    for (density, width) in [(1.0, 40), (2, 20), (0.5, 80)] {
+      let made = try Made(
+        white,
+        mark: Mark(black, density: 3) { ($0.density, $0.position) = (density, .leftTop) },
+        width: 200, format: .png
+      ).pixels()
+      #expect((0..<200).count { made[$0, 1].allSatisfy { $0 < 128 } } == width)
+    }
   }
 
   @Test func `a watermark is mended as sources are`() throws {
@@ -285,7 +331,7 @@ import Testing
     let mark = Mark(try png(mark())) {
       $0.scale = 0.2
       $0.opacity = 0.3
-      $0.repeats = true
+      $0.tiling = .all
     }
     let made = try (0..<3).map { _ in try Made(source, mark: mark) { $0.format = .webp }.digest }
     #expect(Set(made).count == 1)

@@ -39,6 +39,8 @@ import Testing
         x: .random(in: 0...9, using: &random), y: .random(in: 0...9, using: &random),
         size: PixelSize(width: side(), height: side()))
     }
+    if rarely() { transform.sizing.angle = .random(in: 0...360, using: &random) }
+    if rarely() { transform.output.profile = .keep }
     if rarely() { transform.trim = .random(in: 1...255, using: &random) }
     transform.enlarge = rarely()
     transform.format = [nil, .png, .jpeg, .webp].randomElement(using: &random) ?? nil

@@ -224,6 +224,10 @@ import Testing
     #expect(try isAccepted(40, 29) == !isExact)
     #expect(try isAccepted(20, 15, scaledDownFrom: box))
     #expect(try isAccepted(20, 15, scaledDownFrom: PixelSize(width: 40, height: 31)) == !isExact)
+    // A turned box has one size, too.
+    transform.sizing.angle = 90.5
+    #expect(try isAccepted(40, 30) == !isExact && isAccepted(30, 40))
+    transform.sizing.angle = 0
     // A limit of bytes is no fault.
     transform.limitBytes = 20 * 15 * 4
     #expect(try isAccepted(20, 15, scaledDownFrom: box))

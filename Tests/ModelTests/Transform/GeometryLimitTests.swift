@@ -109,6 +109,13 @@ import Testing
         $0.sizing.padding = Edges([width, 1, height, 0]) ?? Edges()
         $0.sizing.minHeight = box.1
       }
+      let turned = geometry(
+        width: width, height: height, w: box.0, h: box.1, fit: fit, limitBytes: limit
+      ) {
+        $0.sizing.angle = Double(width)
+        $0.sizing.padding.left = height
+      }
+      #expect(turned.canvas.pixels * 4 <= limit || turned.canvas == size(width: 1, height: 1))
       #expect(padded.canvas.pixels * 4 <= limit || padded.canvas == size(width: 1, height: 1))
       #expect(result.canvas.pixels * 4 <= limit || result.canvas == size(width: 1, height: 1))
       #expect(result.image.width <= width && result.image.height <= height)

@@ -293,6 +293,21 @@ func size(width: Int, height: Int) -> PixelSize {
     #expect(limited.canvas.pixels <= 15_000 && limited.padding.top == 25)
   }
 
+  @Test func `an angle widens the canvas before padding, within all limits`() {
+    let result = geometry(width: 200, height: 100, w: 100, scale: 2) {
+      $0.sizing.angle = 30
+      $0.sizing.padding = Edges([1, 2, 3, 4]) ?? Edges()
+    }
+    #expect(result.image == size(width: 200, height: 100) && result.frame == result.image)
+    #expect(result.turned == size(width: 223, height: 187))
+    #expect(result.canvas == size(width: 235, height: 195) && result.density == 2)
+    let limited = geometry(width: 200, height: 100) {
+      ($0.sizing.angle, $0.sizing.limitSide) = (45, 106)
+    }
+    #expect(limited.canvas == size(width: 106, height: 106))
+    #expect(limited.frame == size(width: 100, height: 50) && limited.turned == limited.canvas)
+  }
+
   @Test func `cover crops only the axis that exceeds the box`() {
     let result = geometry(width: 400, height: 20, w: 100, h: 100, fit: .cover)
     #expect(

@@ -20,7 +20,7 @@ struct TransformTests {
     { $0.effects.isNegative = true }, { $0.sizing.extend = .box }, { $0.sizing.minWidth = 9 },
     { $0.sizing.padding.left = 9 }, { $0.sizing.aspectRatio = AspectRatio(2) },
     { $0.selection.isUpright = false }, { $0.output.keepsFormat = true },
-    { $0.product = .info(nil) },
+    { $0.sizing.angle = 9 }, { $0.output.profile = .keep }, { $0.product = .info(nil) },
     { $0.product = .placeholder(.color) },
     { $0.watermark = (try? SourceURL(parsing: "http://a/m.png")).map { Watermark(source: $0) } },
   ]
@@ -56,7 +56,8 @@ struct TransformTests {
       let isWhole = transform.crop == nil && transform.trim == nil && transform.frame == nil
       let isUpright =
         transform.rotation == .none && transform.flip == .none && transform.selection.isUpright
-      let isBare = transform.sizing.padding == Edges() && transform.sizing.minWidth == nil
+      let sizing = transform.sizing
+      let isBare = sizing.padding == Edges() && sizing.minWidth == nil && sizing.angle == 0
       #expect(transform.isPlainImage == isPlain)
       #expect(transform.keepsPixels == (isPlain && isWhole && isBare))
       #expect(transform.keepsStoredPixels == (isPlain && isWhole && isUpright && isBare))
@@ -77,6 +78,7 @@ struct TransformTests {
         (larger.format == nil || larger.format == wanted.format)
         && larger.background == wanted.background && larger.isAnimated == wanted.isAnimated
         && wanted.stripsMetadata && larger.output.keepsFormat == wanted.output.keepsFormat
+        && larger.output.profile == wanted.output.profile
       #expect(wanted.output.isDerivable(from: larger.output) == isListed)
       if isListed { derivable += 1 }
     }

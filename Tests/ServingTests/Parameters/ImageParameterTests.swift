@@ -128,7 +128,7 @@ import Testing
     "quality=101", "background=ffff", "background=ggf", "background=%23ffffff", "background=ggffff",
     "crop=", "crop=1,2,3", "crop=1,2,3,4,5", "crop=1,2,0,4", "crop=1,2,3,0", "crop=-1,2,3,4",
     "crop=1.5,2,3,4", "crop=1,2,3,10000001", "crop=1,,3,4", "crop=1, 2,3,4", "crop=1,2,3,4,",
-    "rotate=0", "rotate=45", "rotate=-90", "rotate=360", "rotate=", "flip=none", "flip=", "flip=vh",
+    "rotate=361", "rotate=a", "rotate=", "flip=none", "flip=", "flip=vh",
     "flip=H", "flip=both", "trim=0", "trim=256", "trim=1.5", "trim=", "position=0.3",
     "position=0.3,1.1", "position=-0.1,0", "position=0.3,0.3,0.3", "position=,", "position=a,b",
     "blur=0", "blur=0.29", "blur=250.1", "blur=-1", "blur=", "blur=1e2", "sharpen=0",

@@ -67,7 +67,8 @@ struct ParameterTableTests {
     Row("frame=0", "frame=0") { $0.frame = 0 },
     Row("rotate=90", "rotate=90") { $0.rotation = .quarter },
     Row("rotate=180", "rotate=180") { $0.rotation = .half },
-    Row("rotate=270", "rotate=270") { $0.rotation = .threeQuarters },
+    Row("rotate=270.0", "rotate=270") { $0.rotation = .threeQuarters },
+    Row("rotate=-30.5", "rotate=329.5") { $0.sizing.angle = 329.5 },
     Row("flip=h", "flip=h") { $0.flip = .horizontal },
     Row("flip=v", "flip=v") { $0.flip = .vertical },
     Row("flip=hv", "flip=hv") { $0.flip = .both },
@@ -81,6 +82,8 @@ struct ParameterTableTests {
     Row("sharpen=0.10", "sharpen=0.1") { $0.effects.sharpen = 0.1 },
     Row("radius=008", "radius=8") { $0.effects.radius = .points(8) },
     Row("radius=max", "radius=max") { $0.effects.radius = .maximum },
+    Row("radius=ellipse", "radius=ellipse") { $0.effects.radius = .ellipse },
+    Row("radius=8,0,05,8", "radius=8,0,5,8") { $0.effects.radius = .corners([8, 0, 5, 8]) },
     Row("w=160&ar=16:9", "w=160&ar=1.7777777777777777") {
       $0.width = 160
       $0.sizing.aspectRatio = AspectRatio(16.0 / 9)
@@ -154,6 +157,7 @@ struct ParameterTableTests {
       ($0.output.isLossless, $0.output.chroma, $0.sizing.adapts) = (true, .full, true)
     },
     Row("strip=0", "strip=0") { $0.stripsMetadata = false },
+    Row("profile=keep", "profile=keep") { $0.output.profile = .keep },
     Row("progressive=1", "progressive=1") { $0.progressive = true },
     Row("animated=0", "animated=0") { $0.isAnimated = false },
     Row("format=placeholder", "format=placeholder&placeholder=lqip") {
@@ -233,6 +237,7 @@ struct ParameterTableTests {
   }
 
   @Test(arguments: [
+    "rotate=0&profile=srgb&brightness=0%25&hue=-0%25", "rotate=-360&contrast=-0%25",
     "brightness=1&saturation=1.0&grayscale=0&animated=1&strip=1&progressive=0&enlarge=0",
     "fit=inside&position=center&format=auto&background=ffffff&limitbytes=62914560",
     "orient=1&pad=0&hue=0&sepia=0&contrast=1&gamma=1.0&negate=0&q_webp=79",
@@ -240,6 +245,23 @@ struct ParameterTableTests {
   func `a parameter at its default has no text`(query: String) throws {
     #expect(try parse(query) == Transform())
     #expect(try parse(query).canonicalText.isEmpty)
+  }
+
+  @Test(arguments: [
+    ("brightness=-20%25", "brightness=0.8"), ("contrast=100%25", "contrast=2"),
+    ("saturation=-90%25", "saturation=0.1"), ("saturation=-100%25", "saturation=0"),
+    ("brightness=12.5%25", "brightness=1.125"), ("hue=-50%25", "hue=270"),
+    ("hue=100%25", "hue=180"), ("hue=-100%25", "hue=180"), ("rotate=-90", "rotate=270"),
+    ("rotate=360", ""), ("rotate=450.0", nil), ("radius=7,7,7,7", "radius=7"),
+    ("brightness=101%25", nil), ("contrast=%25", nil), ("hue=-101%25", nil), ("hue=-5", nil),
+    ("saturation=--5%25", nil), ("contrast=+5%25", nil), ("blur=5%25", nil),
+    ("rotate=-361", nil), ("rotate=--9", nil), ("rotate=1e1", nil), ("radius=0,0,0,0", nil),
+    ("radius=1,2", nil), ("radius=1,2,3,", nil), ("radius=max,1,1,1", nil), ("profile=p3", nil),
+  ])
+  func `other spellings have the one key, and what is beyond is refused`(
+    query: String, text: String?
+  ) {
+    #expect((try? parse(query).canonicalText) == text)
   }
 
   @Test func `what the server adds has a text, and the quality of the contract has none`() throws {
@@ -275,7 +297,9 @@ struct ParameterTableTests {
     "crop=1,2,entropy,1,1",
     "crop=1,2,left,0,0", "trim_equal=vh", "limitside=0", "pass=", "pass=all,animated",
     "pass=all,all", "colours=1", "chroma=422", "w=0%", "w=50%%", "h=10001%",
-    "watermark_offset=0,0",
+    "watermark_offset=0,0", "rotate=0", "rotate=-9", "rotate=90.0", "brightness=5%",
+    "radius=5,5,5,5",
+    "watermark_gap=1,2", "watermark_repeat=x&watermark_gap=-1,2", "profile=srgb",
     "watermark_repeat=0", "watermark_position=top&watermark_repeat=1", "watermark_url=http://a/",
   ])
   func `a worker refuses every text that no server writes`(text: String) {
@@ -322,6 +346,13 @@ struct ParameterTableTests {
       texts.insert(try parse(query + "&watermark_repeat=1").canonicalText)
     }
     #expect(WatermarkPlacement.positions.count == 9 && texts.count == 1)
+    let tiled = "watermark_position=top&watermark_density=2&watermark_repeat=xy&watermark_gap=9,0.1"
+    let placement = try parse("watermark=local:///a&" + tiled).watermark?.placement
+    #expect(placement?.tiling == .aligned && placement?.density == 2)
+    #expect(placement?.gap == Offset(x: .pixels(9), y: .share(0.1)))
+    #expect(TransformDraft(text: tiled)?.placement == placement)
+    let plain = try parse("watermark=local:///a&watermark_repeat=0&watermark_gap=1,1")
+    #expect(plain.canonicalText == "watermark_url=local:///a")
   }
 
   @Test(arguments: [
@@ -329,7 +360,8 @@ struct ParameterTableTests {
     "watermark=https://h/a.png", "watermark=local://host/a.png", "watermark=local:///",
     "watermark=file:///etc/passwd", "watermark_position=entropy", "watermark_position=0.5,0.5",
     "watermark_scale=0", "watermark_scale=1.01", "watermark_scale=-1", "watermark_opacity=0",
-    "watermark_opacity=2", "watermark_opacity=", "watermark_repeat=2",
+    "watermark_opacity=2", "watermark_opacity=", "watermark_repeat=2", "watermark_repeat=yx",
+    "watermark_gap=1", "watermark_gap=-1,0", "watermark_density=0", "watermark_density=11",
   ])
   func `a wrong watermark is refused by name`(parameter: String) {
     let other = parameter.hasPrefix("watermark=") ? "" : "watermark=logo&"

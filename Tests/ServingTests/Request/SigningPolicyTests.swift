@@ -45,6 +45,8 @@ func signed(
     "trim_equal": "trim_equal=h", "watermark_offset": "watermark=logo&watermark_offset=1,2",
     "limitside": "limitside=9", "swap": "swap=1", "lossless": "lossless=1",
     "chroma": "chroma=444", "colours": "colours=16", "pass": "pass=all",
+    "profile": "profile=keep", "watermark_gap": "watermark=logo&watermark_gap=1,2",
+    "watermark_density": "watermark=logo&watermark_density=2",
     "flatten": "flatten=1", "download": "download=1",
     "filename": "filename=photo", "maxage": "maxage=60",
   ]
