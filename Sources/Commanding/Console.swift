@@ -28,6 +28,20 @@ struct Console: Sendable {
     return Int(size.ws_col)
   }
 
+  /// Returns rows with their cells below each other.
+  static func table(_ rows: [[String]]) -> String {
+    let widths = (rows.first ?? []).indices.map { column in
+      rows.map { $0[column].count }.max() ?? 0
+    }
+    return rows.map { row in
+      var line = zip(row, widths).map { text, width in
+        text + String(repeating: " ", count: width - text.count)
+      }.joined(separator: "  ")
+      while line.hasSuffix(" ") { line.removeLast() }
+      return line + "\n"
+    }.joined()
+  }
+
   /// Writes an error as one line.
   func reportError(_ line: String) { errors("pictor: \(line)\n") }
 

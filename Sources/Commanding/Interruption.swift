@@ -41,6 +41,13 @@ final class Interruption: Sendable {
     return interruption
   }
 
+  /// Does the same for a command, unless a test has given another interruption.
+  static func ofCommand(or given: Interruption?) throws(CommandFailure) -> Interruption {
+    do throws(SystemError) { return if let given { given } else { try .ofProgram() } } catch {
+      throw CommandFailure(description: "cannot wait for signals: \(error)")
+    }
+  }
+
   /// The signal; `nil` before it arrives.
   var signal: CInt? { noted.withLock { $0 } }
 

@@ -50,7 +50,7 @@ public struct PrefetchCommand {
       let client = try ServerClient(
         configuration, needing: [.read, .write], environment: environment)
       let bytes = try list.contents()
-      let interruption = try signals()
+      let interruption = try Interruption.ofCommand(or: interruption)
       let id = try begin(bytes, client: client, interruption: interruption)
       return PrefetchWatch(
         of: id, by: client, until: interruption, on: console, pace: pace
@@ -58,15 +58,6 @@ public struct PrefetchCommand {
     } catch {
       console.reportError(error.description)
       return error.status
-    }
-  }
-
-  private func signals() throws(CommandFailure) -> Interruption {
-    do throws(SystemError) {
-      if let interruption { return interruption }
-      return try .ofProgram()
-    } catch {
-      throw CommandFailure(description: "cannot wait for signals: \(error)")
     }
   }
 

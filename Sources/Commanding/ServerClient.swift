@@ -26,6 +26,8 @@ struct ServerClient {
 
   /// The addresses, in the order in which they are tried.
   private let places: [ListenAddress]
+  /// What precedes all targets at a server that is not of the configuration.
+  private var url: String?
   /// The operator whose token is sent, if any.
   private let holder: Operator?
 
@@ -38,6 +40,13 @@ struct ServerClient {
   init(_ configuration: ServerSettings, as holder: Operator? = nil) {
     places = Self.places(of: configuration).map(\.reachable)
     self.holder = holder
+  }
+
+  /// Creates a client of another server, at `http://HOST`, perhaps with a path.
+  init(url: String) {
+    self.url = url
+    places = [.unix(path: "")]
+    holder = nil
   }
 
   /// Why the configuration does not tell where the server listens; `nil` if it does.
@@ -58,7 +67,7 @@ struct ServerClient {
   var operatorName: String { holder?.name ?? "" }
 
   /// The server's address as shown in messages; the first of several.
-  var serverName: String { places.first.map(Self.name) ?? "" }
+  var serverName: String { url ?? places.first.map(Self.name) ?? "" }
 
   private static func name(of place: ListenAddress) -> String {
     switch place {
@@ -85,6 +94,7 @@ struct ServerClient {
     for place in places {
       var request = ServerRequest(method, "http://localhost" + target)
       switch place {
+      case _ where url != nil: request.url = (url ?? "") + target
       case .network(let host, let port):
         guard let address = IPAddress(host) else {
           reasons.append("\(host) is not an IP address")
@@ -94,12 +104,12 @@ struct ServerClient {
         request.url = "http://\(text):\(port)" + target
       case .unix(let path): request.socketPath = path
       }
-      request.fields = ["Host: localhost", "Connection: close", "Accept:"]
+      request.fields = ["Connection: close", "Accept:"] + (url == nil ? ["Host: localhost"] : [])
       if let holder { request.fields.append("Authorization: Bearer \(holder.token)") }
       if let type { request.fields.append("Content-Type: \(type)") }
       request.body = body
       request.limit = Self.longestAnswer
-      switch try answer(to: request, of: Self.name(of: place), wait) {
+      switch try answer(to: request, of: url ?? Self.name(of: place), wait) {
       case .success(let answer): return answer
       case .failure(let refusal): reasons.append(refusal.reason)
       }

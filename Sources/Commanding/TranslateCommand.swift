@@ -7,7 +7,8 @@ import Doors
 public struct TranslateCommand {
   private let doors: [DoorPlace]
   private let urls: [String]
-  private let console: Console
+  /// Replaced by tests.
+  var console = Console.standard
 
   /// Creates a command.
   ///
@@ -18,13 +19,6 @@ public struct TranslateCommand {
   public init(
     _ urls: [String], of peer: String?, doors: [Peer: DoorSettings], environment: [String: String]
   ) throws(ConfigurationError) {
-    try self.init(urls, of: peer, doors: doors, environment: environment, console: .standard)
-  }
-
-  init(
-    _ urls: [String], of peer: String?, doors: [Peer: DoorSettings], environment: [String: String],
-    console: Console
-  ) throws(ConfigurationError) {
     var settings = doors
     if let peer = peer.flatMap(Peer.init) { settings = [peer: doors[peer] ?? DoorSettings()] }
     guard !settings.isEmpty else {
@@ -32,7 +26,6 @@ public struct TranslateCommand {
     }
     self.doors = try DoorPlace.places(of: settings, environment: environment)
     self.urls = urls
-    self.console = console
   }
 
   /// Writes the query of each URL and its notes. Returns the exit status: 0, or 1 if a URL is
@@ -54,15 +47,24 @@ public struct TranslateCommand {
   }
 
   private func translated(_ url: String) throws(ImageError) -> DoorTranslation {
-    let isAbsolute = url.hasPrefix("http://") || url.hasPrefix("https://")
-    let target = isAbsolute ? url.drop { $0 != ":" }.dropFirst(3).drop { $0 != "/" } : url[...]
-    let path = target.prefix { $0 != "?" }
+    let target = DoorPlace.target(of: url)
     for place in doors {
-      let query = target.dropFirst(path.count + 1)
-      if let address = place.address(path: path.utf8, query: query.utf8) {
-        return try place.door.translated(address)
-      }
+      if let address = place.address(in: target) { return try place.door.translated(address) }
     }
-    throw .notFound(path: String(path))
+    throw .notFound(path: String(target.prefix { $0 != "?" }))
+  }
+}
+
+extension DoorPlace {
+  /// Returns what follows the host of a URL; a target as it is.
+  static func target(of url: String) -> Substring {
+    let isAbsolute = url.hasPrefix("http://") || url.hasPrefix("https://")
+    return isAbsolute ? url.drop { $0 != ":" }.dropFirst(3).drop { $0 != "/" } : url[...]
+  }
+
+  /// Returns the address at this door of a target; `nil` if the peer has no such address.
+  func address(in target: Substring) -> DoorAddress? {
+    let path = target.prefix { $0 != "?" }
+    return address(path: path.utf8, query: target[path.endIndex...].dropFirst().utf8)
   }
 }

@@ -15,6 +15,8 @@ extension Invocation {
     case sign
     /// Translates the URLs of other image servers, without the server.
     case translate
+    /// Reports how an access log fares at a door.
+    case replay
     /// Tests what the configuration refuses, without a server.
     case selftest
 
@@ -26,6 +28,7 @@ extension Invocation {
       case .sign: ["expires-in", "key"]
       case .explain: ["accept", "json"]
       case .translate: ["door"]
+      case .replay: ["door", "against", "sample", "allow-host", "page"]
       case .healthcheck, .selftest: []
       }
     }
@@ -37,6 +40,7 @@ extension Invocation {
       case .purge: "URLs, --prefix, --host, --tag or --all are"
       case .explain: "a URL is"
       case .sign, .translate: "URLs are"
+      case .replay: "an access log, or - for standard input, is"
       case .selftest: "the name of a test, security, is"
       case .healthcheck: nil
       }
@@ -58,6 +62,7 @@ extension Invocation {
              pictor sign URL... [options]    sign URLs with a configured key
              pictor translate URL... [options]
                                              what other image servers' URLs are here
+             pictor replay --door PEER LOG   how the requests of another image server's access log fare here
              pictor selftest security        exit 0 if the configuration refuses a list of attacks, else 1
              pictor help COMMAND             the help text of a command
 
@@ -156,6 +161,24 @@ extension Invocation {
         --door PEER        the peer: \(Peer.allCases.map(\.rawValue).joined(separator: ", "))
 
       """ + commonOptions
+    case .replay:
+      """
+      pictor replay: reports which share of an access log of another image server is exact, near and refused here.
+
+      usage: pictor replay --door PEER LOG [options]
+
+      LOG has a request per line: combined, JSON, logfmt or imgproxy's own; - is standard input. With --against, the old
+      server and this one are asked for a sample, and status, size, format, bytes and pixels compared (RMSE, of 255).
+      Exits 0 with a report, 1 if the log or a server cannot be read, 2 for wrong usage, 130 after Ctrl-C.
+
+      options:
+        --door PEER        the peer, as in translate, with its door of the configuration if there is one
+        --against URL      the old server, such as http://127.0.0.1:9000, with the path that precedes its addresses
+        --allow-host HOST  the host of --against if it is not this machine
+        --sample NUMBER    the most addresses that are asked for; 500 by default
+        --page FILE        write an HTML page with the ten worst pairs
+
+      """ + commonHelp + commonOptions
     case .selftest:
       """
       pictor selftest: tests what the configuration refuses. It needs no server and connects to no source.

@@ -43,6 +43,21 @@ public struct ExplainOrder: Hashable, Sendable {
   public init(_ subject: String = "") { self.subject = subject }
 }
 
+/// What `replay` reads and asks.
+public struct ReplayOrder: Hashable, Sendable {
+  /// The access log; `-`: standard input.
+  public var log: String
+  /// The peer whose addresses it has.
+  public var peer = Peer.imgproxy
+  /// What precedes the addresses at the old server: `http://HOST`, perhaps with a path; `nil`: no
+  /// server is asked.
+  public var against: String?
+  /// How many addresses both servers are asked for.
+  public var sample = 500
+  /// The file of the HTML page; `nil`: none.
+  public var page: String?
+}
+
 /// The program's arguments, parsed.
 public struct Invocation: Hashable, Sendable {
   /// The command.
@@ -66,6 +81,8 @@ public struct Invocation: Hashable, Sendable {
     case sign(SigningOrder)
     /// Write what URLs of other image servers are here; of one peer, or of the configured doors.
     case translate([String], door: String?)
+    /// Report how the addresses of an access log fare at a door.
+    case replay(ReplayOrder)
     /// Run the built-in list of attacks against the configuration.
     case securityTest
     /// Write the version and exit.
@@ -176,11 +193,12 @@ public struct Invocation: Hashable, Sendable {
   private static func isSubject(
     _ argument: String, of command: Command?, after parts: [Part]
   ) -> Bool {
-    guard !argument.hasPrefix("-") || command == .prefetch && argument == "-" else { return false }
+    let takesInput = command == .prefetch || command == .replay
+    guard !argument.hasPrefix("-") || takesInput && argument == "-" else { return false }
     let isFirst = !parts.contains { $0.option == nil }
     switch command {
     case .purge, .sign, .translate: return true
-    case .prefetch: return isFirst
+    case .prefetch, .replay: return isFirst
     case .explain: return isFirst && !argument.isEmpty
     case .selftest: return isFirst && argument == "security"
     case .healthcheck, nil: return false
@@ -192,6 +210,11 @@ public struct Invocation: Hashable, Sendable {
   ) -> Action {
     let subjects = parts.filter { $0.option == nil }.map(\.value)
     func last(_ option: String) -> String? { parts.last { $0.option == option }?.value }
+    if let door = last("door"), Peer(rawValue: door) == nil {
+      problems.add(
+        at: "--door",
+        "'\(door)' is not one of " + Peer.allCases.map(\.rawValue).joined(separator: ", "))
+    }
     switch command {
     case .healthcheck: return .healthcheck
     case .selftest: return .securityTest
@@ -227,12 +250,25 @@ public struct Invocation: Hashable, Sendable {
       }
       return .sign(order)
     case .translate:
-      if let door = last("door"), Peer(rawValue: door) == nil {
-        problems.add(
-          at: "--door",
-          "'\(door)' is not one of " + Peer.allCases.map(\.rawValue).joined(separator: ", "))
-      }
       return .translate(subjects, door: last("door"))
+    case .replay:
+      var order = ReplayOrder(log: subjects.first ?? "")
+      if last("door") == nil { problems.add(at: "--door", "a peer is required") }
+      order.peer = last("door").flatMap(Peer.init) ?? order.peer
+      order.page = last("page")
+      if let text = last("against") {
+        let url = try? SourceURL(parsing: text)
+        let hosts = parts.filter { $0.option == "allow-host" }.map(\.value) + ["localhost"]
+        order.against = url?.text
+        if IPAddress(numeric: url?.host ?? "")?.isLoopback != true, !hosts.contains(url?.host ?? "")
+        {
+          problems.add(
+            at: "--against", "'\(text)' is no http://HOST of this machine, or of --allow-host HOST")
+        }
+      }
+      if let text = last("sample") { order.sample = Int(text) ?? 0 }
+      if order.sample < 1 { problems.add(at: "--sample", "a number from 1 on is required") }
+      return .replay(order)
     case .prefetch:
       return .prefetch(
         file: subjects.first ?? "",

@@ -3,10 +3,11 @@
 import Commanding
 import Core
 import Glibc
+import ImagingPool
 
 /// The actions of `pictor`. Every action returns an exit status: 0 for success, 1 for failure.
-/// `prefetch`, `purge`, `explain`, `sign` and `selftest` return 2 for wrong use, and an interrupted
-/// `prefetch` returns 128 plus the signal.
+/// All commands but `healthcheck` return 2 for wrong use; an interrupted `prefetch` or `replay`
+/// returns 128 plus the signal.
 enum Program {
   static func run(arguments: [String]) -> CInt {
     var problems = ConfigurationProblems()
@@ -15,7 +16,7 @@ enum Program {
     case .serve, .checkConfiguration:
       return start(invocation, problems: problems, environment: environment())
     case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge, .explain,
-      .sign, .translate, .securityTest:
+      .sign, .translate, .replay, .securityTest:
       do throws(ConfigurationError) {
         try problems.check()
         return try perform(invocation, environment: environment())
@@ -24,7 +25,7 @@ enum Program {
         // 1 says that images failed, are not purged or not signed, or that an attack is open.
         let isWrongUse =
           !problems.isEmpty
-          && ["prefetch", "purge", "explain", "sign", "translate", "selftest"].contains(
+          && ["prefetch", "purge", "explain", "sign", "translate", "replay", "selftest"].contains(
             arguments.first)
         return isWrongUse ? 2 : 1
       }
@@ -64,11 +65,32 @@ enum Program {
       return try TranslateCommand(
         urls, of: door, doors: configuration.doors, environment: environment
       ).run()
+    case .replay(let order):
+      return try replay(configuration, order, environment: environment)
     case .sign(let order):
       return try SignCommand(configuration.signing, environment: environment, order: order).run()
     default:
       print(configuration.json5, terminator: "")
       return 0
+    }
+  }
+
+  /// Runs `replay` with imaging workers that send pixels as they are, if it needs any.
+  private static func replay(
+    _ configuration: Configuration, _ order: ReplayOrder, environment: [String: String]
+  ) throws(ConfigurationError) -> CInt {
+    let command = try ReplayCommand(configuration, order: order, environment: environment)
+    guard order.against != nil else { return command.run { nil } }
+    var imagers = try PartConfigurations(configuration, environment: environment).imagers
+    imagers.limits.efforts.png = 0
+    let pool = ImagerPool(configuration: imagers, log: .silent)
+    defer { waiting(for: { await pool.shutDown(within: .zero) }) }
+    return command.run {
+      do throws(ImagerStartError) { try pool.start() } catch {
+        reportError([error.description])
+        return nil
+      }
+      return { job in waiting { try? await pool.process(job) } }
     }
   }
 

@@ -17,7 +17,9 @@ import Testing
       SecurityCase(kind: "loopback", source: "http://127.0.0.1/", isRedirect: false),
       SecurityCase(kind: "redirect", source: "http://10.0.0.1/", isRedirect: true),
     ]
-    return SecuritySelfTest(cases, console: console).run { test in
+    var test = SecuritySelfTest(cases)
+    test.console = console
+    return test.run { test in
       open.contains(test.source)
         ? (true, "would connect to x") : (false, "refused: forbidden_source")
     }

@@ -15,9 +15,10 @@ import Testing
     let console = Console(
       output: { [said] text in said.withLock { $0.output += text } },
       errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
-    return try TranslateCommand(
-      urls, of: door, doors: doors, environment: ["KEY": "6b6579"], console: console
-    ).run()
+    var command = try TranslateCommand(
+      urls, of: door, doors: doors, environment: ["KEY": "6b6579"])
+    command.console = console
+    return command.run()
   }
 
   @Test func `a URL becomes a query, with a line for what is not exact`() throws {

@@ -5,15 +5,11 @@ import Core
 /// `pictor selftest security`.
 public struct SecuritySelfTest {
   private let cases: [SecurityCase]
-  private let console: Console
+  /// Replaced by tests.
+  var console = Console.standard
 
   /// Creates a run of these cases.
-  public init(_ cases: [SecurityCase]) { self.init(cases, console: .standard) }
-
-  init(_ cases: [SecurityCase], console: Console) {
-    self.cases = cases
-    self.console = console
-  }
+  public init(_ cases: [SecurityCase]) { self.cases = cases }
 
   /// Runs all cases and prints a row for each. Returns the exit status: 0 if all are refused, 1 if
   /// a source is open.
@@ -29,17 +25,7 @@ public struct SecuritySelfTest {
         finding.text,
       ]
     }
-    let widths = heads.indices.map { column in
-      ([heads] + rows).map { $0[column].count }.max() ?? 0
-    }
-    for row in [heads] + rows {
-      let cells = zip(row, widths).map { text, width in
-        text + String(repeating: " ", count: width - text.count)
-      }
-      var line = cells.joined(separator: "  ")
-      while line.hasSuffix(" ") { line.removeLast() }
-      console.output(line + "\n")
-    }
+    console.output(Console.table([heads] + rows))
     let open = findings.count { $0.1.isOpen }
     console.output("\(findings.count - open) of \(findings.count) refused\n")
     if open > 0 {

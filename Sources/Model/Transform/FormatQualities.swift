@@ -39,7 +39,8 @@ public struct FormatQualities: Hashable, Sendable {
 /// Effort changes bytes but hardly what is seen, so it is not part of cache keys. Defaults are
 /// chosen on curves of bytes over likeness (docs/decisions/026-encoder-defaults.md).
 public struct EncoderEfforts: Hashable, Sendable {
-  /// zlib's level. 9 saves 2 % of a photograph, in 8 times the time.
+  /// zlib's level; 0: no compression, of TIFFs neither. 9 saves 2 % of a photograph, in 8 times the
+  /// time.
   public var png = 4
   /// libimagequant's effort. 7, libvips's default, takes twice the time for 1 to 2 % fewer bytes.
   public var gif = 4
@@ -49,7 +50,7 @@ public struct EncoderEfforts: Hashable, Sendable {
   public var avif = 1
 
   /// The range of `png`.
-  public static let pngRange = 1...9
+  public static let pngRange = 0...9
   /// The range of `gif`.
   public static let gifRange = 1...10
   /// The range of `webp`.
