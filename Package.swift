@@ -20,6 +20,12 @@ let always: [SwiftSetting] = [.unsafeFlags(["-O"], .when(configuration: .debug))
 /// `@testable`.
 let optimized: [SwiftSetting] = isSanitized ? [] : always
 
+#if arch(x86_64)
+  let vectorFlags = ["-msse4.1"]
+#else
+  let vectorFlags: [String] = []
+#endif
+
 /// What a folder has.
 func folders(at path: String) -> [String] {
   ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
@@ -84,7 +90,7 @@ let package = Package(
       name: "ImagingPipeline",
       dependencies: [
         "Core", "FastJPEG", "CVips", "CDeflate", "CJPEG", "CDav1d", "CDe265", "CAom", "CWebP",
-        "CJXL", "CVectors",
+        "CJXL", "CVectors", "CFaces",
       ],
       swiftSettings: always,
       // libvips's module finds it in the program (`StrictHEIF`).
@@ -124,6 +130,11 @@ let package = Package(
     .target(
       name: "CPage", path: "Sources/C/CPage", exclude: ["files"],
       cSettings: [.unsafeFlags(["-std=c2x"])]),
+    // dlib's face detector: headers of libdlib-dev, and no library. dlib tells from the flags which vector instructions
+    // it may use; with those of SSE2 alone it takes twice as long.
+    .target(
+      name: "CFaces", path: "Sources/C/CFaces", exclude: ["model"],
+      cxxSettings: [.unsafeFlags(["-std=c++17", "-O2", "-Wno-c23-extensions"] + vectorFlags)]),
     .systemLibrary(name: "CLinux", path: "Sources/C/CLinux"),
     // No library either: vector instructions.
     .systemLibrary(name: "CVectors", path: "Sources/C/CVectors"),

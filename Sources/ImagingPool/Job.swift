@@ -253,7 +253,8 @@ extension WorkerSlot {
     let message = JobMessage(
       id: id, transform: job.transform, density: job.density, limits: limits,
       offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job),
-      verifies: job.verifies, isRecompression: job.isRecompression, isQuickOnly: isQuickOnly)
+      verifies: job.verifies, isRecompression: job.isRecompression, isQuickOnly: isQuickOnly,
+      faces: core.faces(of: job))
     configuration.willSend?(worker.pid)
     do throws(WireError) {
       try worker.send(message, of: job)
@@ -317,6 +318,9 @@ extension WorkerSlot {
           switch answer {
           case .ended(let result):
             let time = (worker.processorTime ?? timeBefore) - timeBefore
+            if case .success(let image) = result, message.faces == nil {
+              core.keep(image.report.faces, of: job)
+            }
             return .answered(result.map { $0.adding(processorTime: time) })
           case .takesLong(let bytes):
             guard isQuickOnly else { throw WireError.malformed("it takes long, twice") }

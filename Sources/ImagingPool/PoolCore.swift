@@ -17,6 +17,8 @@ final class PoolCore: Sendable {
 
   private let seal = Lock<SandboxReport?>(nil)
   let costly = Lock(CostlySources())
+  /// The faces of sources, so that further sizes of one need no search. The oldest is forgotten.
+  private let faces = Lock(BoundedTable<SourceIdentity, [PixelArea]>(limit: 8_192))
   let board: Lock<JobScheduler<PendingJob>>
   private let signals: [WakeSignal]
   private let ids = Atomic<UInt64>(0)
@@ -339,6 +341,22 @@ final class PoolCore: Sendable {
   func blamesSource(_ source: SourceIdentity?, for transform: Transform) -> Bool {
     guard let source else { return false }
     return costly.withLock { $0.stopped(source, transform, now: .now) }
+  }
+
+  // MARK: Faces
+
+  /// Returns the faces that a job of the same source has found. Other frames have other faces.
+  func faces(of job: ImageJob) -> [PixelArea]? {
+    guard let source = job.source, job.transform.selection.frame == nil else { return nil }
+    return faces.withLock { $0[source] }
+  }
+
+  /// Keeps the faces that a job has found, for the next one of its source.
+  func keep(_ found: [PixelArea]?, of job: ImageJob) {
+    guard let found else { return }
+    counters.faceSearches.add()
+    guard let source = job.source, job.transform.selection.frame == nil else { return }
+    faces.withLock { $0.setNewest(found, for: source) }
   }
 
   // MARK: Answers

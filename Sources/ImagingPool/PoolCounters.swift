@@ -22,6 +22,9 @@ final class PoolCounters: Sendable {
   let underestimated = Counter(
     "underestimated", "pictor_imaging_jobs_underestimated_total",
     "Jobs repeated with all the memory of a worker.")
+  let faceSearches = Counter(
+    "face_searches", "pictor_imaging_face_searches_total",
+    "Sources that were searched for faces; the faces are kept for other variants.")
   let latency = LatencyHistogram(
     "latency", "pictor_imaging_job_duration_seconds", "Time of imaging jobs, start to result.")
 }

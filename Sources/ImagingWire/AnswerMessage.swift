@@ -107,6 +107,7 @@ public struct ResultMessage: Hashable, Sendable {
     try report.timings.transform.code(by: &coder)
     try report.timings.encode.code(by: &coder)
     try coder.code("isDamaged", &report.isDamaged)
+    try coder.code(faces: &report.faces)
     try coder.code("byteCount", &byteCount, in: 1...Int.max / 2)
   }
 }
@@ -133,7 +134,7 @@ extension RenderedImage {
 }
 
 extension PixelSize {
-  fileprivate mutating func code<Coder: WireCoder>(
+  mutating func code<Coder: WireCoder>(
     by coder: inout Coder, in range: ClosedRange<Int>
   ) throws(Coder.Failure) {
     var (width, height) = (width, height)

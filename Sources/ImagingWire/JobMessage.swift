@@ -22,6 +22,8 @@ public struct JobMessage: Hashable, Sendable {
   public private(set) var verifies: Bool
   /// Whether the source is a variant, which becomes smaller without a change of its pixels.
   public private(set) var isRecompression: Bool
+  /// The faces of the source, if an earlier job has found them.
+  public private(set) var faces: [PixelArea]?
   /// Whether the worker refuses the job if it is expensive (`AnswerMessage.takesLong`).
   public private(set) var isQuickOnly: Bool
 
@@ -29,8 +31,9 @@ public struct JobMessage: Hashable, Sendable {
   public init(
     id: UInt64, transform: Transform, density: Int, limits: ImagingLimits, offset: Int, count: Int,
     overlay: OverlayMessage? = nil, verifies: Bool = false, isRecompression: Bool = false,
-    isQuickOnly: Bool = false
+    isQuickOnly: Bool = false, faces: [PixelArea]? = nil
   ) {
+    self.faces = faces
     self.isRecompression = isRecompression
     self.isQuickOnly = isQuickOnly
     self.id = id
@@ -74,6 +77,7 @@ public struct JobMessage: Hashable, Sendable {
     try coder.code("verifies", &verifies)
     try coder.code("isRecompression", &isRecompression)
     try coder.code("isQuickOnly", &isQuickOnly)
+    try coder.code(faces: &faces)
   }
 
   /// The transform's text has the placement of the watermark, too.

@@ -81,6 +81,26 @@ extension WireCoder {
     value = present
   }
 
+  /// The faces of a source, in pixels.
+  mutating func code(faces: inout [PixelArea]?) throws(Failure) {
+    try code("faces", &faces, into: []) { coder, faces throws(Failure) in
+      var count = faces.count
+      try coder.code(small: "faces", &count, in: 0...RenderReport.maximumFaces)
+      var coded: [PixelArea] = []
+      for index in 0..<count {
+        var (x, y, size) = (0, 0, PixelSize(width: 1, height: 1))
+        if index < faces.count {
+          (x, y, size) = (faces[index].x, faces[index].y, faces[index].size)
+        }
+        try coder.code("face's x", &x, in: 0...10_000_000)
+        try coder.code("face's y", &y, in: 0...10_000_000)
+        try size.code(by: &coder, in: 1...10_000_000)
+        coded.append(PixelArea(x: x, y: y, size: size))
+      }
+      faces = coded
+    }
+  }
+
   /// A number that may be absent.
   mutating func code(
     _ name: String, _ value: inout Int?, in range: ClosedRange<Int>
@@ -191,7 +211,7 @@ enum WireKind: UInt8 {
 
   /// Grows with every change to a message, so that a server never talks to a worker of another
   /// build.
-  static let version: UInt8 = 12
+  static let version: UInt8 = 13
   /// Longest text in a message, in bytes.
   static let longestText = 2_048
   /// Maximum length of a message in bytes: at most three texts and a few hundred bytes of numbers.

@@ -81,11 +81,11 @@ enum Imager {
           source.bytes, transform: job.transform, density: job.density, limits: job.limits,
           overlay: OverlaySource(
             bytes: watermark.bytes, density: overlay.density, placement: overlay.placement),
-          admits: admits)
+          faces: job.faces, admits: admits)
       } else {
         image = try pipeline.process(
           source.bytes, transform: job.transform, density: job.density, limits: job.limits,
-          verifies: job.verifies, admits: admits)
+          verifies: job.verifies, faces: job.faces, admits: admits)
       }
     } catch .cancelled where job.isQuickOnly {
       return try socket.send(AnswerMessage.takesLong(id: job.id, bytes: cost.bytes).encoded())

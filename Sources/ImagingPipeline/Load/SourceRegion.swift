@@ -11,7 +11,7 @@ struct SourceRegion: Equatable {
   /// The size of the whole upright image.
   let whole: PixelSize
   /// The used area in the upright image.
-  private(set) var area: PixelArea
+  var area: PixelArea
 
   /// Creates the region before trimming. The part of a `crop` that exceeds the image is cut off.
   ///

@@ -37,6 +37,7 @@ public struct Pipeline: Sendable {
   ///     time, tolerantly, and the result is marked as damaged.
   ///   - overlay: The watermark. That of `transform` is ignored.
   ///   - verifies: Whether a description requires that all pixels of the source decode.
+  ///   - faces: The faces of the source; `nil`: they are searched for if the transform needs them.
   ///   - admits: Called before each decoding, with the estimated cost so far. If it returns
   ///     `false`, the job ends with `ImageError.cancelled`.
   /// - Throws:
@@ -49,14 +50,15 @@ public struct Pipeline: Sendable {
   ///     fails.
   public func process(
     _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits,
-    overlay: OverlaySource? = nil, verifies: Bool = false,
+    overlay: OverlaySource? = nil, verifies: Bool = false, faces: [PixelArea]? = nil,
     admits: @escaping (JobCost) -> Bool = { _ in true }
   ) throws(ImageError) -> EncodedImage {
     try SourceMending.withMended(source) { source throws(ImageError) in
       func process(with overlay: OverlaySource?) throws(ImageError) -> EncodedImage {
         try processMended(
-          source, transform: transform, density: density, limits: limits, overlay: overlay,
-          verifies: verifies, admits: admits)
+          Job(
+            source: source, transform: transform, density: density, limits: limits,
+            overlay: overlay, verifies: verifies, faces: faces, admits: admits))
       }
       guard var overlay else { return try process(with: nil) }
       return try SourceMending.withMended(overlay.bytes) { bytes throws(ImageError) in
@@ -66,14 +68,10 @@ public struct Pipeline: Sendable {
     }
   }
 
-  private func processMended(
-    _ source: UnsafeRawBufferPointer, transform: Transform, density: Int, limits: ImagingLimits,
-    overlay: OverlaySource?, verifies: Bool, admits: @escaping (JobCost) -> Bool
-  ) throws(ImageError) -> EncodedImage {
+  private func processMended(_ wanted: Job) throws(ImageError) -> EncodedImage {
     defer { VipsLibrary.tidyUp() }
-    var job = Job(
-      source: source, transform: transform, density: density, limits: limits, overlay: overlay,
-      verifies: verifies, admits: admits)
+    var job = wanted
+    let limits = wanted.limits
     do throws(ImageError) {
       job.limits.failOn = .warning
       return try render(job)
@@ -90,11 +88,13 @@ public struct Pipeline: Sendable {
   /// One job: the parameters of `process`.
   private struct Job {
     let source: UnsafeRawBufferPointer
-    let transform: Transform
+    var transform: Transform
     let density: Int
     var limits: ImagingLimits
     let overlay: OverlaySource?
     let verifies: Bool
+    var faces: [PixelArea]?
+    var secondsOfSearch = 0.0
     let admits: (JobCost) -> Bool
 
     /// Checks an estimate against the limits, and asks whether the job may go on.
@@ -102,10 +102,27 @@ public struct Pipeline: Sendable {
       try cost.check(limits)
       guard admits(cost) else { throw .cancelled }
     }
+
+    /// Returns the source's faces. A search decodes the source.
+    mutating func faces(
+      _ header: SourceHeader, _ work: SourceCost
+    ) throws(ImageError) -> [PixelArea] {
+      if let faces { return faces }
+      let search = try FaceSearch(of: source, header, limits: limits)
+      var cost = work.cost(of: source, header, frames: 1, share: search.shareDecoded)
+      cost.seconds += FaceSearch.seconds
+      secondsOfSearch = cost.seconds
+      cost.add(decoding: source, header)
+      try admit(cost)
+      let found = try search.faces()
+      faces = found
+      return found
+    }
   }
 
   /// Renders the result, failing on the damage that `limits` names.
-  private func render(_ job: Job) throws(ImageError) -> EncodedImage {
+  private func render(_ given: Job) throws(ImageError) -> EncodedImage {
+    var job = given
     var watch = StageWatch()
 
     let format = try Sniffer.format(of: job.source, allowed: job.limits.formats)
@@ -141,7 +158,9 @@ public struct Pipeline: Sendable {
     }
     let frames = header.frames(for: job.transform)
     do throws(ImageError) {
-      return try make(job, header: header, frames: frames, work: work, watch: &watch)
+      var image = try make(&job, header: header, frames: frames, work: work, watch: &watch)
+      image.report.faces = job.faces
+      return image
     } catch {
       throw Blame.settled(error, source: job.source, header: header, frames: frames)
     }
@@ -149,13 +168,18 @@ public struct Pipeline: Sendable {
 
   /// Renders the result of a source whose header is within the limits.
   private func make(
-    _ job: Job, header: SourceHeader, frames: Int, work: SourceCost, watch: inout StageWatch
+    _ job: inout Job, header: SourceHeader, frames: Int, work: SourceCost, watch: inout StageWatch
   ) throws(ImageError) -> EncodedImage {
-    let transform = job.transform
+    var transform = job.transform
     if let passed = try passed(job, header: header, watch: &watch) { return passed }
     let decoded = header.decodedFrames(for: transform)
     var part = try SourceRegion(of: header, for: transform)
     let whole = work.cost(of: job.source, header, frames: decoded)
+    if case .faces(let margin)? = transform.selection.crop?.place {
+      let faces = try job.faces(header, work)
+      part = part.around(faces, margin: margin)
+      if faces.isEmpty { transform.selection.crop = nil }
+    }
     if let tolerance = transform.selection.trim {
       // Finding the margins decodes the source.
       var cost = whole
@@ -167,10 +191,20 @@ public struct Pipeline: Sendable {
         colour: transform.selection.trimColor
       ).trimmed(part, equally: transform.selection.trimEqual)
     }
-    let geometry = Geometry(
-      of: part.size, isVector: header.format == .svg, sizing: transform.sizing,
-      density: job.density,
-      frames: frames, limits: Geometry.Limits(job.limits, for: transform.product))
+    let (region, density) = (part, job.density)
+    let limits = Geometry.Limits(job.limits, for: transform.product)
+    func laidOut(_ sizing: Sizing) -> Geometry {
+      Geometry(
+        of: region.size, isVector: header.format == .svg, sizing: sizing, density: density,
+        frames: frames, limits: limits)
+    }
+    var geometry = laidOut(transform.sizing)
+    if geometry.isCut, transform.sizing.position == .faces, transform.sizing.focalPoint == nil {
+      let faces = try job.faces(header, work)
+      transform.sizing.focalPoint = part.focalPoint(of: faces, for: geometry)
+      transform.sizing.position = .attention
+      geometry = laidOut(transform.sizing)
+    }
     let output = try Output(
       for: transform, header: header, frames: frames, geometry: geometry,
       limits: job.limits)
@@ -188,6 +222,7 @@ public struct Pipeline: Sendable {
       // The encoders' memory is the variant's; what decoding takes alone is checked first.
       try cost.check(job.limits)
       cost.add(effectsOf: transform, on: header, geometry, frames: frames)
+      cost.seconds += job.secondsOfSearch
       if let overlay = job.overlay {
         let decoding = try Overlay.cost(of: overlay, limits: job.limits)
         cost.add(watermark: decoding, on: geometry.canvas, frames: frames)

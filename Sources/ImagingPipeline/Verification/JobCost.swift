@@ -259,11 +259,6 @@ extension JobCost {
   }
 }
 
-extension Position {
-  /// Whether the crop follows the content.
-  var isSmart: Bool { self == .entropy || self == .attention }
-}
-
 extension JobCost {
   /// Checks what libvips allocates to read the header: for a WebP 4 bytes for each pixel of its
   /// canvas.

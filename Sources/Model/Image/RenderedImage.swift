@@ -95,6 +95,11 @@ public struct RenderReport: Hashable, Sendable {
   public var timings: Timings
   /// Whether the source has damage that its decoder tolerated.
   public var isDamaged: Bool
+  /// The faces of the source, if the job had to know them.
+  public var faces: [PixelArea]?
+
+  /// The maximum number of faces.
+  public static let maximumFaces = 32
 
   /// Creates a report.
   public init(

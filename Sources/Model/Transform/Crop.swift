@@ -6,11 +6,19 @@ public struct Crop: Hashable, Sendable {
   public enum Place: Hashable, Sendable {
     /// Its distance from the left and the upper edge.
     case at(x: Length, y: Length)
-    /// A named position, but for `entropy` and `attention`, and how far inward from there.
+    /// A named position, but for smart ones, and how far inward from there.
     case named(Position, Offset = Offset())
     /// As near as the edges allow around a point, in shares of the sides.
     case around(FocalPoint)
+    /// Around all faces, with a margin on each side in shares of a face's width and height; the
+    /// whole image if it shows none. Faces are found first: `area(in:)` is the image.
+    case faces(margin: Double)
   }
+
+  /// The margin that shows a head with its hair: a face ends at the brows and the chin.
+  public static let usualMargin = 0.5
+  /// The range of the margin.
+  public static let marginRange = 0.0...10.0
 
   /// Where the part is.
   public var place: Place
@@ -58,6 +66,7 @@ public struct Crop: Hashable, Sendable {
       let used = self.length(length, in: side)
       let middle = Double(side) * (axis == 0 ? point.x : point.y)
       return (max(0, min(Int((middle - Double(used) / 2).rounded()), side - used)), used)
+    case .faces: return (0, side)
     }
   }
 
@@ -70,18 +79,27 @@ public struct Crop: Hashable, Sendable {
 extension ParameterKind where Value == Crop {
   /// `x,y,w,h`, or `w,h` and a place.
   static var crop: ParameterKind {
-    let places = Position.allCases.filter { $0 != .entropy && $0 != .attention }
+    let places = Position.plain
     return ParameterKind(
       allowed: AllowedValues(
         text: "x,y,w,h or w,h or w,h,place or w,h,place,x,y: whole source pixels, or shares from "
           + "0.0 to 1.0; a place is fp, for a focal point, or one of "
-          + places.map(\.rawValue).joined(separator: ", "),
+          + places.map(\.rawValue).joined(separator: ", ")
+          + "; or faces, or faces and a margin from 0 to 10, such as faces,0.4",
         unit: "pixels", form: .area),
       read: { given in
         let parts = given.text.split(separator: ",", omittingEmptySubsequences: false).map {
           String($0)
         }
         let lengths = parts.map { given.part($0).length(Selection.cropRange) }
+        if parts[0] == Position.faces.rawValue, parts.count <= 2 {
+          let margin =
+            parts.count == 1
+            ? Crop.usualMargin : given.part(parts[1]).decimal(in: Crop.marginRange)
+          return margin.map {
+            Crop(width: .pixels(0), height: .pixels(0), at: .faces(margin: $0))
+          }
+        }
         switch (parts.count, lengths[0], lengths.count > 1 ? lengths[1] : nil) {
         case (2, let width?, let height?):
           return Crop(width: width, height: height, at: .named(.center))
@@ -123,6 +141,8 @@ extension Crop {
     case .around(let point):
       "\(width.text),\(height.text),fp,"
         + ParameterText.of(point.x) + "," + ParameterText.of(point.y)
+    case .faces(Self.usualMargin): "faces"
+    case .faces(let margin): "faces," + ParameterText.of(margin)
     }
   }
 }

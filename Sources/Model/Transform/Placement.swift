@@ -24,7 +24,7 @@ public enum Fit: String, CaseIterable, Sendable, Codable {
 }
 
 /// A named position: which part `cover` keeps, where `contain` places the image, and where a
-/// watermark lies. `entropy` and `attention` choose only for `cover`; elsewhere they mean `center`.
+/// watermark lies. Smart positions choose only for `cover`; elsewhere they mean `center`.
 public enum Position: String, CaseIterable, Sendable, Codable {
   /// The centre.
   case center
@@ -48,14 +48,21 @@ public enum Position: String, CaseIterable, Sendable, Codable {
   case entropy
   /// The region most likely to attract attention (libvips's `VIPS_INTERESTING_ATTENTION`).
   case attention
+  /// Frontal faces, as many as fit, the largest first; `attention` for an image without one.
+  case faces
+
+  /// All positions that do not depend on what the image shows.
+  public static let plain = allCases.filter { !$0.isSmart }
+  /// Whether what the image shows decides.
+  public var isSmart: Bool { self == .entropy || self == .attention || self == .faces }
 }
 
 extension Position {
   /// How much of the space around the image lies to its left and above it, in halves: 0, 1 or 2. If
-  /// the image exceeds the canvas, how much of the excess. `entropy` and `attention` count as 1.
+  /// the image exceeds the canvas, how much of the excess. Smart positions count as 1.
   public var anchor: (x: Int, y: Int) {
     switch self {
-    case .center, .entropy, .attention: (1, 1)
+    case .center, .entropy, .attention, .faces: (1, 1)
     case .top: (1, 0)
     case .rightTop: (2, 0)
     case .right: (2, 1)

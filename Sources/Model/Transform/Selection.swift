@@ -91,7 +91,7 @@ extension Selection {
     ) { $1(&$0.transform.selection.flip) },
     TransformParameter(
       "crop", .crop, in: .part,
-      "The part of the image as turned: x,y,w,h, or w,h and a place; pixels, or shares like 0.5"
+      "The part of the image as turned: x,y,w,h, or w,h and a place, in pixels or shares; or faces"
     ) { $1(&$0.transform.selection.crop) },
     TransformParameter(
       "trim", .whole(trimRange), in: .part,

@@ -35,7 +35,7 @@ public struct Sizing: Hashable, Sendable {
   public var padding = Edges()
   /// Which part `cover` keeps, and where `contain` places the image.
   public var position: Position = .center
-  /// How far from `position` that is; without effect on a focal point, `entropy` and `attention`.
+  /// How far from `position` that is; without effect on a focal point and smart positions.
   public var offset = Offset()
   /// The focal point, which takes precedence over `position`.
   public var focalPoint: FocalPoint?

@@ -27,7 +27,7 @@ public struct Watermark: Hashable, Sendable {
 
 /// The placement of a watermark on the result.
 public struct WatermarkPlacement: Hashable, Sendable {
-  /// The position; `entropy` and `attention` count as `center`. Ignored if the watermark repeats.
+  /// The position; smart ones count as `center`. Ignored if the watermark repeats.
   public var position: Position = .rightBottom
   /// How far from there, in pixels of the result or shares of its sides.
   public var offset = Offset()
@@ -58,7 +58,7 @@ public struct WatermarkPlacement: Hashable, Sendable {
   }
 
   /// The positions that clients may request: those that do not depend on the image's content.
-  public static let positions = Position.allCases.filter { $0 != .entropy && $0 != .attention }
+  public static let positions = Position.plain
   /// The range of `scale` and `opacity`, without its lower bound.
   public static let shareRange = 0.0...1.0
 

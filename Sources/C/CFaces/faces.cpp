@@ -1,0 +1,71 @@
+// faces: dlib's detector of frontal faces, histograms of oriented gradients in a pyramid.
+//
+// Only headers of dlib are used. `model` has the weights of its frontal_face_detector.h unpacked
+// (scripts/faces-model): dlib takes half a second for that, and needs its library, which brings
+// BLAS, LAPACK and 100 MB of other models along.
+#include "faces.h"
+
+#include <dlib/assert.h>
+#include <dlib/test_for_odr_violations.h>
+// The configuration of Debian's library. Without these, dlib's own code computes.
+#undef DLIB_USE_BLAS
+#undef DLIB_USE_LAPACK
+#include <dlib/image_processing/object_detector.h>
+#include <dlib/image_processing/scan_fhog_pyramid.h>
+
+#include <cstring>
+
+namespace {
+
+using Scanner = dlib::scan_fhog_pyramid<dlib::pyramid_down<6>>;
+using Detector = dlib::object_detector<Scanner>;
+
+alignas(float) const unsigned char model[] = {
+#embed "model"
+};
+
+/// The views that the model knows: ahead, to the left, to the right, and ahead but tilted.
+constexpr int views = 5;
+constexpr int weights = sizeof model / sizeof(float) / views;
+
+/// The settings are those that the model was trained with.
+Detector made() {
+  Scanner scanner;
+  scanner.set_cell_size(8);
+  scanner.set_padding(0);
+  scanner.set_detection_window_size(80, 80);
+  scanner.set_min_pyramid_layer_size(64, 64);
+  std::vector<dlib::matrix<double, 0, 1>> filters(views);
+  for (int view = 0; view < views; view++) {
+    filters[view].set_size(weights);
+    for (int index = 0; index < weights; index++) {
+      float weight;
+      std::memcpy(&weight, model + (view * weights + index) * sizeof weight, sizeof weight);
+      filters[view](index) = weight;
+    }
+  }
+  return Detector(scanner, dlib::test_box_overlap(0.330082, 0.788571), filters);
+}
+
+}  // namespace
+
+int pictor_find_faces(
+    const unsigned char *grey, int width, int height, pictor_face *faces, int maximum) {
+#ifdef __SSE4_1__
+  // Compiled for it: multiplication of whole numbers is twice as fast. All processors since 2011.
+  if (!__builtin_cpu_supports("sse4.1")) return 0;
+#endif
+  try {
+    static Detector detector = made();
+    dlib::array2d<unsigned char> image(height, width);
+    for (int y = 0; y < height; y++) std::memcpy(&image[y][0], grey + size_t(y) * width, width);
+    int count = 0;
+    for (const dlib::rectangle &box : detector(image)) {
+      if (count == maximum) break;
+      faces[count++] = {int(box.left()), int(box.top()), int(box.width()), int(box.height())};
+    }
+    return count;
+  } catch (...) {
+    return -1;
+  }
+}
