@@ -39,8 +39,9 @@ public final class FileRegion: Sendable {
   deinit { close(descriptor) }
 }
 
-/// Regions are equal if they are the same object.
 extension FileRegion: Hashable {
+  /// Regions are equal if they are the same object.
   public static func == (left: FileRegion, right: FileRegion) -> Bool { left === right }
+  /// Hashes the object's identity.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
