@@ -2,13 +2,41 @@
 
 import Core
 
+/// A door of a peer.
+protocol PeerDoor: Door {
+  /// How each option of the peer fares.
+  var rows: [DoorOptionRow] { get }
+  /// Reads an address.
+  func read(_ address: DoorAddress) throws(DoorFault) -> DoorTranslation
+  /// Returns the peer's answer to a fault.
+  func refusal(of fault: DoorFault) -> DoorAnswer
+  /// Returns the peer's status and message for a failure.
+  func status(of error: ImageError) -> (Int, String)
+  /// Returns an answer in the peer's form; by default the message is the body.
+  func answer(_ status: Int, _ message: String, reason: String) -> DoorAnswer
+}
+
+extension PeerDoor {
+  func translate(_ address: DoorAddress) throws(DoorAnswer) -> DoorTranslation {
+    do { return try read(address) } catch { throw error.answer ?? refusal(of: error) }
+  }
+
+  func answer(to error: ImageError) -> DoorAnswer {
+    let (status, message) = status(of: error)
+    return answer(status, message, reason: error.message)
+  }
+
+  func answer(_ status: Int, _ message: String, reason: String) -> DoorAnswer {
+    DoorAnswer(status: status, body: message, reason: reason)
+  }
+}
+
 extension Peer {
   /// Returns the peer's door.
-  public func door(_ options: DoorOptions) -> any Door {
+  func door(_ options: DoorOptions) -> any PeerDoor {
     switch self {
     case .imgproxy: ImgproxyDoor(options)
-    case .thumbor: ThumborDoor(options)
-    case .imagor: ImagorDoor(options)
+    case .thumbor, .imagor: ThumborDoor(self, options)
     case .nextjs: NextDoor(options)
     case .cloudflare: CloudflareDoor(options)
     case .weserv: WeservDoor(options)
@@ -19,35 +47,18 @@ extension Peer {
   }
 
   /// How each option of the peer fares.
-  var rows: [DoorOptionRow] {
-    switch self {
-    case .imgproxy: ImgproxyDoor.rows
-    case .thumbor: ThumborDoor.rows
-    case .imagor: ImagorDoor.rows
-    case .nextjs: NextDoor.rows
-    case .cloudflare: CloudflareDoor.rows
-    case .weserv: WeservDoor.rows
-    case .ipx: IPXDoor.rows
-    case .imgix: ImgixDoor.rows
-    case .imaginary: ImaginaryDoor.rows
-    }
-  }
+  var rows: [DoorOptionRow] { door(DoorOptions()).rows }
 
   /// The name of the peer for people.
-  var title: String {
-    switch self {
-    case .nextjs: "Next.js"
-    case .cloudflare: "Cloudflare"
-    default: rawValue
-    }
+  private var title: String {
+    self == .nextjs ? "Next.js" : self == .cloudflare ? "Cloudflare" : rawValue
   }
 
   /// The page `docs/moving/PEER.md`: options that are exact in one line, a table of all others.
   var page: String {
     let exact = rows.filter { $0.standing == .exact }.map(\.text).joined(separator: ", ")
     let others = rows.filter { $0.standing != .exact }.map { row in
-      let (word, reason) = row.standing.text
-      return "| \(row.text) | \(word) | \(reason) |\n"
+      "| \(row.text) | \(row.standing.text.word) | \(row.standing.text.reason) |\n"
     }
     return """
       # Moving from \(title)
@@ -78,21 +89,18 @@ extension DoorPlace {
   public static func places(
     of doors: [Peer: DoorSettings], environment: [String: String]
   ) throws(ConfigurationError) -> [DoorPlace] {
-    var places: [DoorPlace] = []
     let greedy: Set<Peer> = [.imgproxy, .thumbor, .imagor, .imgix]
-    let sorted = doors.sorted { left, right in
-      // A host's own doors come before those of all hosts.
-      func rank(_ door: (key: Peer, value: DoorSettings)) -> (Int, String, Int, Int, String) {
-        (
-          door.value.host.isEmpty ? 1 : 0, door.value.host, -door.value.prefix.utf8.count,
-          greedy.contains(door.key) ? 1 : 0, door.key.rawValue
-        )
-      }
-      return rank(left) < rank(right)
+    func rank(_ peer: Peer, _ door: DoorSettings) -> (Int, String, Int, Int, String) {
+      (
+        door.host.isEmpty ? 1 : 0, door.host, -door.prefix.utf8.count,
+        greedy.contains(peer) ? 1 : 0, peer.rawValue
+      )
     }
+    let sorted = doors.sorted { rank($0.key, $0.value) < rank($1.key, $1.value) }
+    var places: [DoorPlace] = []
     for (index, (peer, door)) in sorted.enumerated() {
       if index > 0, case let (other, before) = sorted[index - 1], greedy.contains(other),
-        greedy.contains(peer), before.prefix == door.prefix, before.host == door.host
+        greedy.contains(peer), (before.prefix, before.host) == (door.prefix, door.host)
       {
         throw ConfigurationError(
           at: "doors.\(peer.rawValue)",

@@ -34,7 +34,7 @@ import Testing
       fit=fill,w=500 > 400 fit='fill': one of scale-down, contain, cover, aspect-crop, pad, squeeze
       g=auto,fit=cover,w=9,h=9 > position=attention w=9 h=9 fit=cover enlarge=1 [g=auto]
       gravity=face,zoom=0.5,fit=cover,w=9,h=9 > \
-      position=attention w=9 h=9 fit=cover enlarge=1 [gravity=face zoom]
+      position=faces w=9 h=9 fit=cover enlarge=1 [gravity=face zoom]
       gravity=left,fit=cover,w=9,h=9 > position=left w=9 h=9 fit=cover enlarge=1
       gravity=center,w=9 > w=9 | g=0.5x0.33,w=9 > position=0.5,0.33 w=9
       gravity=0x1,w=9 > position=0.0,1.0 w=9
@@ -156,7 +156,7 @@ import Testing
   }
 
   @Test func `documents each option`() {
-    let names = CloudflareDoor.rows.flatMap(\.names)
+    let names = Peer.cloudflare.rows.flatMap(\.names)
     #expect(Set(names).count == names.count)
   }
 }

@@ -52,8 +52,8 @@ import Testing
       f_tiff > format=tiff animated=0 no-pass | f_auto > format=auto animated=0 no-pass [f=auto]
       f_heif > 400 f_heif: HEIC is read, and not written | f_svg > = | q_50 > quality=50
       q_0 > 400 q_0: a whole number from 1 to 100 | rotate_90 > rotate=90 background=000000
-      rotate_-90 > rotate=270 background=000000 [rotate]
-      rotate_45,b_00ff00 > 400 rotate_45: only by multiples of 90 degrees | rotate > no-orient
+      rotate_-90 > rotate=270 background=000000
+      rotate_45,b_00ff00 > rotate=45 background=00ff00 | rotate > no-orient
       autoorient > no-orient | rotate_4000 > 400 rotate_4000: a number from -3600 to 3600
       flip > flip=v | flop > flip=h | flip,flop > flip=hv | flip_false > =
       sharpen > sharpen=0.5 [sharpen=] | sharpen_2 > sharpen=2
@@ -124,7 +124,7 @@ import Testing
   }
 
   @Test func `documents each modifier`() {
-    let names = IPXDoor.rows.flatMap(\.names)
+    let names = Peer.ipx.rows.flatMap(\.names)
     #expect(Set(names).count == names.count)
   }
 }

@@ -22,7 +22,7 @@ import Testing
       resize?width=300&height=200&nocrop=false > w=300 h=200 fit=cover-down
       resize?width=300&height=200&force=true > w=300 h=200 fit=fill enlarge=1
       resize > 400 missing required param: height or width
-      resize?width=abc > 400 width: a number from 0 to 65535
+      resize?width=abc > 400 width: 'abc' is not a number from 0 to 65535
       fit?width=300&height=200 > w=300 h=200
       fit?width=300 > 400 missing required param: height and width
       thumbnail?width=99 > w=99 | thumbnail?width=99&height=9 > w=99 h=9 fit=fill enlarge=1
@@ -65,7 +65,7 @@ import Testing
         == "quality=80 format=jpeg w=1024 h=768 [stripmeta]")
     #expect(
       kit.reading(address(#"[{"operation":"smartcrop","# + sized))
-        == "orient=0 quality=80 format=jpeg w=1024 h=768 fit=cover-down position=attention "
+        == "orient=0 quality=80 format=jpeg w=1024 h=768 position=faces fit=cover-down "
         + "[stripmeta smartcrop]")
     for (operations, reason) in [
       ("[]", "1 to 10 operations"), ("{", "1 to 10 operations"), ("", "1 to 10 operations"),

@@ -24,7 +24,7 @@ import Testing
       w=1.0 > w=100% enlarge=1 | w=1 > w=1 enlarge=1 | w=9000 > w=8192 enlarge=1 | w=x > [w]
       dpr=2 > = | dpr=0.5&w=200 > w=200 enlarge=1 scale=0.5 | dpr=9&w=2 > w=2 enlarge=1 scale=5
       fit=clip&w=9&h=8 > w=9 h=8 enlarge=1 | fit=crop&w=9&h=8 > w=9 h=8 fit=cover enlarge=1
-      fit=facearea,fill&w=9&h=8 > w=9 h=8 fit=cover enlarge=1 position=attention [fit=facearea]
+      fit=facearea,fill&w=9&h=8 > w=9 h=8 fit=cover enlarge=1 position=faces crop=faces,0 [fit=facearea]
       fit=clamp&w=9&h=8 > w=9 h=8 fit=contain enlarge=1 background=ffffff00 [fit=clamp]
       fit=fill&fill=solid&w=9&h=8 > w=9 h=8 fit=contain enlarge=1 background=ffffff | ar=0:1 > [ar]
       fit=fill&fill=blur&w=9&h=8 > w=9 h=8 fit=contain enlarge=1 background=ffffff00 [fill=blur]
@@ -40,9 +40,9 @@ import Testing
       fit=crop&w=300&h=200&max-w=100&min-h=250 > w=100 h=250 fit=cover enlarge=1
       fit=crop&h=9&max-w=9&ar=2:1 > 400 max-, min-: not together with ar
       fit=crop&crop=top,left&w=9 > w=9 fit=cover enlarge=1 position=left-top
-      fit=crop&crop=faces,top,right&w=9 > w=9 fit=cover enlarge=1 position=attention [crop]
-      fit=crop&crop=faces&w=9 > w=9 fit=cover enlarge=1 position=attention [crop=faces]
-      fit=crop&crop=edges&w=9 > w=9 fit=cover enlarge=1 position=attention [crop]
+      fit=crop&crop=faces,top,right&w=9 > w=9 fit=cover enlarge=1 position=faces [crop]
+      fit=crop&crop=faces&w=9 > w=9 fit=cover enlarge=1 position=faces [crop=faces]
+      fit=crop&crop=edges&w=9 > w=9 fit=cover enlarge=1 position=faces [crop]
       fit=min&crop=entropy&w=9 > w=9 fit=cover-down position=entropy
       fit=crop&crop=center&w=9 > w=9 fit=cover enlarge=1 position=center
       fit=crop&crop=focalpoint&fp-x=0.25&w=9 > w=9 fit=cover enlarge=1 position=0.25,0.5
@@ -51,7 +51,7 @@ import Testing
       rect=center,middle,600,400 > crop=600,400,center,0,0
       rect=right,20,600,full > crop=600,0,right-top,0,20
       fit=facearea&faceindex=2&facepad=1.5&w=9&h=8 > \
-      w=9 h=8 fit=cover enlarge=1 position=attention [fit=facearea faceindex facepad]
+      w=9 h=8 fit=cover enlarge=1 position=faces crop=faces,0.5 [fit=facearea faceindex]
       fit=fill&fill=solid&fill-color=orange&w=9&h=8 > \
       w=9 h=8 fit=contain enlarge=1 background=ffa500
       fit=crop&crop=focalpoint&fp-x=0.1&fp-y=0.4&fp-z=2&w=9 > \
@@ -74,7 +74,7 @@ import Testing
       pad=20&pad-top=5&w=90&h=50 > pad=5,20,20,20 w=50 h=25 enlarge=1 background=ffffff00
       border=10,FFCC33&border-left=0 > pad=10,10,10,0 background=ffcc33 [border]
       border=5,red&bg=blue > pad=5,5,5,5 background=ff0000 flatten=1 [border bg]
-      mask=ellipse&fm=png > radius=max background=ffffff00 format=png [mask=ellipse]
+      mask=ellipse&fm=png > radius=ellipse background=ffffff00 format=png
       mask=corners&corner-radius=9&mask-bg=red > radius=9 background=ff0000
       mask=corners&w=100&h=50 > w=100 h=50 enlarge=1 radius=10 background=ffffff00
       mask=corners > 400 mask: without corner-radius, corners need w and h
@@ -163,7 +163,7 @@ import Testing
   }
 
   @Test func `documents each parameter`() {
-    let names = ImgixDoor.rows.flatMap(\.names)
+    let names = Peer.imgix.rows.flatMap(\.names)
     #expect(Set(names).count == names.count)
     #expect(Set(names.map { $0.prefix { $0 != "=" } }).count >= 179)
   }

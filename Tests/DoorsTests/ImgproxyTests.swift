@@ -59,8 +59,9 @@ import Testing
     blur:300/sharpen:0.7/pixelate:8 | blur=250&sharpen=0.7&pixelate=8 | blur
     wm:0.5:nowe:10:-5:0.25/dpr:2 | scale=2&watermark=default&watermark_opacity=0.5&watermark_scale=0.25&watermark_position=left-top&watermark_offset=20,-10 | watermark
     watermark:1:re | watermark=default&watermark_repeat=1 | watermark
+    wm:1:re:10:20 | watermark=default&watermark_repeat=1&watermark_gap=10,20 | watermark
     wm:0.5/wm:0 | |
-    sm:0/kcr:0/scp:0/ph:1/eth:1 | strip=0 | keep_copyright strip_color_profile preserve_hdr enforce_thumbnail
+    sm:0/kcr:0/scp:0/ph:1/eth:1 | strip=0&profile=keep | keep_copyright preserve_hdr enforce_thumbnail
     strip_metadata:1/strip_color_profile:1 | |
     q:70/fq:jpeg:30 | quality=70 |
     fq:jpg:30:webp:20:png:10 | q_jpeg=30&q_webp=20 |
@@ -224,6 +225,15 @@ import Testing
     }
   }
 
+  @Test func `a secret is asked for in Authorization`() throws {
+    let door = Self.door { $0.secrets = [Array("s3cret".utf8)] }
+    let address = DoorAddress(path: "/_/plain/http://h/a.jpg")
+    let translation = try door.translate(address)
+    #expect(translation.isSigned && translation.secret?.field == "Authorization")
+    #expect(translation.secret?.values == [Array("Bearer s3cret".utf8)])
+    #expect(translation.secret?.refusal.status == 403)
+  }
+
   @Test func `options become parameters`() {
     for line in Self.golden.split(separator: "\n") {
       let cells = Self.cells(line)
@@ -277,14 +287,14 @@ import Testing
 
   @Test func `every option of the table is read by each name`() {
     var names: Set<String> = []
-    for row in ImgproxyDoor.rows {
+    for row in Peer.imgproxy.rows {
       for name in row.names {
         #expect(names.insert(name).inserted, "\(name) is there twice")
-        #expect(ImgproxyDoor.options[name]?.names == row.names)
+        #expect(ImgproxyDraft.table[name]?.row == row)
       }
     }
     #expect(names.count > 100)
-    for row in ImgproxyDoor.rows {
+    for row in Peer.imgproxy.rows {
       guard case .refused(let reason) = row.standing, let name = row.names.last else { continue }
       guard case .failure(let answer) = Self.outcome("/_/\(name):1/plain/local:///a.jpg") else {
         Issue.record("accepted: \(name)")

@@ -154,6 +154,6 @@ import Testing
   }
 
   @Test func `documents each parameter`() {
-    #expect(NextDoor.rows.count == 11)
+    #expect(Peer.nextjs.rows.count == 11)
   }
 }

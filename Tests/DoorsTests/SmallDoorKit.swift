@@ -119,3 +119,16 @@ struct SmallDoorKit {
     return name + value == "wauto" || row.read(ParameterText(value), &draft)
   }
 }
+
+/// A generator of always the same numbers (SplitMix64).
+struct FixedGenerator: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var value = state
+    value = (value ^ (value >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    value = (value ^ (value >> 27)) &* 0x94d0_49bb_1331_11eb
+    return value ^ (value >> 31)
+  }
+}

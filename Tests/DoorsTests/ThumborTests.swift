@@ -41,14 +41,14 @@ import Testing
   }
 
   /// Returns the parameters of an address without those that most have, or the refusal.
-  static func outcome(_ path: String, _ dialect: ThumborDialect) -> String {
+  static func outcome(_ path: String, _ peer: Peer) -> String {
     var options = DoorOptions()
     options.baseURL = "local://"
     do {
-      let translation = try ThumborFront(dialect, options).translate(
+      let translation = try ThumborDoor(peer, options).translate(
         DoorAddress(path: "/unsafe/" + path))
       #expect(translation["scale"] == "1")
-      #expect(translation["orient"] == (dialect == .thumbor ? "0" : nil))
+      #expect(translation["orient"] == (peer == .thumbor ? "0" : nil))
       let usual = ["url": "local:///a.jpg", "scale": "1", "orient": "0", "format": "source"]
       return translation.parameters.filter { usual[$0.name] != $0.value }
         .map { $0.name + "=" + $0.value }.joined(separator: " ")
@@ -78,7 +78,7 @@ let thumborLines = """
   300x200/left/ => w=300 h=200 fit=cover position=left enlarge=1
   300x200/right/bottom/ => w=300 h=200 fit=cover position=right-bottom enlarge=1
   300x200/center/middle/ => w=300 h=200 fit=cover enlarge=1
-  300x200/smart/ => w=300 h=200 fit=cover position=attention enlarge=1
+  300x200/smart/ => w=300 h=200 fit=cover position=faces enlarge=1
   trim/ => trim=1
   trim:bottom-right/ => trim=1
   trim:top-left:50/100x100/ => trim=29 w=100 h=100 fit=cover enlarge=1
@@ -155,7 +155,7 @@ let thumborLines = """
     => watermark=local:///w.png watermark_repeat=1 watermark_opacity=0.5
   filters:watermark(w.png,-0,0,0,20,30)/
     => watermark=local:///w.png watermark_position=right-top watermark_scale=0.2
-  filters:watermark(w.png,repeat,0,0)/ => 400 watermark: repeats along one axis
+  filters:watermark(w.png,repeat,0,0)/ => watermark=local:///w.png watermark_position=left-top watermark_repeat=x
   filters:watermark(w.png,0,0,0,none,30)/ => 400 watermark: its height is a share
   filters:watermark(w.png,0,0,100)/ =>
   filters:watermark(w.png,0,0,0):watermark(w.png,9,9,0)/ => 400 watermark: there is another one

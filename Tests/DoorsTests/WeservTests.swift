@@ -41,11 +41,11 @@ import Testing
       w=9&h=8&fit=cover&mask=circle > \
       400 mask: circle needs w = h with fit=cover, contain or fill, without we
       w=9&h=9&fit=fill&mask=ellipse&mtrim&mbg=red > \
-      w=9 h=9 fit=fill enlarge=1 radius=max background=ff0000 [mtrim]
+      w=9 h=9 fit=fill enlarge=1 radius=ellipse background=ff0000 [mtrim]
       mask=heart > 400 mask='heart': only a circle or an ellipse | mask=none > [mask]
-      shape=ellipse > 400 mask: ellipse needs w = h with fit=cover, contain or fill, without we | flip > flip=v | flop > flip=h
-      flip&flop=1 > flip=hv | flip=0 > = | ro=90 > rotate=90 | ro=-450 > rotate=270 [ro]
-      ro=45&rbg=red > 400 ro='45': only by multiples of 90 degrees | ro > = | ro=360 > [ro] | ro=1e999 > [ro]
+      shape=ellipse > radius=ellipse background=00000000 | flip > flip=v | flop > flip=h
+      flip&flop=1 > flip=hv | flip=0 > = | ro=90 > rotate=90 | ro=-450 > rotate=270
+      ro=45&rbg=red > rotate=45 background=ff0000 | ro > = | ro=360 > = | ro=1e999 > [ro]
       bg=white > background=ffffff [bg] | bg=CCC > background=cccccc [bg]
       bg=5CCC > background=cccccc55 [bg] | bg=%2355CCCCCC > background=cccccc55 [bg]
       bg=ffCCCCCC > background=cccccc [bg] | bg=ZZZ > [bg]
@@ -130,7 +130,7 @@ import Testing
   }
 
   @Test func `documents each parameter`() {
-    let names = WeservDoor.rows.flatMap(\.names)
+    let names = Peer.weserv.rows.flatMap(\.names)
     #expect(Set(names).count == names.count)
   }
 }
@@ -158,17 +158,17 @@ import Testing
 
   @Test func `reads and writes numbers`() throws {
     for (text, number) in ["0": 0.0, "-1.5": -1.5, ".5": 0.5, "12": 12, "+3": 3] {
-      let read = try Argument.number(text, in: -100...100)
+      let read = try text.number(in: -100...100)
       #expect(read == number)
     }
     for text in [
       "", ".", "-", "nan", "inf", "1e3", "0x1", "1.2.3", "101", "--1", "1111111111111111111111",
     ] {
-      #expect(throws: OptionFault.self) { try Argument.number(text, in: -100...100) }
+      #expect(throws: DoorFault.self) { try text.number(in: -100...100) }
     }
-    #expect(Argument.written(0.1) == "0.1")
-    #expect(Argument.written(-0.0000001) == "0")
-    #expect(Argument.written(1e300) == "1000000000000")
-    #expect(Argument.share(1) == "1.0")
+    #expect(0.1.written == "0.1")
+    #expect((-0.0000001).written == "0")
+    #expect(1e300.written == "1000000000000")
+    #expect(1.0.share == "1.0")
   }
 }

@@ -17,8 +17,7 @@ enum Colors {
     return hexadecimal(text) { $0 }
   }
 
-  /// Reads a name, or digits with the alpha first: `rgb`, `argb`, `rrggbb` or `aarrggbb`, also
-  /// after `#` (weserv, imgix).
+  /// Reads a name, or digits with the alpha first, also after `#`: `rgb`, `argb`, `aarrggbb`.
   static func argb(_ text: String) -> String? {
     let text = text.lowercased()
     return named[text] ?? hexadecimal(text) { String($0.dropFirst(2) + $0.prefix(2)) }
@@ -43,20 +42,20 @@ enum Colors {
   /// Reads the arguments of `rgb()` or `hsl()`, which commas, blanks or a slash separate.
   private static func function(_ name: String, _ body: Substring) -> String? {
     let parts = body.split { ", /".contains($0) }.map { String($0) }
-    guard (3...4).contains(parts.count) else { return nil }
-    let alpha = parts.count == 4 ? channel(parts[3], percent: 1) : 1
-    guard let alpha else { return nil }
+    guard (3...4).contains(parts.count),
+      let alpha = parts.count == 4 ? channel(parts[3], percent: 1) : 1
+    else { return nil }
     var channels: [Double]
     switch name {
     case "rgb", "rgba":
       channels = parts.prefix(3).compactMap { channel($0, percent: 255).map { $0 / 255 } }
     case "hsl", "hsla":
       let hue = parts[0].hasSuffix("deg") ? String(parts[0].dropLast(3)) : parts[0]
-      guard let degrees = try? Argument.number(hue, in: -36_000...36_000),
+      guard let degrees = try? hue.number(in: -36_000...36_000),
         parts[1].hasSuffix("%"), parts[2].hasSuffix("%"),
         let saturation = channel(parts[1], percent: 1), let light = channel(parts[2], percent: 1)
       else { return nil }
-      let swing = min(max(saturation, 0), 1) * min(light, 1 - light)
+      let swing = saturation.clamped(to: 0...1) * min(light, 1 - light)
       channels = [0, 8, 4].map { (offset: Double) in
         let k = (offset + degrees / 30 + 1_200).truncatingRemainder(dividingBy: 12)
         return light - swing * max(-1, min(k - 3, 9 - k, 1))
@@ -64,23 +63,23 @@ enum Colors {
     default: return nil
     }
     guard channels.count == 3 else { return nil }
-    channels.append(alpha)
-    let digits = channels.map { Int((min(max($0, 0), 1) * 255).rounded()).hexadecimal(2) }
+    let digits = (channels + [alpha]).map { share in
+      Int((share.clamped(to: 0...1) * 255).rounded()).hexadecimal(2)
+    }
     return opaque(digits.joined())
   }
 
   /// Reads a number, or a percentage of `percent`.
   private static func channel(_ text: String, percent: Double) -> Double? {
-    let isShare = text.hasSuffix("%")
-    let number = try? Argument.number(isShare ? text.dropLast() : text[...], in: -1_000...1_000)
-    return number.map { isShare ? $0 * percent / 100 : $0 }
+    guard text.hasSuffix("%") else { return try? text.number(in: -1_000...1_000) }
+    return (try? text.dropLast().number(in: -1_000...1_000)).map { $0 * percent / 100 }
   }
 
   /// The 148 names of CSS Color 4, section 6.1.
   static let named: [String: String] = {
-    let words = names.split { $0 == " " || $0 == "\n" }.map { String($0) }
-    let pairs = stride(from: 0, to: words.count - 1, by: 2).map { (words[$0], words[$0 + 1]) }
-    return Dictionary(pairs) { first, _ in first }
+    let words = names.split { $0.isWhitespace }.map { String($0) }
+    let pairs = stride(from: 0, to: words.count, by: 2).map { (words[$0], words[$0 + 1]) }
+    return Dictionary(uniqueKeysWithValues: pairs)
   }()
 
   private static let names = """

@@ -1,21 +1,6 @@
-// SourceRules: from the source in a peer's address to the URL that Pictor loads.
+// SourceRules: from the source in a peer's address to the URL that Pictor loads, if it may.
 
 import Core
-
-/// Why a source cannot be used.
-enum SourceFault: Error {
-  /// It is no URL; the text says why.
-  case invalid(String)
-  /// The operator does not allow it; the text says why.
-  case forbidden(String)
-
-  /// Why.
-  var reason: String {
-    switch self {
-    case .invalid(let reason), .forbidden(let reason): reason
-    }
-  }
-}
 
 /// What an operator says of sources: a base URL, replacements, and what is allowed.
 struct SourceRules: Sendable {
@@ -34,21 +19,17 @@ struct SourceRules: Sendable {
     }
   }
 
-  /// Whether there is a base URL.
   var hasBase: Bool { !base.isEmpty }
   /// Whether files below the local root are the base.
   var isLocal: Bool { base.hasPrefix("local:") }
 
   /// Whether a text begins with the base URL and stays below it.
-  func isBelowBase(_ text: String) -> Bool {
-    text.hasPrefix(base + "/") && !Self.hasDots(text)
-  }
+  func isBelowBase(_ text: String) -> Bool { text.hasPrefix(base + "/") && !Self.hasDots(text) }
 
   /// Whether a URL is below a base that clients can reach.
   func isBelowPublicBase(_ url: String) -> Bool { Self.isWeb(base) && url.hasPrefix(base + "/") }
 
-  /// Returns whether a source is an `http` or `https` URL, also with one slash, as proxies that
-  /// merge slashes send it.
+  /// Whether a source is a web URL, also with one slash, as proxies that merge slashes send it.
   static func isWeb(_ source: some StringProtocol) -> Bool {
     let start = source.prefix(7).lowercased()
     return start.hasPrefix("http:/") || start.hasPrefix("https:/")
@@ -58,7 +39,7 @@ struct SourceRules: Sendable {
   /// other schemes come from the operator alone.
   ///
   /// - Parameter areHosts: whether sources without a scheme begin with a host if there is no base.
-  func url(of source: String, areHosts: Bool = false) throws(SourceFault) -> String {
+  func url(of source: String, areHosts: Bool = false) throws(DoorFault) -> String {
     if let replaced = try replaced(source) { return try parsed(replaced).text }
     if Self.isWeb(source) {
       let scheme = source.prefix { $0 != ":" }
@@ -67,7 +48,7 @@ struct SourceRules: Sendable {
     }
     let head = source.utf8.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "\\") }
     guard head.last != UInt8(ascii: ":"), !source.isEmpty else {
-      throw .invalid("the scheme must be http or https")
+      throw .source("the scheme must be http or https")
     }
     guard hasBase else {
       guard areHosts else { throw .forbidden("without base_url a source needs a scheme") }
@@ -76,23 +57,13 @@ struct SourceRules: Sendable {
     return try parsed(try appended(isLocal ? String(source.prefix { $0 != "?" }) : source)).text
   }
 
-  /// Returns the URL of a source, or throws a door's answer to a fault.
-  func url(
-    of source: String, areHosts: Bool = false, refusing answer: (SourceFault) -> DoorAnswer
-  ) throws(DoorAnswer) -> String {
-    do { return try url(of: source, areHosts: areHosts) } catch { throw answer(error) }
-  }
-
-  /// Returns a source with its beginning replaced; `nil` if none of the replacements fits. What
-  /// follows stays below the replacement.
-  func replaced(_ source: String) throws(SourceFault) -> String? {
+  /// Returns a source with its beginning replaced; it stays below that. `nil`: no replacement fits.
+  func replaced(_ source: String) throws(DoorFault) -> String? {
     for (beginning, text) in replacements {
-      guard let end = beginning.end(in: source),
-        let replaced = beginning.replacing(in: source, with: text)
-      else { continue }
-      let next = source.utf8.dropFirst(end).first
+      guard let match = beginning.match(source) else { continue }
+      let replaced = SourcePrefix.replacement(text, for: match)
       let isBare = text.utf8.count { $0 == UInt8(ascii: "/") } == 2 && !text.hasPrefix("local:")
-      guard !isBare || Self.isEnd(next), !Self.hasDots(replaced) else {
+      guard !isBare || Self.isEnd(match.rest.first), !Self.hasDots(replaced) else {
         throw .forbidden("it leaves what its beginning is replaced by")
       }
       return replaced
@@ -101,19 +72,19 @@ struct SourceRules: Sendable {
   }
 
   /// Returns a path below the base URL.
-  func appended(_ path: String) throws(SourceFault) -> String {
+  func appended(_ path: String) throws(DoorFault) -> String {
     guard !Self.hasDots(path) else { throw .forbidden("a path has no dot segments") }
     return base + "/" + path.drop { $0 == "/" }
   }
 
   /// Returns the URL of a text, if the operator allows it. A pattern that ends in the host has that
   /// host only, and none has paths with dot segments.
-  func allowed(_ text: String) throws(SourceFault) -> SourceURL {
+  func allowed(_ text: String) throws(DoorFault) -> SourceURL {
     let url = try parsed(text)
     guard !allowed.isEmpty else { return url }
     let isAllowed = allowed.contains { beginning, isOfHost in
-      guard let end = beginning.end(in: url.text) else { return false }
-      return !isOfHost || Self.isEnd(url.text.utf8.dropFirst(end).first)
+      guard let match = beginning.match(url.text) else { return false }
+      return !isOfHost || Self.isEnd(match.rest.first)
     }
     guard isAllowed, !Self.hasDots(url.path) else {
       throw .forbidden("no beginning in allow_sources is that of the source")
@@ -121,8 +92,8 @@ struct SourceRules: Sendable {
     return url
   }
 
-  private func parsed(_ text: String) throws(SourceFault) -> SourceURL {
-    do { return try SourceURL(parsing: text) } catch { throw .invalid(error.message) }
+  private func parsed(_ text: String) throws(DoorFault) -> SourceURL {
+    do { return try SourceURL(parsing: text) } catch { throw .source(error.message) }
   }
 
   /// Whether a host can end before a byte.
@@ -137,5 +108,62 @@ struct SourceRules: Sendable {
         let name = segment.prefix { $0 != UInt8(ascii: ";") }
         return name.elementsEqual("..".utf8) || name.elementsEqual(".".utf8)
       }
+  }
+}
+
+/// The beginning of a source, in which `*` stands for any bytes but slashes.
+struct SourcePrefix: Sendable {
+  /// What the wildcards stand for, and what follows the beginning.
+  typealias Match = (parts: [ArraySlice<UInt8>], rest: ArraySlice<UInt8>)
+
+  /// The texts between the wildcards.
+  private let pieces: [[UInt8]]
+  /// The most bytes that a wildcard stands for, which bounds the time of a match.
+  private static let longestPart = 255
+
+  init(_ pattern: String) {
+    pieces = pattern.utf8.split(separator: UInt8(ascii: "*"), omittingEmptySubsequences: false)
+      .map(Array.init)
+  }
+
+  /// Matches as many bytes as possible with each wildcard; `nil`: the source begins otherwise.
+  func match(_ source: String) -> Match? {
+    var failed: Set<Int> = []
+    return match(0, Array(source.utf8)[...], &failed)
+  }
+
+  /// Matches from a piece on. Each wildcard and place is tried once.
+  private func match(
+    _ index: Int, _ text: ArraySlice<UInt8>, _ failed: inout Set<Int>
+  ) -> Match? {
+    guard text.starts(with: pieces[index]) else { return nil }
+    let text = text.dropFirst(pieces[index].count)
+    guard index + 1 < pieces.count else { return ([], text) }
+    guard failed.insert(index * (text.endIndex + 1) + text.startIndex).inserted else { return nil }
+    let part = text.prefix(Self.longestPart).prefix { $0 != UInt8(ascii: "/") }
+    for end in (text.startIndex...part.endIndex).reversed() {
+      if let (parts, rest) = match(index + 1, text[end...], &failed) {
+        return ([text[..<end]] + parts, rest)
+      }
+    }
+    return nil
+  }
+
+  /// Returns a text, `${1}` being what the first wildcard stands for, and the rest of the source.
+  static func replacement(_ text: String, for match: Match) -> String {
+    var result: [UInt8] = []
+    var rest = Array(text.utf8)[...]
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "$"), rest.first == UInt8(ascii: "{"),
+        let close = rest.firstIndex(of: UInt8(ascii: "}")),
+        let number = Int(String(decoding: rest[..<close].dropFirst(), as: UTF8.self)), number >= 1
+      {
+        if number <= match.parts.count { result += match.parts[number - 1] }
+        rest = rest[(close + 1)...]
+      } else {
+        result.append(byte)
+      }
+    }
+    return String(decoding: result + match.rest, as: UTF8.self)
   }
 }
