@@ -12,7 +12,7 @@ import Testing
 
   init() async throws {
     bucket = try S3Server()
-    nginx = try await Nginx(passingTo: bucket.origin.port)
+    nginx = try await Nginx(passing: ["/": bucket.origin.port])
   }
 
   /// A store that trusts the authorities of a file.
