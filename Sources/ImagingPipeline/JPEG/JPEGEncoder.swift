@@ -35,6 +35,7 @@ struct JPEGEncoder: ~Copyable {
     let encoder = try JPEGEncoder()
     try encoder.start(image.size, bands: image.bands, settings)
     if image.hasMetadata { try encoder.writeMetadata(of: image) }
+    if let profile = image.blob(VIPS_META_ICC_NAME) { try encoder.write(profile) }
     try encoder.writePixels(of: image)
     return try encoder.finish()
   }
@@ -61,7 +62,6 @@ struct JPEGEncoder: ~Copyable {
     let black = try Image(black: image.size)
     black.setResolution(image.resolution)
     black.takeMetadata(of: image, for: .jpeg)
-    if let profile = image.blob(VIPS_META_ICC_NAME) { black.set(VIPS_META_ICC_NAME, to: profile) }
     // With the pixels at the lowest quality.
     let file = try black.saved(by: "jpegsave", "Q=1", keepsAll: true)
     var result: CInt = 0
@@ -74,6 +74,18 @@ struct JPEGEncoder: ~Copyable {
       }
     }
     try check(result)
+  }
+
+  /// Writes a profile in as many segments as it takes (ICC.1:2022, annex B.4), at most 255.
+  private func write(_ profile: [UInt8]) throws(ImageError) {
+    let most = 65_519
+    let starts = Array(stride(from: 0, to: profile.count, by: most))
+    for (index, start) in starts.enumerated() {
+      let segment =
+        Array("ICC_PROFILE\0".utf8) + [UInt8(index + 1), UInt8(starts.count)]
+        + profile[start...].prefix(most)
+      try check(pictor_jpeg_write_segment(jpeg, 0xe2, segment, CUnsignedInt(segment.count)))
+    }
   }
 
   /// Encodes pixels that are in memory, or strips of pixels as libvips computes them.

@@ -31,14 +31,11 @@ struct FrameSteps {
     image = try cut(image)
     image = try transform.effects.apply(to: image, density: geometry.density)
     if !output.keepsAlpha && image.hasAlpha { image = try flattened(image) }
-    let padding = (x: geometry.padding.left, y: geometry.padding.top)
     let place = geometry.placeOrigin
-    guard transform.sizing.angle != 0 else {
-      return try placed(
-        image, x: place.x + padding.x, y: place.y + padding.y, on: geometry.canvas)
-    }
-    image = try turned(try placed(image, x: place.x, y: place.y, on: geometry.frame))
-    return try placed(image, x: padding.x, y: padding.y, on: geometry.canvas)
+    image = try placed(image, x: place.x, y: place.y, on: geometry.frame)
+    if transform.sizing.angle != 0 { image = try turned(image) }
+    return try placed(
+      image, x: geometry.padding.left, y: geometry.padding.top, on: geometry.canvas)
   }
 
   /// Crops the frame to the source region and resizes it to its final size.

@@ -71,12 +71,13 @@ extension Image {
   /// Whether the image has metadata to be written.
   var hasMetadata: Bool {
     withVipsImage { image in
-      [
-        VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, photoshopName,
-        VIPS_META_ICC_NAME,
-      ].contains { (name: String) in vips_image_get_typeof(image, name) != 0 }
+      [VIPS_META_EXIF_NAME, VIPS_META_XMP_NAME, VIPS_META_IPTC_NAME, photoshopName]
+        .contains { (name: String) in vips_image_get_typeof(image, name) != 0 }
     }
   }
+
+  /// Whether the image has a profile to be written.
+  var hasProfile: Bool { withVipsImage { vips_image_get_typeof($0, VIPS_META_ICC_NAME) != 0 } }
 
   /// Copies a source's metadata: Exif, XMP and IPTC. Excludes the orientation, because pixels are
   /// upright, and thumbnails, which show what was cropped.
@@ -120,7 +121,7 @@ extension Image {
     name.hasPrefix("exif-ifd") && !name.hasPrefix("exif-ifd1-") && name != "exif-ifd0-Orientation"
   }
 
-  func set(_ name: String, to bytes: [UInt8]) {
+  fileprivate func set(_ name: String, to bytes: [UInt8]) {
     withVipsImage { vips_image_set_blob_copy($0, name, bytes, bytes.count) }
   }
 }

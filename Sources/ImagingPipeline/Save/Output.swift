@@ -78,9 +78,12 @@ struct Output {
       && size.pixels <= PNGEncoder.maximumPixels
     isLossless =
       transform.output.isLossless && format != .jpeg && ImageFormat.lossy.contains(format)
-    // A grey result may get colours, and placeholders and GIFs have no profile.
+    // A grey result may get colours, encoders of other formats refuse some profiles, and a JPEG holds
+    // 16 MB. Profiles with tables have up to 2 MB.
     let keepsProfile =
-      transform.output.profile == .keep && transform.product == .image && format != .gif
+      transform.output.profile == .keep && transform.product == .image
+      && [.jpeg, .png, .webp, .avif, .tiff].contains(format)
+      && header.profile.count <= 4 << 20
       && header.profile.dropFirst(16).starts(with: "RGB ".utf8)
     profile = keepsProfile ? header.profile : []
     chroma = transform.output.chroma
@@ -131,7 +134,7 @@ extension Output {
     if let bytes = try encodeDirectly(image, quality: quality) { return bytes }
     let bytes = try image.saved(
       by: format.codec.saver ?? "", format.codec.arguments(self, quality))
-    if format == .webp, !image.hasMetadata,
+    if format == .webp, !image.hasMetadata, !image.hasProfile,
       let lean = bytes.withUnsafeBytes(Stripping.strippedWebP)
     {
       return try GLibBytes(copying: lean)
@@ -167,5 +170,7 @@ extension Output {
 
 extension Image {
   /// Whether the image is one frame of 8 bits without metadata: what `AVIFEncoder` can encode.
-  var isPlain: Bool { format == VIPS_FORMAT_UCHAR && !isAnimation && !hasMetadata }
+  var isPlain: Bool {
+    format == VIPS_FORMAT_UCHAR && !isAnimation && !hasMetadata && !hasProfile
+  }
 }

@@ -185,7 +185,7 @@ extension JobCost {
     if effects.contrast != 1 || effects.isNegative { nanoseconds += 8 }
     if effects.pixelate != nil { nanoseconds += 6 }
     if transform.sizing.angle != 0 {
-      nanoseconds += 120
+      nanoseconds += 60
       bytes += 4 * geometry.frame.pixels
     }
     let pixels = Double(geometry.canvas.pixels) * Double(frames)
@@ -210,7 +210,7 @@ extension JobCost {
     /// Whether each frame has the colours of its source's palette.
     fileprivate var keepsPalettes: Bool {
       header.format == .gif && geometry.image == header.size && transform.effects == Effects()
-        && transform.watermark == nil
+        && transform.watermark == nil && transform.sizing.angle == 0
     }
   }
 

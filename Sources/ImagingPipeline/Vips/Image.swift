@@ -135,7 +135,7 @@ struct Image: ~Copyable {
     by saver: String, _ arguments: String, keepsAll: Bool = false
   ) throws(ImageError) -> GLibBytes {
     // A saver that keeps metadata creates an Exif block if the image has no Exif.
-    let isStripped = !keepsAll && !hasMetadata
+    let isStripped = !keepsAll && !hasMetadata && !hasProfile
     let image = image
     return try GLibBytes("encode") {
       pictor_vips_save(saver + "_buffer", image, arguments + ",strip=\(isStripped)", $0, $1)

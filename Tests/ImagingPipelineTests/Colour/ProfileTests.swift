@@ -78,7 +78,7 @@ import Testing
     #expect(try made.pixels().psnr(to: reference) > 30)
   }
 
-  @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif, .tiff, .jxl])
+  @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif, .tiff])
   func `a kept profile stays with the values that it explains`(format: ImageFormat) throws {
     // given: a colour that sRGB does not have, beside others
     let values = Pixels.scene(width: 64, height: 48).values
@@ -114,8 +114,9 @@ import Testing
       }
     }
     // when, then
-    let gif = try made(source, .gif) { _ in }
-    #expect(try gif.bytes == Made(source, format: .gif).bytes)
+    for format in [ImageFormat.gif, .jxl] {
+      #expect(try made(source, format) { _ in }.bytes == Made(source, format: format).bytes)
+    }
     let grey = try made(source, .png) { $0.effects.isGrayscale = true }
     #expect(try grey.bytes.contains("iCCP") && grey.pixels().bands == 3)
     let few = try made(source, .png) { $0.output.colours = 16 }

@@ -74,7 +74,7 @@ import Testing
     Kind(suffix: ".bmp", nanoseconds: 75...300) { $0.effects.sharpen = 10 },
     Kind(suffix: ".bmp", nanoseconds: 37...146) { $0.effects.brightness = 1.5 },
     Kind(suffix: ".bmp", nanoseconds: 8...34) { $0.effects.isGrayscale = true },
-    Kind(suffix: ".bmp", nanoseconds: 60...240) { $0.sizing.angle = 0.1 },
+    Kind(suffix: ".bmp", nanoseconds: 30...120) { $0.sizing.angle = 0.1 },
     Kind(suffix: ".bmp", nanoseconds: 100...410) {
       $0.effects.blur = 2.5
       $0.effects.sharpen = 3
