@@ -167,8 +167,9 @@ extension Invocation {
 
       usage: pictor replay --door PEER LOG [options]
 
-      LOG has a request per line: combined, JSON, logfmt or imgproxy's own; - is standard input. With --against, the old
-      server and this one are asked for a sample, and status, size, format, bytes and pixels compared (RMSE, of 255).
+      LOG has a request per line: combined, JSON, logfmt or imgproxy's own; - is standard input. What is no address of
+      the peer is skipped. With --against, the old server and this one are asked for a sample, and status, size, format,
+      bytes and pixels compared (RMSE, of 255).
       Exits 0 with a report, 1 if the log or a server cannot be read, 2 for wrong usage, 130 after Ctrl-C.
 
       options:
@@ -176,7 +177,7 @@ extension Invocation {
         --against URL      the old server, such as http://127.0.0.1:9000, with the path that precedes its addresses
         --allow-host HOST  the host of --against if it is not this machine
         --sample NUMBER    the most addresses that are asked for; 500 by default
-        --page FILE        write an HTML page with the ten worst pairs
+        --page FILE        with --against: write an HTML page with the ten worst pairs
 
       """ + commonHelp + commonOptions
     case .selftest:

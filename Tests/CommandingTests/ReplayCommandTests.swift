@@ -82,9 +82,7 @@ import Testing
     configuration.server.port = own.port
     configuration.doors[.imgproxy, default: DoorSettings()].prefix = prefix
     var command = try ReplayCommand(configuration, order: order, environment: [:])
-    command.console = Console(
-      output: { [said] text in said.withLock { $0.output += text } },
-      errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
+    command.console = console
     command.interruption = interruption
     command.input = input ?? -1
     return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in
@@ -92,6 +90,11 @@ import Testing
     }
   }
 
+  var console: Console {
+    Console(
+      output: { [said] text in said.withLock { $0.output += text } },
+      errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
+  }
   var output: String { said.withLock { $0.output } }
   var errors: String { said.withLock { $0.errors } }
 
@@ -106,10 +109,10 @@ import Testing
     let text = output.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
     #expect(
       text.prefix(4) == [
-        "6 lines, 1 without an address", "requests addresses", "exact 3 60.0 % 1 33.33 %",
-        "near 1 20.0 % 1 33.33 %",
+        "6 lines, 1 without an address", "requests addresses", "exact 3 60.0 % 1 33.3 %",
+        "near 1 20.0 % 1 33.3 %",
       ])
-    #expect(text[4] == "refused 1 20.0 % 1 33.33 %")
+    #expect(text[4] == "refused 1 20.0 % 1 33.3 %")
     #expect(text.contains { $0.hasPrefix("1 1 near gravity: ") })
     #expect(text.contains("1 1 refused format: Pictor does not write 'ico'"))
     #expect(!output.contains("\u{1B}"))
@@ -133,7 +136,7 @@ import Testing
     let red = try TestImages.encode(Pixels(width: 4, height: 3, color: [90, 0, 0]), as: ".png")
     let dark = try TestImages.encode(Pixels(width: 8, height: 6, color: [80, 0, 0]), as: ".gif")
     let urls = ["same", "other", "gone<b>&"].map { "/_/w:9/plain/https://h.example/\($0)" }
-    old.routeOthers(to: .ok(red))
+    old.routeOthers { _ in .ok(red) }
     own.routeOthers { request in
       request.target.hasSuffix("same")
         ? .ok(red) : request.target.hasSuffix("other") ? .ok(dark) : .status(404)
@@ -166,7 +169,14 @@ import Testing
     own.stop()
     #expect(try await run([url], "--against", old.url("")) == 1)
     #expect(errors.hasPrefix("pictor: cannot connect to 127.0.0.1 port \(own.port)"))
-    #expect(try await run([url], "--page", folder.path + "/none/page") == 0)
+    #expect(try await run([url], "--against", own.url("")) == 1)
+    let absent = try Invocation(arguments: ["replay", "--door", "ipx", folder.path + "/absent"])
+    guard case .replay(let order) = absent.action else { return }
+    var command = try ReplayCommand(Configuration(), order: order, environment: [:])
+    (command.interruption, command.console) = (interruption, console)
+    #expect(
+      command.run { nil } == 1
+        && errors.hasSuffix("cannot be read: No such file or directory (2)\n"))
     interruption.note(SIGINT)
     #expect(try await run([url]) == 130)
     #expect(output.hasSuffix("not exact\n"))

@@ -85,10 +85,26 @@ import Testing
     ["sign"], ["sign", "-x"], ["sign", "a", "--key"], ["sign", "a", "--expires-in", "0s"],
     ["sign", "a", "--expires-in", "5"], ["sign", "a", "--expires-in", "3651d"],
     ["sign", "--all"], ["prefetch", "a", "--key", "b"], ["--expires-in", "1h"],
+    ["replay", "a"], ["replay", "--door", "x", "a"], ["replay", "--door", "ipx"],
+    ["replay", "--door", "ipx", "a", "b"], ["replay", "--door", "ipx", "a", "--sample", "0"],
     ["selftest"], ["selftest", "speed"], ["selftest", "security", "security"],
   ])
   func `invalid arguments are refused`(arguments: [String]) {
     #expect(throws: ConfigurationError.self) { try Invocation(arguments: arguments) }
+  }
+
+  @Test(arguments: [
+    ("http://127.0.0.1:9000", true), ("http://[::1]:9000/a/", true), ("https://localhost", true),
+    ("http://old.example", true), ("http://new.example", false), ("http://10.0.0.1", false),
+    ("http://localhost@new.example", false), ("http://new.example#@127.0.0.1", false),
+    ("local:///a", false), ("old.example", false), ("", false),
+  ])
+  func `a log is replayed against this machine and named hosts`(url: String, isAllowed: Bool) {
+    let arguments = ["--door", "imgproxy", "-", "--allow-host", "old.example", "--against", url]
+    let action = try? Invocation(arguments: ["replay"] + arguments).action
+    guard case .replay(let order)? = action else { return #expect(!isAllowed) }
+    #expect(isAllowed && order.log == "-" && order.peer == .imgproxy && order.sample == 500)
+    #expect(order.against?.hasPrefix("http") == true && order.page == nil)
   }
 
   @Test(arguments: [

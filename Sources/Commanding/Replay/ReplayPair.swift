@@ -51,9 +51,13 @@ struct ReplayClients: Sendable {
     let answers = try answers(to: address)
     let images = answers.map { pixels(of: $0.body) }
     var difference: Double?
-    if let old = images[0], var own = images[1] {
-      if own.size != old.size { own = pixels(of: answers[1].body, in: old.size) ?? own }
-      difference = Self.difference(old.samples, own.samples)
+    if let old = images[0], let size = images[1]?.size,
+      let own = size == old.size ? images[1] : pixels(of: answers[1].body, in: old.size)
+    {
+      let sum = zip(old.samples, own.samples).reduce(0) { sum, pair in
+        sum + (Int(pair.0) - Int(pair.1)) * (Int(pair.0) - Int(pair.1))
+      }
+      difference = (Double(sum) / Double(old.samples.count)).squareRoot()
     }
     let facts = zip(answers, images).map { answer, image in
       let format = answer.body.withUnsafeBytes { FormatSigns.format(of: $0) }
@@ -61,14 +65,6 @@ struct ReplayClients: Sendable {
     }
     return ReplayPair(
       address: address, facts: facts, bytes: answers.map(\.body.count), difference: difference)
-  }
-
-  private static func difference(_ left: [UInt8], _ right: [UInt8]) -> Double? {
-    let sum = zip(left, right).reduce(0) { sum, pair in
-      let difference = Int(pair.0) - Int(pair.1)
-      return sum + difference * difference
-    }
-    return left.count == right.count ? (Double(sum) / Double(left.count)).squareRoot() : nil
   }
 
   /// Returns red, green and blue of the first frame's pixels, scaled if need be.

@@ -8,13 +8,10 @@ enum ReplayReport {
   /// Returns which share of the requests is exact, near and refused, and what is not exact.
   static func text(_ tally: ReplayTally) -> String {
     let total = tally.shares.values.reduce(.zero, &+)
-    let rows = ["exact", "near", "refused", "other"].compactMap { word in
-      tally.shares[word].map { share in
-        [word]
-          + [0, 1].flatMap {
-            ["\(share[$0])", decimal(Double(100 * share[$0]) / Double(total[$0])) + " %"]
-          }
-      }
+    let rows = ["exact", "near", "refused", "skipped"].map { word in
+      let share = tally.shares[word] ?? .zero
+      let percent = share &* 1_000 / total.replacing(with: 1, where: total .== 0)
+      return [word] + [0, 1].flatMap { ["\(share[$0])", "\(Double(percent[$0]) / 10) %"] }
     }
     let options = tally.options.values.map { note, share in
       (share, PrefetchReport.printable("\(note)"))
@@ -35,15 +32,12 @@ enum ReplayReport {
       ]
     }
     func spread(_ values: [Double]) -> String {
-      let values = values.sorted()
-      return values.isEmpty
-        ? "-"
-        : "median \(decimal(values[values.count / 2])), "
-          + "95th percentile \(decimal(values[values.count * 95 / 100]))"
+      guard !values.isEmpty else { return "-" }
+      let parts = [50, 95].map { decimal(values.sorted()[values.count * $0 / 100]) }
+      return "median \(parts[0]), 95th percentile \(parts[1])"
     }
-    let ratios = images.map { Double($0.bytes[1]) / Double($0.bytes[0]) }
     let spreads = [
-      ["bytes, new/old", spread(ratios)],
+      ["bytes, new/old", spread(images.map { Double($0.bytes[1]) / Double($0.bytes[0]) })],
       ["RMSE, of 255", spread(images.compactMap(\.difference))],
     ]
     return "\n" + Console.table(equal + spreads) + "\n"
@@ -58,23 +52,24 @@ enum ReplayReport {
 
   private static func decimal(_ value: Double) -> String { "\((value * 100).rounded() / 100)" }
 
-  /// Returns a page that needs no other file: pairs with their images, and the tables.
+  /// Returns a page that needs no other file: pairs with the answers and their translations, and
+  /// the tables.
   static func page(
-    _ pairs: [(pair: ReplayPair, translation: String, answers: [ServerAnswer])], text: String
+    _ pairs: [(pair: ReplayPair, answers: [ServerAnswer])], of tally: ReplayTally, text: String
   ) -> String {
     func escaped(_ text: String) -> String {
       let marks: [Unicode.Scalar: String] = ["&": "&amp;", "<": "&lt;", "\n": "\n"]
       return text.unicodeScalars.map { marks[$0] ?? PrefetchReport.printable("\($0)") }.joined()
     }
-    let sections = pairs.map { pair, translation, answers in
+    let sections = pairs.map { pair, answers in
       let images = answers.map { answer in
         let type =
           answer.body.withUnsafeBytes { FormatSigns.format(of: $0) }?.mediaType ?? "text/plain"
         return "<img alt='\(answer.status)' src='data:\(type);base64,"
           + Data(answer.body).base64EncodedString() + "'>"
       }
-      let text = "RMSE " + cells(pair).joined(separator: " · ") + "\n" + translation
-      return "<pre>\(escaped(text))</pre><div>\(images.joined())</div>\n"
+      let text = cells(pair).joined(separator: " · ") + "\n" + tally.translation(of: pair.address)
+      return "<pre>RMSE \(escaped(text))</pre><div>\(images.joined())</div>\n"
     }
     return """
       <!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>pictor replay</title>

@@ -9,14 +9,14 @@ struct ReplayTally {
 
   /// The number of requests, and of the distinct addresses that they are for.
   typealias Share = SIMD2<Int>
-  /// How an address fares: `exact`, `near` if it has notes, `refused`, or `other`: not the peer's.
-  typealias Fate = (word: String, notes: [DoorNote])
 
   /// The door, without its prefix.
   let place: DoorPlace
   /// What may precede the peer's own addresses.
   let prefix: String
-  private(set) var fates: [String: Fate] = [:]
+  /// How each address fares: `exact`, `near` if it has notes, `refused`, or `skipped`: not the
+  /// peer's.
+  private(set) var fates: [String: (word: String, notes: [DoorNote])] = [:]
   private(set) var shares: [String: Share] = [:]
   /// What is not exact, each with the first of its reasons.
   private(set) var options: [String: (note: DoorNote, share: Share)] = [:]
@@ -40,7 +40,7 @@ struct ReplayTally {
     let isBehind = !prefix.isEmpty && target.hasPrefix(prefix + "/")
     let address = String(isBehind ? target.dropFirst(prefix.count) : target)
     let known = fates[address]
-    let fate = known ?? fate(of: address)
+    let fate = known ?? translated(address)
     let isNew = known == nil && fates.count < Self.limit
     if isNew { fates[address] = fate }
     let share = Share(1, isNew ? 1 : 0)
@@ -50,30 +50,29 @@ struct ReplayTally {
     }
   }
 
-  /// Returns what an address is here and its notes, a line each.
-  func translation(of address: String) -> String {
-    let query = place.address(in: address[...]).flatMap { try? place.door.translate($0).query }
-    let notes = fates[address]?.notes.map(\.description) ?? []
-    return ([query.map { "/image?" + $0 } ?? ""] + notes).joined(separator: "\n")
-  }
-
-  private func fate(of address: String) -> Fate {
-    guard let knock = place.address(in: address[...]) else { return ("other", []) }
+  private func translated(_ address: String) -> (word: String, notes: [DoorNote]) {
+    guard let knock = place.address(in: address[...]) else { return ("skipped", []) }
     do throws(DoorAnswer) {
       let notes = try place.door.translate(knock).notes
       return (notes.isEmpty ? "exact" : "near", notes)
     } catch {
       // `NAME: why`, `NAME='value': why`, or a sentence.
-      let end = error.reason.firstRange(of: ": ")
-      let option = end.map { error.reason[..<$0.lowerBound].prefix { $0 != "=" } } ?? "address"
-      let reason = end.map { error.reason[$0.upperBound...] } ?? error.reason[...]
-      return ("refused", [DoorNote(String(option), .refused(String(reason)))])
+      let parts = error.reason.split(separator: ": ", maxSplits: 1)
+      let option = parts.count > 1 ? parts[0].prefix { $0 != "=" } : "address"
+      return ("refused", [DoorNote(String(option), .refused(String(parts.last ?? "")))])
     }
+  }
+
+  /// Returns what an address is here and its notes, a line each.
+  func translation(of address: String) -> String {
+    let query = place.address(in: address[...]).flatMap { try? place.door.translate($0).query }
+    let notes = fates[address]?.notes.map(\.description) ?? []
+    return ((query.map { ["/image?" + $0] } ?? []) + notes).joined(separator: "\n")
   }
 
   /// Returns up to `count` addresses of the peer, evenly from all in their order.
   func sample(_ count: Int) -> [String] {
-    let all = fates.filter { $0.value.word != "other" }.keys.sorted()
+    let all = fates.filter { $0.value.word != "skipped" }.keys.sorted()
     return all.count <= count ? all : (0..<count).map { all[$0 * all.count / count] }
   }
 }

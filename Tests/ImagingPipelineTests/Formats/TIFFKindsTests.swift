@@ -23,6 +23,22 @@ import Testing
     #expect(try decoded(tiff).psnr(to: Self.scene) > (compression.hasPrefix("jpeg") ? 32 : 90))
   }
 
+  @Test(arguments: [1, 3, 4])
+  func `without effort, the pixels lie between header and directory`(bands: Int) throws {
+    let scene = Pixels(width: 31, height: 7, bands: bands) { x, y in
+      Array([UInt8(x * 8), UInt8(y * 30), 200, 255].suffix(bands))
+    }
+    let limits = ImagingLimits { $0.efforts.png = 0 }
+    let made = try Made(try TestImages.encode(scene, as: ".png"), limits: limits) {
+      $0.output.format = .tiff
+      $0.output.flattens = true
+    }
+    let kept = min(bands, 3)
+    let end = made.bytes[4..<8].reversed().reduce(0) { $0 << 8 | Int($1) }
+    #expect(end - 8 - 31 * 7 * kept == kept % 2)
+    #expect(made.bytes[8..<8 + kept] == scene.values[0..<kept])
+  }
+
   @Test func `bilevel TIFFs are decoded, including fax compression`() throws {
     let drawing = Pixels(width: 64, height: 40, bands: 1) { x, y in
       [(x / 9 + y / 7).isMultiple(of: 2) ? 0 : 255]
