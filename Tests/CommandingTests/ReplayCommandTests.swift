@@ -134,7 +134,8 @@ import Testing
     async throws
   {
     let red = try TestImages.encode(Pixels(width: 4, height: 3, color: [90, 0, 0]), as: ".png")
-    let dark = try TestImages.encode(Pixels(width: 8, height: 6, color: [80, 0, 0]), as: ".gif")
+    let dark = try TestImages.encode(
+      Pixels(width: 8, height: 6, color: [80, 0, 0]), as: ".webp[lossless]")
     let urls = ["same", "other", "gone<b>&"].map { "/_/w:9/plain/https://h.example/\($0)" }
     old.routeOthers { _ in .ok(red) }
     own.routeOthers { request in
@@ -152,13 +153,13 @@ import Testing
       "status 2 of 3 equal", "size 1 of 2 equal", "format 1 of 2 equal",
       "RMSE, of 255 median 5.77, 95th percentile 5.77",
       "- 200 4x3 png \(red.count) B 404 - - 0 B \(urls[2])",
-      "5.77 200 4x3 png \(red.count) B 200 8x6 gif \(dark.count) B \(urls[1])",
+      "5.77 200 4x3 png \(red.count) B 200 8x6 webp \(dark.count) B \(urls[1])",
     ] {
       #expect(text.contains(line), "\(line)")
     }
     let html = String(decoding: try FileContents.read(page, limit: 1 << 20), as: UTF8.self)
     #expect(html.contains("gone&lt;b>&amp;") && !html.contains("<b>"))
-    #expect(html.components(of: "<img ") == 4 && html.contains("data:image/gif;base64,R0lG"))
+    #expect(html.components(of: "<img ") == 4 && html.contains("data:image/webp;base64,UklG"))
     #expect(!html.contains(urls[0] + "\n"))
   }
 
