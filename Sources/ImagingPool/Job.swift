@@ -318,8 +318,8 @@ extension WorkerSlot {
           switch answer {
           case .ended(let result):
             let time = (worker.processorTime ?? timeBefore) - timeBefore
-            if case .success(let image) = result, message.faces == nil {
-              core.keep(image.report.faces, of: job)
+            if message.faces == nil, let faces = (try? result.get())?.report.faces {
+              core.keep(faces, of: job)
             }
             return .answered(result.map { $0.adding(processorTime: time) })
           case .takesLong(let bytes):

@@ -351,9 +351,8 @@ final class PoolCore: Sendable {
     return faces.withLock { $0[source] }
   }
 
-  /// Keeps the faces that a job has found, for the next one of its source.
-  func keep(_ found: [PixelArea]?, of job: ImageJob) {
-    guard let found else { return }
+  /// Keeps the faces that a job has found.
+  func keep(_ found: [PixelArea], of job: ImageJob) {
     counters.faceSearches.add()
     guard let source = job.source, job.transform.selection.frame == nil else { return }
     faces.withLock { $0.setNewest(found, for: source) }

@@ -83,7 +83,7 @@ struct SealedResultsTests {
         $0.width = 400; $0.enlarge = true
       },
     ]
-    let positions: [Position] = [.center, .entropy, .attention, .leftTop]
+    let positions: [Position] = [.center, .entropy, .attention, .faces, .leftTop]
     return changes.map { change in
       var transform = Transform()
       transform.width = 50

@@ -26,7 +26,33 @@ import Testing
     limits.efforts.avif = 9
     return JobMessage(
       id: .max, transform: transform, density: 3, limits: limits, offset: 4_096, count: 1 << 40,
-      isRecompression: true)
+      isRecompression: true, faces: faces)
+  }
+
+  private static let faces = [
+    PixelArea(x: 0, y: 0, size: PixelSize(width: 10_000_000, height: 1)),
+    PixelArea(x: 7, y: 10_000_000, size: PixelSize(width: 1, height: 9)),
+  ]
+
+  @Test func `faces arrive, and those out of range are refused`() throws {
+    var result = Self.fullResult
+    for faces in [nil, [], Self.faces, Array(repeating: Self.faces[0], count: 32)] {
+      result.report.faces = faces
+      let read = try AnswerMessage(decoding: AnswerMessage.result(result).encoded())
+      #expect(read == .result(result))
+    }
+    #expect(try JobMessage(decoding: Self.fullJob.encoded()) == Self.fullJob)
+    for (x, y, width, height) in [
+      (-1, 0, 1, 1), (0, 10_000_001, 1, 1), (0, 0, 0, 1), (0, 0, 1, -1),
+    ] {
+      let face = PixelArea(x: x, y: y, size: PixelSize(width: width, height: height))
+      result.report.faces = [face]
+      let bytes = AnswerMessage.result(result).encoded()
+      #expect(throws: WireError.self, "\(face)") { try AnswerMessage(decoding: bytes) }
+    }
+    result.report.faces = Array(repeating: Self.faces[0], count: 33)
+    let bytes = AnswerMessage.result(result).encoded()
+    #expect(throws: WireError.self) { try AnswerMessage(decoding: bytes) }
   }
 
   static var fullResult: ResultMessage {

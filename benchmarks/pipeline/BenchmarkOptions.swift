@@ -22,12 +22,14 @@ struct BenchmarkOptions {
   private(set) var threads = 1
   /// What is done to the pixels.
   private(set) var effects = Effects()
+  /// Whether the result shows the source's faces.
+  private(set) var showsFaces = false
   /// Whether `vips_thumbnail_buffer` and a save take the pipeline's place.
   private(set) var isPlain = false
 
   static let usage =
     "benchmark-pipeline FILE WIDTH SECONDS [--format NAME] [--quality N] [--effort N] [--out FILE] [--plain] "
-    + "[--threads N] [--effect blur|sharpen|saturation=NUMBER] [--effect radius|tint|grayscale]"
+    + "[--faces] [--threads N] [--effect blur|sharpen|saturation=NUMBER] [--effect radius|tint|grayscale]"
 
   /// Reads the arguments after the program's name; `nil` where they make no sense.
   init?(arguments: [String]) {
@@ -41,6 +43,7 @@ struct BenchmarkOptions {
     while let name = rest.popFirst() {
       switch name {
       case "--plain": isPlain = true
+      case "--faces": showsFaces = true
       case "--format":
         guard let format = rest.popFirst().flatMap(ImageFormat.init) else { return nil }
         self.format = format

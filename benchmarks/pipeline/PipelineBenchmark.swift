@@ -16,7 +16,7 @@ enum PipelineBenchmark {
       let source = try FileBytes(path: options.file)
       let job = try Job(options)
       var cost = JobCost()
-      let first = try job.run(source.bytes) { cost = $0 }
+      let (first, faces) = try job.run(source.bytes) { cost = $0 }
       if let out = options.out { try FileBytes.write(first, to: out) }
       let start = ProcessTimes.now
       var jobs = 0
@@ -31,7 +31,8 @@ enum PipelineBenchmark {
       let estimate = rounded(cost.seconds * 1_000)
       print(
         #"{"jobs":\#(jobs),"cpu_ms":\#(rounded(cpu)),"wall_ms":\#(rounded(wall)),"bytes":\#(first.count),"#
-          + #""estimated_ms":\#(estimate),"refused":\#(job.isRefused(source.bytes))}"#)
+          + #""faces":\#(faces),"estimated_ms":\#(estimate),"refused":\#(job.isRefused(source.bytes))}"#
+      )
       return 0
     } catch {
       complain((error as? ImageError).map { $0.logDetail ?? $0.code } ?? "\(error)")
@@ -65,6 +66,10 @@ private struct Job {
     transform.output.format = options.format
     transform.output.quality = options.quality
     transform.effects = options.effects
+    if options.showsFaces {
+      transform.selection.crop = Crop(
+        width: .pixels(0), height: .pixels(0), at: .faces(margin: Crop.usualMargin))
+    }
     self.transform = transform
     limits.maximumThreads = options.threads
     if let effort = options.effort {
@@ -81,18 +86,20 @@ private struct Job {
     plain = options.isPlain ? PlainThumbnail(width: options.width, format: options.format) : nil
   }
 
-  /// Does it once, however long it is estimated to take; gives the result's bytes, and the estimate to `note`.
+  /// Does it once, however long it is estimated to take; gives the result's bytes, the faces as x, y, width and height,
+  /// and the estimate to `note`.
   func run(
     _ source: UnsafeRawBufferPointer, note: @escaping (JobCost) -> Void = { _ in }
-  ) throws(ImageError) -> [UInt8] {
-    if let plain { return try plain.make(from: source) }
+  ) throws(ImageError) -> (bytes: [UInt8], faces: [[Int]]) {
+    if let plain { return (try plain.make(from: source), []) }
     var limits = limits
     (limits.maximumSeconds, limits.maximumSecondsOfPixels) = (.infinity, .infinity)
     let image = try pipeline.process(source, transform: transform, density: 1, limits: limits) {
       note($0)
       return true
     }
-    return image.withUnsafeBytes { Array($0) }
+    let faces = (image.report.faces ?? []).map { [$0.x, $0.y, $0.size.width, $0.size.height] }
+    return (image.withUnsafeBytes { Array($0) }, faces)
   }
 
   /// Whether a worker refuses it before it begins.

@@ -13,52 +13,39 @@
 #include <dlib/image_processing/object_detector.h>
 #include <dlib/image_processing/scan_fhog_pyramid.h>
 
-#include <cstring>
-
-namespace {
-
 using Scanner = dlib::scan_fhog_pyramid<dlib::pyramid_down<6>>;
 using Detector = dlib::object_detector<Scanner>;
 
-alignas(float) const unsigned char model[] = {
+alignas(float) static const unsigned char model[] = {
 #embed "model"
 };
 
-/// The views that the model knows: ahead, to the left, to the right, and ahead but tilted.
-constexpr int views = 5;
-constexpr int weights = sizeof model / sizeof(float) / views;
-
-/// The settings are those that the model was trained with.
-Detector made() {
+/// The model knows faces that look ahead, to the left, to the right, or are tilted to either side.
+static Detector made() {
   Scanner scanner;
   scanner.set_cell_size(8);
   scanner.set_padding(0);
   scanner.set_detection_window_size(80, 80);
   scanner.set_min_pyramid_layer_size(64, 64);
-  std::vector<dlib::matrix<double, 0, 1>> filters(views);
-  for (int view = 0; view < views; view++) {
-    filters[view].set_size(weights);
-    for (int index = 0; index < weights; index++) {
-      float weight;
-      std::memcpy(&weight, model + (view * weights + index) * sizeof weight, sizeof weight);
-      filters[view](index) = weight;
-    }
+  std::vector<dlib::matrix<double, 0, 1>> views(5);
+  const float *weight = reinterpret_cast<const float *>(model);
+  for (auto &view : views) {
+    view.set_size(sizeof model / sizeof *weight / views.size());
+    for (double &value : view) value = *weight++;
   }
-  return Detector(scanner, dlib::test_box_overlap(0.330082, 0.788571), filters);
+  return Detector(scanner, dlib::test_box_overlap(0.330082, 0.788571), views);
 }
-
-}  // namespace
 
 int pictor_find_faces(
     const unsigned char *grey, int width, int height, pictor_face *faces, int maximum) {
 #ifdef __SSE4_1__
-  // Compiled for it: multiplication of whole numbers is twice as fast. All processors since 2011.
+  // What the compiler may use for this file; every processor since 2011 has it.
   if (!__builtin_cpu_supports("sse4.1")) return 0;
 #endif
   try {
     static Detector detector = made();
     dlib::array2d<unsigned char> image(height, width);
-    for (int y = 0; y < height; y++) std::memcpy(&image[y][0], grey + size_t(y) * width, width);
+    for (int y = 0; y < height; y++) std::copy_n(grey + size_t(y) * width, width, &image[y][0]);
     int count = 0;
     for (const dlib::rectangle &box : detector(image)) {
       if (count == maximum) break;

@@ -14,13 +14,10 @@ struct FaceSearch {
   private let geometry: Geometry
   private let loader: Loader
 
-  /// The pixels of the copy, 516×387 for a photograph: faces that fill a sixth of its width are
-  /// found, and all copies take the same time.
+  /// The pixels of the copy, 516×387 for a photograph. A face has about 75×75 and more.
   private static let pixels = 200_000.0
   /// How often each side of a small source is enlarged at most, to find smaller faces.
   private static let maximumScale = 2.0
-  /// The shortest side with room for a face.
-  private static let leastSide = 64
   /// The processor time of the search, without the decoding (docs/performance.md).
   static let seconds = 0.02
 
@@ -49,7 +46,7 @@ struct FaceSearch {
   /// Returns the faces in pixels of the stored image, the largest first. A vector has none.
   func faces() throws(ImageError) -> [PixelArea] {
     let size = geometry.image
-    guard header.format != .svg, min(size.width, size.height) >= Self.leastSide else { return [] }
+    guard header.format != .svg, min(size.width, size.height) >= 64 else { return [] }
     var boxes = [pictor_face](repeating: pictor_face(), count: RenderReport.maximumFaces)
     let count = pictor_find_faces(
       try grey(), CInt(size.width), CInt(size.height), &boxes, CInt(boxes.count))

@@ -68,17 +68,15 @@ public struct Pipeline: Sendable {
     }
   }
 
-  private func processMended(_ wanted: Job) throws(ImageError) -> EncodedImage {
+  private func processMended(_ job: Job) throws(ImageError) -> EncodedImage {
     defer { VipsLibrary.tidyUp() }
-    var job = wanted
-    let limits = wanted.limits
     do throws(ImageError) {
-      job.limits.failOn = .warning
-      return try render(job)
+      var strict = job
+      strict.limits.failOn = .warning
+      return try render(strict)
     } catch {
-      guard limits.failOn < .warning, error.isOfDamage else { throw error }
+      guard job.limits.failOn < .warning, error.isOfDamage else { throw error }
       VipsLibrary.tidyUp()
-      job.limits = limits
       var image = try render(job)
       image.report.isDamaged = true
       return image
@@ -88,12 +86,13 @@ public struct Pipeline: Sendable {
   /// One job: the parameters of `process`.
   private struct Job {
     let source: UnsafeRawBufferPointer
-    var transform: Transform
+    let transform: Transform
     let density: Int
     var limits: ImagingLimits
     let overlay: OverlaySource?
     let verifies: Bool
     var faces: [PixelArea]?
+    /// The estimate of a search for faces.
     var secondsOfSearch = 0.0
     let admits: (JobCost) -> Bool
 
@@ -191,19 +190,18 @@ public struct Pipeline: Sendable {
         colour: transform.selection.trimColor
       ).trimmed(part, equally: transform.selection.trimEqual)
     }
-    let (region, density) = (part, job.density)
-    let limits = Geometry.Limits(job.limits, for: transform.product)
-    func laidOut(_ sizing: Sizing) -> Geometry {
+    func laidOut() -> Geometry {
       Geometry(
-        of: region.size, isVector: header.format == .svg, sizing: sizing, density: density,
-        frames: frames, limits: limits)
+        of: part.size, isVector: header.format == .svg, sizing: transform.sizing,
+        density: job.density, frames: frames,
+        limits: Geometry.Limits(job.limits, for: transform.product))
     }
-    var geometry = laidOut(transform.sizing)
+    var geometry = laidOut()
     if geometry.isCut, transform.sizing.position == .faces, transform.sizing.focalPoint == nil {
       let faces = try job.faces(header, work)
       transform.sizing.focalPoint = part.focalPoint(of: faces, for: geometry)
       transform.sizing.position = .attention
-      geometry = laidOut(transform.sizing)
+      geometry = laidOut()
     }
     let output = try Output(
       for: transform, header: header, frames: frames, geometry: geometry,

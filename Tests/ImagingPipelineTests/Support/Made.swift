@@ -52,7 +52,7 @@ struct Made {
     _ source: [UInt8], density: Int = 1, limits: ImagingLimits = ImagingLimits(),
     mark: Mark? = nil, verifies: Bool = false, width: Int? = nil, height: Int? = nil,
     fit: Fit = .inside, format: ImageFormat? = nil, quality: Int? = nil, frame: Int? = nil,
-    change: (inout Transform) -> Void = { _ in }
+    faces: [PixelArea]? = nil, change: (inout Transform) -> Void = { _ in }
   ) throws {
     var transform = Transform()
     (transform.width, transform.height, transform.fit) = (width, height, fit)
@@ -60,14 +60,14 @@ struct Made {
     change(&transform)
     let image = try Self.run(
       try Self.pipeline.get(), on: source, transform: transform, density: density, limits: limits,
-      mark: mark, verifies: verifies)
+      mark: mark, verifies: verifies, faces: faces)
     report = image.report
     bytes = image.withUnsafeBytes { Array($0) }
   }
 
   private static func run(
     _ pipeline: Pipeline, on source: [UInt8], transform: Transform, density: Int,
-    limits: ImagingLimits, mark: Mark?, verifies: Bool
+    limits: ImagingLimits, mark: Mark?, verifies: Bool, faces: [PixelArea]?
   ) throws(ImageError) -> EncodedImage {
     let copy = copied(source)
     let copyOfMark = copied(mark?.bytes ?? [])
@@ -80,7 +80,7 @@ struct Made {
       overlay: mark.map {
         OverlaySource(
           bytes: UnsafeRawBufferPointer(copyOfMark), density: $0.density, placement: $0.placement)
-      }, verifies: verifies)
+      }, verifies: verifies, faces: faces)
   }
 
   private static func copied(_ bytes: [UInt8]) -> UnsafeMutableRawBufferPointer {
@@ -123,7 +123,7 @@ struct Made {
   /// - Parameter isBegun: whether the job runs; otherwise it ends at its first estimate.
   static func costs(
     of source: [UInt8], limits: ImagingLimits = ImagingLimits(), verifies: Bool = false,
-    isBegun: Bool = false, change: (inout Transform) -> Void = { _ in }
+    faces: [PixelArea]? = nil, isBegun: Bool = false, change: (inout Transform) -> Void = { _ in }
   ) throws -> [JobCost] {
     var transform = Transform()
     change(&transform)
@@ -132,6 +132,7 @@ struct Made {
       try source.withUnsafeBytes { bytes in
         _ = try pipeline.get().process(
           bytes, transform: transform, density: 1, limits: limits, verifies: verifies,
+          faces: faces,
           admits: {
             costs.append($0)
             return isBegun

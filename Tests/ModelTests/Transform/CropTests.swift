@@ -28,6 +28,7 @@ import Testing
     ),
     (.pixels(50), .pixels(40), .around(FocalPoint(x: 0.5, y: 0.1)), "75,0,50,40"),
     (.pixels(50), .pixels(0), .around(FocalPoint(x: 0.9, y: 1)), "150,0,50,100"),
+    (.pixels(0), .pixels(0), .faces(margin: 3), "0,0,200,100"),
   ])
   func `a crop is an area of the image`(
     width: Length, height: Length, place: Crop.Place, area: String

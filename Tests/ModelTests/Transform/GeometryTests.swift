@@ -328,7 +328,8 @@ func size(width: Int, height: Int) -> PixelSize {
     (Fit.cover, Position.center, 50, 0), (.cover, .top, 50, 0), (.cover, .rightTop, 100, 0),
     (.cover, .right, 100, 0), (.cover, .rightBottom, 100, 0), (.cover, .bottom, 50, 0),
     (.cover, .leftBottom, 0, 0), (.cover, .left, 0, 0), (.cover, .leftTop, 0, 0),
-    (.cover, .entropy, 50, 0), (.cover, .attention, 50, 0), (.contain, .center, 0, 25),
+    (.cover, .entropy, 50, 0), (.cover, .attention, 50, 0), (.cover, .faces, 50, 0),
+    (.contain, .center, 0, 25),
     (.contain, .top, 0, 0), (.contain, .bottom, 0, 50), (.contain, .leftBottom, 0, 50),
     (.contain, .attention, 0, 25),
   ])

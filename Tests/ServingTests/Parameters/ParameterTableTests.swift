@@ -95,6 +95,14 @@ struct ParameterTableTests {
     Row("crop=0.50,0,left", "crop=0.5,0,left") {
       $0.selection.crop = Crop(width: .share(0.5), height: .pixels(0), at: .named(.left))
     },
+    Row("position=faces", "position=faces") { $0.position = .faces },
+    Row("crop=faces,.50", "crop=faces") {
+      $0.selection.crop = Crop(
+        width: .pixels(0), height: .pixels(0), at: .faces(margin: Crop.usualMargin))
+    },
+    Row("crop=faces,0", "crop=faces,0") {
+      $0.selection.crop = Crop(width: .pixels(0), height: .pixels(0), at: .faces(margin: 0))
+    },
     Row("crop=9,1.0,center", "crop=9,1.0") {
       $0.selection.crop = Crop(width: .pixels(9), height: .share(1), at: .named(.center))
     },
