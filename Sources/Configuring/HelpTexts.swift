@@ -168,8 +168,8 @@ extension Invocation {
       usage: pictor replay --door PEER LOG [options]
 
       LOG has a request per line: combined, JSON, logfmt or imgproxy's own; - is standard input. What is no address of
-      the peer is skipped. With --against, the old server and this one are asked for a sample, and status, size, format,
-      bytes and pixels compared (RMSE, of 255).
+      the peer is skipped. With --against, the old server and the one at server.address are asked for a
+      sample, and status, size, format, bytes and pixels compared (RMSE, of 255).
       Exits 0 with a report, 1 if the log or a server cannot be read, 2 for wrong usage, 130 after Ctrl-C.
 
       options:
@@ -179,7 +179,7 @@ extension Invocation {
         --sample NUMBER    the most addresses that are asked for; 500 by default
         --page FILE        with --against: write an HTML page with the ten worst pairs
 
-      """ + commonHelp + commonOptions
+      """ + commonOptions
     case .selftest:
       """
       pictor selftest: tests what the configuration refuses. It needs no server and connects to no source.
