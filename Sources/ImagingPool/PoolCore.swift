@@ -343,8 +343,6 @@ final class PoolCore: Sendable {
     return costly.withLock { $0.stopped(source, transform, now: .now) }
   }
 
-  // MARK: Faces
-
   /// Returns the faces that a job of the same source has found. Other frames have other faces.
   func faces(of job: ImageJob) -> [PixelArea]? {
     guard let source = job.source, job.transform.selection.frame == nil else { return nil }

@@ -204,12 +204,12 @@ import Testing
       let bytes = job(change).encoded()
       #expect(throws: WireError.self, "change \(index)") { try JobMessage(decoding: bytes) }
     }
-    // The flag before the last three says whether there is a watermark.
+    // The flag before the last four says whether there is a watermark.
     let whole = job { $0.scale = 0.5 }.encoded()
     let overlay = 1 + 3 * 8
     var bare = whole
-    bare.removeSubrange(whole.count - 3 - overlay + 1..<whole.count - 3)
-    bare[bare.count - 4] = 0
+    bare.removeSubrange(whole.count - 4 - overlay + 1..<whole.count - 4)
+    bare[bare.count - 5] = 0
     #expect(throws: WireError.malformed("a placement without a watermark")) {
       try JobMessage(decoding: bare)
     }

@@ -43,7 +43,7 @@ int pictor_find_faces(
   if (!__builtin_cpu_supports("sse4.1")) return 0;
 #endif
   try {
-    static Detector detector = made();
+    thread_local Detector detector = made();  // A search changes it.
     dlib::array2d<unsigned char> image(height, width);
     for (int y = 0; y < height; y++) std::copy_n(grey + size_t(y) * width, width, &image[y][0]);
     int count = 0;

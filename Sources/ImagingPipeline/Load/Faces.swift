@@ -53,13 +53,11 @@ struct FaceSearch {
     guard count >= 0 else { throw .outOfMemory(detail: "faces") }
     let across = Double(whole.size.width) / Double(size.width)
     let down = Double(whole.size.height) / Double(size.height)
-    return boxes.prefix(Int(count)).compactMap { box in
-      // A box may exceed the image.
-      let window = Window(
-        left: across * Double(max(box.x, 0)), top: down * Double(max(box.y, 0)),
-        right: across * Double(min(Int(box.x + box.width), size.width)),
-        bottom: down * Double(min(Int(box.y + box.height), size.height)))
-      guard window.width > 0, window.height > 0 else { return nil }
+    return boxes.prefix(Int(count)).map { box in
+      let area = PixelArea(
+        x: Int(box.x), y: Int(box.y),
+        size: PixelSize(width: Int(box.width), height: Int(box.height)))
+      let window = Window(area, times: (across, down))
       return whole.orientation.stored(window.covered(of: whole.size), of: whole.size)
     }.sorted { $0.size.pixels > $1.size.pixels }
   }
@@ -73,14 +71,11 @@ struct FaceSearch {
     let bands = image.bands
     let rows = try PixelRows(of: image)
     var grey: [UInt8] = []
-    grey.reserveCapacity(geometry.image.pixels)
     for y in 0..<geometry.image.height {
       var pixel = try rows.row(y)
       for _ in 0..<geometry.image.width {
-        let isGrey = bands < 3
-        let (red, green, blue) = (
-          Int(pixel[0]), Int(pixel[isGrey ? 0 : 1]), Int(pixel[isGrey ? 0 : 2])
-        )
+        let red = Int(pixel[0])
+        let (green, blue) = bands < 3 ? (red, red) : (Int(pixel[1]), Int(pixel[2]))
         grey.append(UInt8((77 * red + 150 * green + 29 * blue) >> 8))
         pixel += bands
       }
@@ -104,10 +99,10 @@ extension SourceRegion {
   func around(_ faces: [PixelArea], margin: Double) -> SourceRegion {
     var region = self
     let boxes = upright(faces).map { face in
-      let (x, y) = (margin * face.width, margin * face.height)
-      return Window(
-        left: max(face.x - x, 0), top: max(face.y - y, 0), right: face.right + x,
-        bottom: face.bottom + y)
+      var box = face
+      (box.x, box.y) = (face.x - margin * face.width, face.y - margin * face.height)
+      (box.width, box.height) = (face.width * (1 + 2 * margin), face.height * (1 + 2 * margin))
+      return box
     }
     guard let first = boxes.first else { return self }
     region.area = boxes.reduce(first) { $0.joined(to: $1) }.covered(of: whole)
@@ -131,27 +126,20 @@ extension SourceRegion {
       if shown == nil || fits { shown = both }
     }
     return shown.map { shown in
-      FocalPoint(
-        x: part.width == image.width
-          ? 0.5 : (shown.x + shown.width / 2 - Double(area.x)) / width,
-        y: part.height == image.height
-          ? 0.5 : (shown.y + shown.height / 2 - Double(area.y)) / height)
+      let x = (shown.x + shown.width / 2 - Double(area.x)) / width
+      let y = (shown.y + shown.height / 2 - Double(area.y)) / height
+      return FocalPoint(
+        x: part.width == image.width ? 0.5 : x, y: part.height == image.height ? 0.5 : y)
     }
   }
 }
 
 extension Window {
-  fileprivate init(left: Double, top: Double, right: Double, bottom: Double) {
-    self.init(PixelSize(width: 0, height: 0))
-    (x, y, width, height) = (left, top, right - left, bottom - top)
-  }
-
-  fileprivate var right: Double { x + width }
-  fileprivate var bottom: Double { y + height }
-
   fileprivate func joined(to other: Window) -> Window {
-    Window(
-      left: min(x, other.x), top: min(y, other.y), right: max(right, other.right),
-      bottom: max(bottom, other.bottom))
+    var all = self
+    (all.x, all.y) = (min(x, other.x), min(y, other.y))
+    all.width = max(x + width, other.x + other.width) - all.x
+    all.height = max(y + height, other.y + other.height) - all.y
+    return all
   }
 }

@@ -98,8 +98,8 @@ struct Window: Equatable {
   func covered(of size: PixelSize) -> PixelArea {
     // Tolerates the rounding error of products with factors such as 1/3.
     let slack = 1e-6
-    let left = min(Int(x + slack), size.width - 1)
-    let top = min(Int(y + slack), size.height - 1)
+    let left = max(0, min(Int(x + slack), size.width - 1))
+    let top = max(0, min(Int(y + slack), size.height - 1))
     let right = min(max(left + 1, Int((x + width - slack).rounded(.up))), size.width)
     let bottom = min(max(top + 1, Int((y + height - slack).rounded(.up))), size.height)
     return PixelArea(x: left, y: top, size: PixelSize(width: right - left, height: bottom - top))
