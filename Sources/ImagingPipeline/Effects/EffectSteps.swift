@@ -131,8 +131,8 @@ extension Image {
 }
 
 extension CornerRadius {
-  /// Returns half of the axes of each corner's ellipse in pixels, clockwise from the top left. Radii
-  /// that do not fit on a side shrink together (CSS Backgrounds and Borders 3, 4.5).
+  /// Returns half of the axes of each corner's ellipse in pixels, clockwise from the top left.
+  /// Radii that do not fit on a side shrink together (CSS Backgrounds and Borders 3, 4.5).
   fileprivate func axes(in size: PixelSize, density: Double) -> [(x: Double, y: Double)] {
     let (width, height) = (Double(size.width), Double(size.height))
     let radii: [Double]

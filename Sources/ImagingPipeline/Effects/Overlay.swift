@@ -190,37 +190,30 @@ extension Image {
       "opacity", by: factors, plus: factors.map { _ in 0.5 }, toBytes: true)
   }
 
-  /// Tiles the image so that a tile is at a place of `canvas`, until it covers the canvas on the axes
-  /// of the tiling.
+  /// Tiles the image so that a tile is at a place of `canvas`, until it covers the canvas on the
+  /// axes of the tiling.
   fileprivate consuming func tiled(
     _ tiling: WatermarkPlacement.Tiling, at place: (x: Int, y: Int), withGap gap: Offset,
     over canvas: PixelSize
   ) throws(ImageError) -> Image {
     let own = size
+    let (across, down) = (tiling.isAcross, tiling.isDown)
     let tile = PixelSize(
-      width: own.width + (tiling.isAcross ? gap.x.pixels(of: canvas.width) : 0),
-      height: own.height + (tiling.isDown ? gap.y.pixels(of: canvas.height) : 0))
+      width: own.width + (across ? gap.x.pixels(of: canvas.width) : 0),
+      height: own.height + (down ? gap.y.pixels(of: canvas.height) : 0))
     let area = PixelSize(
-      width: tiling.isAcross ? canvas.width : own.width,
-      height: tiling.isDown ? canvas.height : own.height)
+      width: across ? canvas.width : own.width, height: down ? canvas.height : own.height)
     // How much of the first tile is cut off.
-    let x = tiling.isAcross ? (tile.width - place.x % tile.width) % tile.width : 0
-    let y = tiling.isDown ? (tile.height - place.y % tile.height) % tile.height : 0
-    if tile != own {
-      self = try placed(
-        x: 0, y: 0, on: tile, background: [Double](repeating: 0, count: bands))
-    }
+    let x = across ? (tile.width - place.x % tile.width) % tile.width : 0
+    let y = down ? (tile.height - place.y % tile.height) % tile.height : 0
+    let clear = [Double](repeating: 0, count: bands)
+    if tile != own { self = try placed(x: 0, y: 0, on: tile, background: clear) }
     // libvips copies tile by tile, so tiny tiles are first joined to larger ones.
-    let block = try replicated(
-      toCover: PixelSize(
-        width: tiling.isAcross ? Self.leastBlock : 1, height: tiling.isDown ? Self.leastBlock : 1)
-    ).inMemory()
-    return try block.replicated(
-      toCover: PixelSize(width: area.width + x, height: area.height + y)
-    ).cut(x: x, y: y, area)
+    let least = PixelSize(width: across ? 128 : 1, height: down ? 128 : 1)
+    let block = try replicated(toCover: least).inMemory()
+    let all = PixelSize(width: area.width + x, height: area.height + y)
+    return try block.replicated(toCover: all).cut(x: x, y: y, area)
   }
-
-  private static let leastBlock = 128
 
   private func replicated(toCover canvas: PixelSize) throws(ImageError) -> Image {
     let across = (canvas.width + size.width - 1) / size.width

@@ -2,7 +2,6 @@
 
 import CVips
 import Core
-import Glibc
 
 /// The steps from a decoded frame to one that can be encoded.
 ///
@@ -103,12 +102,8 @@ struct FrameSteps {
 }
 
 extension Image {
-  /// Turns the image clockwise around its middle, with linear interpolation of colours weighted by
-  /// alpha, as sharp's `rotate` does.
-  ///
-  /// - Parameters:
-  ///   - size: The size of the result, in the middle of which the image is.
-  ///   - color: The colour around the image, and of the pixels that its edges blend with.
+  /// Turns the image clockwise in the middle of a result of this size and colour, with linear
+  /// interpolation of colours weighted by alpha, as sharp's `rotate` does.
   fileprivate consuming func turned(
     by degrees: Double, on size: PixelSize, _ color: Color
   ) throws(ImageError) -> Image {
@@ -125,7 +120,7 @@ extension Image {
     image = try image.placed(
       x: edge, y: edge, on: PixelSize(width: own.width + 2 * edge, height: own.height + 2 * edge),
       background: background)
-    let (cosine, sine) = (cos(degrees * .pi / 180), sin(degrees * .pi / 180))
+    let (cosine, sine) = degrees.cosineAndSine
     let (x, y) = (
       Double(own.width - 1) / 2 + Double(edge), Double(own.height - 1) / 2 + Double(edge)
     )

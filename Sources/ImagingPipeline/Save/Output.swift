@@ -21,7 +21,7 @@ struct Output {
   let keepsAlpha: Bool
   /// Whether a format that can be either keeps every pixel as it is.
   let isLossless: Bool
-  /// The profile of the source that the result keeps with its colours; empty: the result is in sRGB.
+  /// The profile of the source that the result keeps with its colours; empty: it is in sRGB.
   let profile: [UInt8]
   /// How colour is stored; `nil`: as the quality says.
   let chroma: ChromaSampling?
@@ -78,8 +78,8 @@ struct Output {
       && size.pixels <= PNGEncoder.maximumPixels
     isLossless =
       transform.output.isLossless && format != .jpeg && ImageFormat.lossy.contains(format)
-    // A grey result may get colours, encoders of other formats refuse some profiles, and a JPEG holds
-    // 16 MB. Profiles with tables have up to 2 MB.
+    // A grey result may get colours, and encoders of other formats refuse some profiles. A JPEG
+    // holds 16 MB of one; those with tables have up to 2.
     let keepsProfile =
       transform.output.profile == .keep && transform.product == .image
       && [.jpeg, .png, .webp, .avif, .tiff].contains(format)

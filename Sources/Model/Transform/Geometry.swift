@@ -1,7 +1,5 @@
 // Geometry: computes every size and position of a result before a pixel is decoded.
 
-import Glibc
-
 /// The geometry of a result: the image is resized to `image`, what is not `shown` is cut off, and
 /// the rest is placed in a `frame`, which turns and is then `turned` large; `padding` around that
 /// makes the `canvas`. All values refer to the upright image.
@@ -293,9 +291,9 @@ extension PixelSize {
   /// Returns the size of an upright rectangle around one of this size that is turned by degrees.
   fileprivate func turned(by angle: Double) -> PixelSize {
     guard angle != 0 else { return self }
-    let (across, down) = (abs(cos(angle * .pi / 180)), abs(sin(angle * .pi / 180)))
+    let (cosine, sine) = angle.cosineAndSine
     func side(_ along: Int, _ other: Int) -> Int {
-      max(1, Int((Double(along) * across + Double(other) * down).rounded()))
+      max(1, Int((Double(along) * abs(cosine) + Double(other) * abs(sine)).rounded()))
     }
     return PixelSize(width: side(width, height), height: side(height, width))
   }

@@ -27,9 +27,8 @@ public struct Sizing: Hashable, Sendable {
   public var fit: Fit = .inside
   /// What the result is extended to where it is smaller.
   public var extend: Extension?
-  /// The degrees by which the result turns clockwise before its padding: above 0, below 360, and
-  /// no quarters, which are `Selection.rotation`; 0: none. The result grows, so that all of it is
-  /// there.
+  /// The degrees by which the result turns clockwise before its padding, below 360, and grows. No
+  /// quarters: these are `Selection.rotation`.
   public var angle = 0.0
   /// What is added around the result, in points.
   public var padding = Edges()

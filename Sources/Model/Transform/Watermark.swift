@@ -103,7 +103,7 @@ extension WatermarkPlacement {
 
   private static let tiling = ParameterKind<Tiling?>(
     allowed: .names(["0"] + Tiling.allCases.map(\.rawValue)),
-    read: { given in given.text == "0" ? .some(nil) : Tiling(rawValue: given.text) },
+    read: { $0.text == "0" ? .some(nil) : Tiling(rawValue: $0.text).map(Optional.some) },
     text: { $0?.rawValue })
 
   private static let gap = ParameterKind<Offset>(

@@ -88,7 +88,7 @@ import Testing
         values, width: 64, bands: 3, as: .sRGB, profile: profile, suffix: suffix)
       // when
       let made = try Made(source, format: format, quality: 95) {
-        ($0.output.profile, $0.output.chroma) = (.keep, .full)
+        ($0.output.profile, $0.output.chroma, $0.output.isLossless) = (.keep, .full, true)
       }
       // then
       let found = try TestImages.metadata(of: made.bytes)

@@ -10,7 +10,7 @@ import Testing
   private static let angles = [0.4, 30, 45, 123.45, 200, 359.5]
 
   /// Turns pixels clockwise around their middle: each pixel of the result mixes the four that its
-  /// place lies between, weighted by alpha. Around the image is `color`, of red, green, blue, alpha.
+  /// place lies between, weighted by alpha. Around the image is `color` with its alpha.
   private func turned(_ image: Pixels, by degrees: Double, on color: [Double]) -> Pixels {
     let (c, s) = (cos(degrees * .pi / 180), sin(degrees * .pi / 180))
     let (w, h) = (Double(image.size.width), Double(image.size.height))
