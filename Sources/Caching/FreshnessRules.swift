@@ -103,7 +103,7 @@ public final class FreshnessRules: FreshnessPolicy {
       ?? (origin.targetedControl == nil ? clientLifetime(of: origin, at: now) : control.maxAge)
   }
 
-  /// Returns the directives for this cache: targeted ones (RFC 9213, section 2.2), or those for all.
+  /// Returns the directives for this cache: targeted ones (RFC 9213, section 2.2), or all.
   private static func control(of origin: OriginResponse) -> CacheControl {
     (origin.targetedControl ?? origin.cacheControl).map(CacheControl.init) ?? CacheControl()
   }
