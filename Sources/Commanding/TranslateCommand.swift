@@ -65,6 +65,6 @@ extension DoorPlace {
   /// Returns the address at this door of a target; `nil` if the peer has no such address.
   func address(in target: Substring) -> DoorAddress? {
     let path = target.prefix { $0 != "?" }
-    return address(path: path.utf8, query: target[path.endIndex...].dropFirst().utf8)
+    return address(path: path.utf8, query: target[path.endIndex...].dropFirst().utf8, host: host)
   }
 }
