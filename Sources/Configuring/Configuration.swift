@@ -41,7 +41,4 @@ public struct Configuration: Hashable, Sendable {
   public var fleet = FleetSettings()
   /// `tracing.…`
   public var tracing = TracingSettings()
-
-  /// Creates the default configuration.
-  public init() {}
 }

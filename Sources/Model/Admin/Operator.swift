@@ -7,16 +7,7 @@ public struct Operator: Hashable, Sendable, CustomStringConvertible {
   /// The secret. It belongs in no message and no log line.
   public let token: String
   /// What the token allows.
-  public let scopes: Set<OperatorScope>
-
-  /// Creates an operator; by default the token allows everything.
-  public init(
-    name: String, token: String, scopes: Set<OperatorScope> = Set(OperatorScope.allCases)
-  ) {
-    self.name = name
-    self.token = token
-    self.scopes = scopes
-  }
+  public var scopes = Set(OperatorScope.allCases)
 
   /// The name, without the secret.
   public var description: String { name }

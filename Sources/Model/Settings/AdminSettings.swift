@@ -5,9 +5,6 @@ public struct AdminSettings: Hashable, Sendable {
   /// The operators' tokens. Without tokens the endpoints are disabled.
   public var tokens: [OperatorToken] = []
 
-  /// Creates the default settings.
-  public init() {}
-
   /// The operators' names in the log, in the order of `tokens`: the configured name, or `token`
   /// with the place in the list, from 1.
   public var names: [String] {

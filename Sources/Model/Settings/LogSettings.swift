@@ -63,9 +63,6 @@ public struct AccessSettings: Hashable, Sendable {
   public var format = AccessFormat.log
   /// The file for the lines; empty: they are in the log.
   public var path = ""
-
-  /// Creates the default settings.
-  public init() {}
 }
 
 /// The responses that are logged at info. Failures always are, and all others at debug.
