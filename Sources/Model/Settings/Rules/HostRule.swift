@@ -28,6 +28,11 @@ public struct HostRule: Hashable, Sendable {
     /// TLS at its usual port.
     public static let https = CredentialOrigin(scheme: .https, port: 443)
 
+    private init(scheme: SourceURL.Scheme, port: Int) {
+      self.scheme = scheme
+      self.port = port
+    }
+
     /// Parses `https`, `http`, `https:8443` or `http:8080`. Returns `nil` for any other text.
     public init?(_ text: String) {
       let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
