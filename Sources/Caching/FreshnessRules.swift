@@ -161,14 +161,6 @@ public final class FreshnessRules: FreshnessPolicy {
   }
 }
 
-extension Substring {
-  fileprivate var trimmed: Substring {
-    var text = drop { $0 == " " || $0 == "\t" }
-    while let last = text.last, last == " " || last == "\t" { text.removeLast() }
-    return text
-  }
-}
-
 /// The settings of the freshness rules, with the overrides of host rules.
 @dynamicMemberLookup
 public struct FreshnessConfiguration: Sendable {

@@ -29,6 +29,11 @@ extension BidirectionalCollection {
   }
 }
 
+extension Substring {
+  /// The text without the spaces and tabs at both ends.
+  public var trimmed: Substring { trimming { $0 == " " || $0 == "\t" } }
+}
+
 extension StringProtocol {
   /// Whether all characters are digits, `0` to `9`, and there is one.
   public var isDigits: Bool { !isEmpty && utf8.allSatisfy { $0.isDigit } }
