@@ -132,11 +132,9 @@ struct BodyDigests: Hashable, Sendable {
     defer { piece.deallocate() }
     var position = 0
     while position < file.count {
-      let wanted = min(piece.count, file.count - position)
-      let count = pread(file.descriptor, piece.baseAddress, wanted, file.offset + position)
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return nil }
-      digest.update(UnsafeRawBufferPointer(rebasing: piece[..<count]))
+      let count = min(piece.count, file.count - position)
+      guard let bytes = try? file.read(count, at: position, into: piece) else { return nil }
+      digest.update(bytes)
       position += count
     }
     return digest.finish()
