@@ -162,8 +162,7 @@ public final class FreshnessRules: FreshnessPolicy {
 }
 
 /// The settings of the freshness rules, with the overrides of host rules.
-@dynamicMemberLookup
-public struct FreshnessConfiguration: Sendable {
+public struct FreshnessConfiguration: PartConfiguration {
   /// The keys `freshness.…`, for all hosts.
   public var settings: FreshnessSettings
   /// The rules for some hosts. The first matching rule applies.
@@ -175,12 +174,6 @@ public struct FreshnessConfiguration: Sendable {
   ) {
     self.settings = settings
     self.hostRules = hostRules
-  }
-
-  /// A setting of `settings`.
-  public subscript<Value>(dynamicMember path: WritableKeyPath<FreshnessSettings, Value>) -> Value {
-    @inline(__always) get { settings[keyPath: path] }
-    @inline(__always) set { settings[keyPath: path] = newValue }
   }
 
   /// The longest lifetime that the rules give to any response, in seconds.

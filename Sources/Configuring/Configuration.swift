@@ -42,3 +42,22 @@ public struct Configuration: Hashable, Sendable {
   /// `tracing.…`
   public var tracing = TracingSettings()
 }
+
+/// The configuration of a part: its section, whose settings are members of it too, and what the
+/// program adds.
+@dynamicMemberLookup
+public protocol PartConfiguration: Sendable {
+  /// The settings of a section.
+  associatedtype Settings
+  /// The section.
+  var settings: Settings { get set }
+}
+
+extension PartConfiguration {
+  /// A setting of `settings`.
+  @inlinable public subscript<Value>(dynamicMember path: WritableKeyPath<Settings, Value>) -> Value
+  {
+    @inline(__always) get { settings[keyPath: path] }
+    @inline(__always) set { settings[keyPath: path] = newValue }
+  }
+}
