@@ -17,7 +17,7 @@ public final class ImagerPool: ImageProcessor {
   /// The event loops; `nil` if workers do not make room for them.
   private let loops = Lock<EventLoops?>(nil)
   /// Set once, by `start`.
-  private let core = AtomicLazyReference<PoolCore>()
+  let core = AtomicLazyReference<PoolCore>()
 
   /// Creates a pool. Call `start` before `process`.
   ///
@@ -173,14 +173,6 @@ public final class ImagerPool: ImageProcessor {
       core.load()?.read { ($0.bytesOfLong, $0.peakOfLong, $0.waitsForMemory) } ?? (0, 0, 0)
     return Figures(
       budget: "jobs", bytes: bytes, peak: peak, limit: limit == .max ? 0 : limit, refused: refused)
-  }
-
-  /// The number of idle workers; for tests.
-  package var idleWorkers: Int { core.load()?.read { $0.idleCount } ?? 0 }
-
-  /// The workers that are ready, and whether each has a job; for tests.
-  package var workerPIDs: [(pid: Int32, isBusy: Bool)] {
-    core.load()?.read { $0.slots.compactMap { slot in slot.pid.map { ($0, slot.isBusy) } } } ?? []
   }
 }
 
