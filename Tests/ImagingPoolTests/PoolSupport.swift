@@ -103,7 +103,7 @@ enum PoolSupport {
 
 extension ImagerPool {
   /// The number of idle workers.
-  var idleWorkers: Int { core.load()?.read { $0.idleCount } ?? 0 }
+  var idleWorkers: Int { core.load()?.read { $0.idle.count } ?? 0 }
 
   /// The workers that are ready, and whether each has a job.
   var workerPIDs: [(pid: pid_t, isBusy: Bool)] {

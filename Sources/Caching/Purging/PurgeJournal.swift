@@ -170,10 +170,7 @@ extension DiskStore {
 
   private func noteJournal(_ file: PurgeJournalFile) {
     let share = space[.variant]
-    let old = journal.withLock { journal in
-      defer { journal = file }
-      return journal
-    }
+    let old = journal.exchange(file)
     share.add(bytes: file.bytes - old.bytes)
     if file.bytes > old.bytes, share.isNearlyFull { onShortage.withLock { $0 }?() }
   }

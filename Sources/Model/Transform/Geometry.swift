@@ -142,7 +142,7 @@ public struct Geometry: Equatable, Sendable {
     let reachable = sizing.enlarge || isVector ? plain : min(plain, 1)
     let box = given ?? SizeBox(sizing, within: width * reachable, height * reachable)
     let wanted =
-      box?.factors(width: width, height: height) ?? SizeBox.Factors(both: plain)
+      box?.factors(width: width, height: height) ?? SizeBox.Factors.both(plain)
     var factors =
       sizing.enlarge || isVector
       ? wanted : SizeBox.Factors(x: min(wanted.x, 1), y: min(wanted.y, 1))
