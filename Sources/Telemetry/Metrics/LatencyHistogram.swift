@@ -29,7 +29,7 @@ public struct LatencyFigures: Hashable, Sendable {
 /// bucket counts longer ones.
 public final class LatencyHistogram: Sendable {
   private static let bucketCount = 280
-  private let buckets: [Counter]
+  private let buckets = (0..<bucketCount).map { _ in Counter() }
   private let microseconds = Counter()
   /// The key in `/stats`, the name in `/metrics`, and what is measured; `nil` for a part of another
   /// histogram.
@@ -37,14 +37,12 @@ public final class LatencyHistogram: Sendable {
 
   /// Creates an empty histogram without a name.
   public init() {
-    buckets = (0..<Self.bucketCount).map { _ in Counter() }
     metric = nil
   }
 
   /// Creates an empty histogram, with its key in `/stats`, its name in `/metrics`, and what it
   /// measures.
   public init(_ key: String, _ name: String, _ help: String) {
-    buckets = (0..<Self.bucketCount).map { _ in Counter() }
     metric = (key, name, help)
   }
 
