@@ -304,11 +304,4 @@ extension PixelSize {
     PixelSize(
       width: width + edges.left + edges.right, height: height + edges.top + edges.bottom)
   }
-
-  /// Returns both sides times a ratio below 1, rounded down so that the limit holds, at least 1.
-  /// SDWebImage's example: 5250×3450 → 4892×3214.
-  fileprivate func scaledDown(by ratio: Double) -> PixelSize {
-    PixelSize(
-      width: max(1, Int(Double(width) * ratio)), height: max(1, Int(Double(height) * ratio)))
-  }
 }
