@@ -1,4 +1,4 @@
-// WallClock: reads the system's clock.
+// WallClock: reads the system's clock, and writes times.
 
 import Glibc
 
@@ -26,5 +26,12 @@ public enum WallClock {
       let count = strftime(text.baseAddress, text.count, form, &time)
       bytes += text[..<count].lazy.map { UInt8(bitPattern: $0) }
     }
+  }
+}
+
+extension Duration {
+  /// Whole nanoseconds, rounded toward zero.
+  public var wholeNanoseconds: Int {
+    Int(components.seconds) * 1_000_000_000 + Int(components.attoseconds / 1_000_000_000)
   }
 }

@@ -48,9 +48,7 @@ public final class LatencyHistogram: Sendable {
 
   /// Records a duration.
   public func record(_ duration: Duration) {
-    let parts = duration.components
-    record(
-      microseconds: Int(parts.seconds) * 1_000_000 + Int(parts.attoseconds / 1_000_000_000_000))
+    record(microseconds: duration.wholeNanoseconds / 1_000)
   }
 
   /// Records a duration in whole microseconds. Avoids the 128-bit division of a `Duration` on hot
