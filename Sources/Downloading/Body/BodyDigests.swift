@@ -4,7 +4,6 @@ import CDeflate
 import CGLib
 import Core
 import FoundationEssentials
-import Glibc
 
 /// The digests in `Content-Digest` and `Repr-Digest` (RFC 9530), `Content-MD5` (RFC 1864) and S3's
 /// `x-amz-checksum-…`.
