@@ -161,17 +161,8 @@ public final class FreshnessRules: FreshnessPolicy {
   }
 }
 
-extension Substring {
-  fileprivate var trimmed: Substring {
-    var text = drop { $0 == " " || $0 == "\t" }
-    while let last = text.last, last == " " || last == "\t" { text.removeLast() }
-    return text
-  }
-}
-
 /// The settings of the freshness rules, with the overrides of host rules.
-@dynamicMemberLookup
-public struct FreshnessConfiguration: Sendable {
+public struct FreshnessConfiguration: PartConfiguration {
   /// The keys `freshness.…`, for all hosts.
   public var settings: FreshnessSettings
   /// The rules for some hosts. The first matching rule applies.
@@ -183,12 +174,6 @@ public struct FreshnessConfiguration: Sendable {
   ) {
     self.settings = settings
     self.hostRules = hostRules
-  }
-
-  /// A setting of `settings`.
-  public subscript<Value>(dynamicMember path: WritableKeyPath<FreshnessSettings, Value>) -> Value {
-    @inline(__always) get { settings[keyPath: path] }
-    @inline(__always) set { settings[keyPath: path] = newValue }
   }
 
   /// The longest lifetime that the rules give to any response, in seconds.

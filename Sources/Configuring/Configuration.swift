@@ -41,7 +41,23 @@ public struct Configuration: Hashable, Sendable {
   public var fleet = FleetSettings()
   /// `tracing.…`
   public var tracing = TracingSettings()
+}
 
-  /// Creates the default configuration.
-  public init() {}
+/// The configuration of a part: its section, whose settings are members of it too, and what the
+/// program adds.
+@dynamicMemberLookup
+public protocol PartConfiguration: Sendable {
+  /// The settings of a section.
+  associatedtype Settings
+  /// The section.
+  var settings: Settings { get set }
+}
+
+extension PartConfiguration {
+  /// A setting of `settings`.
+  @inlinable public subscript<Value>(dynamicMember path: WritableKeyPath<Settings, Value>) -> Value
+  {
+    @inline(__always) get { settings[keyPath: path] }
+    @inline(__always) set { settings[keyPath: path] = newValue }
+  }
 }

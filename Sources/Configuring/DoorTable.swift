@@ -9,14 +9,7 @@ extension ValueKind<[Peer: DoorSettings]> {
         + "), such as { imgproxy: { prefix: \"/img\" } }",
       isSecret: true, schema: #""type": "object""#,
       read: { value throws(MemberProblems) in
-        var value = value
-        if case .argument(let text) = value {
-          guard let parsed = RawValue(json5: text) else {
-            throw MemberProblems("not a JSON5 object")
-          }
-          value = parsed
-        }
-        guard case .object(let items) = value else { return nil }
+        guard case .object(let items) = try value.structure("object") else { return nil }
         var doors: [Peer: DoorSettings] = [:]
         var problems: [MemberProblem] = []
         for (name, item) in items.sorted(by: { $0.key < $1.key }) {

@@ -8,12 +8,7 @@ extension ValueKind<[HostRule]> {
       allowed: "a list of rules such as { host: \"example.com\" }", isSecret: true,
       schema: #""type": "array", "items": { "type": "object", "required": ["host"] }"#,
       read: { value throws(MemberProblems) in
-        var value = value
-        if case .argument(let text) = value {
-          guard let parsed = RawValue(json5: text) else { throw MemberProblems("not a JSON5 list") }
-          value = parsed
-        }
-        guard case .array(let items) = value else { return nil }
+        guard case .array(let items) = try value.structure("list") else { return nil }
         var problems: [MemberProblem] = []
         let rules = items.enumerated().compactMap { index, item -> HostRule? in
           var rule = HostRule.standard

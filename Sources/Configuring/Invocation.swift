@@ -25,9 +25,6 @@ public struct SigningOrder: Hashable, Sendable {
 
   /// Allowed times until the URLs expire.
   static let times = Duration.seconds(1)...Duration.seconds(3_650 * 86_400)
-
-  /// Creates an order without URLs.
-  public init() {}
 }
 
 /// What `explain` asks.
@@ -38,9 +35,6 @@ public struct ExplainOrder: Hashable, Sendable {
   public var accept: String?
   /// Whether the answer is printed as it is.
   public var isJSON = false
-
-  /// Creates a question.
-  public init(_ subject: String = "") { self.subject = subject }
 }
 
 /// What `replay` reads and asks.
@@ -230,7 +224,7 @@ public struct Invocation: Hashable, Sendable {
           }
         })
     case .explain:
-      var order = ExplainOrder(subjects.first ?? "")
+      var order = ExplainOrder(subject: subjects.first ?? "")
       order.accept = last("accept")
       order.isJSON = last("json") != nil
       return .explain(order)

@@ -192,8 +192,7 @@ public final class Downloader: ImageLoader, DownloadOperations {
 
 /// The settings of the downloader, with what the program checks and resolves, and with limits that
 /// operators cannot set. The defaults are safe.
-@dynamicMemberLookup
-public struct DownloaderConfiguration: Sendable {
+public struct DownloaderConfiguration: PartConfiguration {
   /// The keys `download.…`.
   public var settings: DownloadSettings
   /// Maximum total size of the bodies being received, in bytes.
@@ -278,11 +277,5 @@ public struct DownloaderConfiguration: Sendable {
       $0.covers(host: target.host, port: target.url.port, path: path)
     }
     return isTraced ? trace : nil
-  }
-
-  /// A setting of `settings`.
-  public subscript<Value>(dynamicMember path: WritableKeyPath<DownloadSettings, Value>) -> Value {
-    @inline(__always) get { settings[keyPath: path] }
-    @inline(__always) set { settings[keyPath: path] = newValue }
   }
 }

@@ -44,7 +44,7 @@ public struct LocalFiles: ImageLoader {
   private var maximumBytes: Int
   private var lifetime: Int
   private var bodyLifetime: Int
-  private let threads: BlockingThreads
+  private var threads: BlockingThreads
 
   /// Creates a loader.
   ///
@@ -68,10 +68,9 @@ public struct LocalFiles: ImageLoader {
 
   /// Takes over the folder and the limits of another loader. The threads stay.
   mutating func take(settingsOf other: LocalFiles) {
-    root = other.root
-    maximumBytes = other.maximumBytes
-    lifetime = other.lifetime
-    bodyLifetime = other.bodyLifetime
+    let threads = threads
+    self = other
+    self.threads = threads
   }
 
   /// Takes a source that came with its request. Equal bytes have equal versions.
@@ -127,14 +126,12 @@ public struct LocalFiles: ImageLoader {
 
   /// Opens a file. Blocks on the disk.
   private func load(_ path: String, below root: String) throws(ImageError) -> LoadResult {
-    let descriptor = try Self.open(path, below: root)
+    let descriptor = OwnedDescriptor(owning: try Self.open(path, below: root))
     var status = stat()
-    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
-      close(descriptor)
+    guard fstat(descriptor.value, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
       throw .sourceNotFound(status: 404)
     }
-    // From here on the region owns the descriptor.
-    let file = FileRegion(owning: descriptor, count: Int(status.st_size))
+    let file = FileRegion(owning: descriptor.release(), count: Int(status.st_size))
     guard file.count <= maximumBytes else { throw .sourceTooLarge(limit: maximumBytes) }
     guard file.count > 0 else { throw .unsupportedFormat(detail: "empty file") }
     let answer = answer(for: status)
@@ -171,18 +168,17 @@ public struct LocalFiles: ImageLoader {
     else {
       throw .sourceNotFound(status: 404)
     }
-    var folder = Glibc.open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    for component in components.dropLast() where folder >= 0 {
-      let next = openat(folder, String(component), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
-      close(folder)
-      folder = next
+    let folderFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+    var folder = OwnedDescriptor(owning: Glibc.open(root, folderFlags))
+    for component in components.dropLast() where folder.value >= 0 {
+      folder = OwnedDescriptor(
+        owning: openat(folder.value, String(component), folderFlags | O_NOFOLLOW))
     }
-    guard folder >= 0 else { throw .sourceNotFound(status: 404) }
-    defer { close(folder) }
+    guard folder.value >= 0 else { throw .sourceNotFound(status: 404) }
     // O_NONBLOCK: opening a named pipe would block until its other end opens. No effect on regular
     // files.
     let flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
-    let descriptor = openat(folder, String(name), flags)
+    let descriptor = openat(folder.value, String(name), flags)
     guard descriptor >= 0 else { throw .sourceNotFound(status: 404) }
     return descriptor
   }

@@ -4,8 +4,7 @@ import Core
 import Glibc
 
 /// The settings of the imaging workers, with limits that operators cannot set.
-@dynamicMemberLookup
-public struct ImagerPoolConfiguration: Sendable {
+public struct ImagerPoolConfiguration: PartConfiguration {
   /// The keys `imaging.…`.
   public var settings: ImagingSettings
   /// Path of the program `pictor-imager`. It must contain a `/`, because `PATH` is not searched.
@@ -78,12 +77,6 @@ public struct ImagerPoolConfiguration: Sendable {
   /// bytes: half. A worker writes it when the encoded bytes are all that is left of the job, and
   /// has both for a moment.
   static func resultBytes(ofMemory bytes: Int) -> Int { bytes / 2 }
-
-  /// A setting of `settings`.
-  public subscript<Value>(dynamicMember path: WritableKeyPath<ImagingSettings, Value>) -> Value {
-    @inline(__always) get { settings[keyPath: path] }
-    @inline(__always) set { settings[keyPath: path] = newValue }
-  }
 }
 
 /// The reason why no worker can start.

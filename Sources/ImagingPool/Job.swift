@@ -251,10 +251,7 @@ extension WorkerSlot {
     var limits = job.hasMoreEffort ? configuration.limits.withMoreEffort : configuration.limits
     limits.maximumThreads = core.threads(of: job)
     let message = JobMessage(
-      id: id, transform: job.transform, density: job.density, limits: limits,
-      offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job),
-      verifies: job.verifies, isRecompression: job.isRecompression, isQuickOnly: isQuickOnly,
-      faces: core.faces(of: job))
+      job, id: id, limits: limits, isQuickOnly: isQuickOnly, faces: core.faces(of: job))
     configuration.willSend?(worker.pid)
     do throws(WireError) {
       try worker.send(message, of: job)
@@ -412,16 +409,6 @@ extension ImageError {
     case .watermark(let cause), .ofVariant(let cause): cause.mayLackMemory
     default: false
     }
-  }
-}
-
-extension OverlayMessage {
-  /// Creates the message for the job's watermark; `nil` without one.
-  fileprivate init?(_ job: ImageJob) {
-    guard let overlay = job.overlay else { return nil }
-    self.init(
-      offset: overlay.file.offset, count: overlay.file.count, density: overlay.density,
-      placement: job.transform.watermark?.placement ?? WatermarkPlacement())
   }
 }
 

@@ -115,7 +115,6 @@ struct JobScheduler<Job> {
 
   var waitingCount: Int { waiting.count }
   var runningCount: Int { running.count }
-  var idleCount: Int { idle.count }
   /// The number of slots whose workers have a job.
   var busyCount: Int { slots.reduce(0) { $0 + ($1.isBusy ? 1 : 0) } }
 

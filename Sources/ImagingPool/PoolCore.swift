@@ -194,11 +194,7 @@ final class PoolCore: Sendable {
 
   /// Records how a new worker is sealed. The first report and each change have a line in the log.
   func sealed(_ report: SandboxReport) {
-    let last = seal.withLock { last in
-      defer { last = report }
-      return last
-    }
-    guard last != report else { return }
+    guard seal.exchange(report) != report else { return }
     let fields: KeyValuePairs<String, LogValue> = [
       "sandbox": .string(configuration.sandbox.rawValue), "landlock": .int(report.landlock),
       "seccomp": .bool(report.seccomp),
@@ -300,11 +296,7 @@ final class PoolCore: Sendable {
     for job in jobs { answer(job, with: .failure(.draining)) }
     guard isLast else { return wakeAll() }
     startSignal.set()
-    let waiters = endWaiters.withLock { waiters in
-      defer { waiters = [] }
-      return waiters
-    }
-    for waiter in waiters { waiter.resume() }
+    for waiter in endWaiters.exchange([]) { waiter.resume() }
   }
 
   // MARK: Jobs that take far longer than estimated

@@ -131,7 +131,7 @@ final class WorkerProcess {
 
   /// Returns and stores the resident memory in bytes; 0 if unknown.
   func measure() -> Int {
-    lastResidentBytes = residentBytes
+    lastResidentBytes = bytes(at: 1) ?? 0
     return lastResidentBytes
   }
 
@@ -139,10 +139,8 @@ final class WorkerProcess {
   /// worker makes no memory file: it has the one for its results, whose size is limited.
   var sharedBytes: Int {
     // proc_pid_statm(5): all that is mapped, and private memory with the stack.
-    max((pages(at: 0) ?? 0) - (pages(at: 5) ?? 0), 0) * Int(getpagesize())
+    max((bytes(at: 0) ?? 0) - (bytes(at: 5) ?? 0), 0)
   }
-
-  private var residentBytes: Int { pages(at: 1).map { $0 * Int(getpagesize()) } ?? 0 }
 
   /// Lowers the limit of its private memory (RLIMIT_DATA) to `bytes` more than it has now, and that
   /// of a result (RLIMIT_FSIZE) to `resultBytes`. With `nil` it raises both again to the hard
@@ -156,9 +154,9 @@ final class WorkerProcess {
       return
     }
     // proc_pid_statm(5): the sixth number is private memory and the stack.
-    guard let present = pages(at: 5) else { throw SystemError(ENODATA) }
+    guard let present = self.bytes(at: 5) else { throw SystemError(ENODATA) }
     // Never 0, which Linux takes for no limit (mm/mmap.c, may_expand_vm).
-    try setMemoryLimit(UInt(present * Int(getpagesize()) + max(bytes, 0)))
+    try setMemoryLimit(UInt(present + max(bytes, 0)))
     // A job of a worker with its whole memory is not repeated, so it has the whole result limit,
     // too.
     if isHeld {
@@ -180,13 +178,14 @@ final class WorkerProcess {
     hasLowResultLimit = isLower > 0
   }
 
-  /// A number of pages in `/proc/PID/statm`; `nil` if unknown.
-  private func pages(at index: Int) -> Int? {
+  /// A number of pages in `/proc/PID/statm`, in bytes; `nil` if unknown.
+  private func bytes(at index: Int) -> Int? {
     var text = [UInt8](repeating: 0, count: 128)
     let count = pread(memory.value, &text, text.count, 0)
     guard count > 0 else { return nil }
     let fields = text[..<count].split(separator: UInt8(ascii: " "))
-    return fields.count > index ? Int(String(decoding: fields[index], as: UTF8.self)) : nil
+    guard fields.count > index else { return nil }
+    return Int(String(decoding: fields[index], as: UTF8.self)).map { $0 * Int(getpagesize()) }
   }
 
   /// Reads the new text on the worker's standard error, at most its last 500 bytes. Reading keeps

@@ -147,10 +147,7 @@ extension PixelSize {
 extension Duration? {
   /// Whole nanoseconds of at most a day, since no job runs longer.
   fileprivate mutating func code<Coder: WireCoder>(by coder: inout Coder) throws(Coder.Failure) {
-    var nanoseconds = map { duration in
-      let parts = duration.components
-      return Int(parts.seconds * 1_000_000_000 + parts.attoseconds / 1_000_000_000)
-    }
+    var nanoseconds = map(\.wholeNanoseconds)
     try coder.code("a timing", &nanoseconds, in: 0...86_400_000_000_000)
     self = nanoseconds.map { .nanoseconds($0) }
   }

@@ -19,31 +19,26 @@ public struct JobMessage: Hashable, Sendable {
   /// The watermark. That of the transform is not sent.
   public private(set) var overlay: OverlayMessage?
   /// Whether a description requires that all pixels of the source decode.
-  public private(set) var verifies: Bool
+  public private(set) var verifies = false
   /// Whether the source is a variant, which becomes smaller without a change of its pixels.
-  public private(set) var isRecompression: Bool
+  public private(set) var isRecompression = false
+  /// Whether the worker refuses the job if it is expensive (`AnswerMessage.takesLong`).
+  public private(set) var isQuickOnly = false
   /// The faces of the source, if an earlier job has found them.
   public private(set) var faces: [PixelArea]?
-  /// Whether the worker refuses the job if it is expensive (`AnswerMessage.takesLong`).
-  public private(set) var isQuickOnly: Bool
+}
 
-  /// A job.
+extension JobMessage {
+  /// Creates the message of a job; `faces` are those that an earlier job has found.
   public init(
-    id: UInt64, transform: Transform, density: Int, limits: ImagingLimits, offset: Int, count: Int,
-    overlay: OverlayMessage? = nil, verifies: Bool = false, isRecompression: Bool = false,
-    isQuickOnly: Bool = false, faces: [PixelArea]? = nil
+    _ job: ImageJob, id: UInt64, limits: ImagingLimits, isQuickOnly: Bool = false,
+    faces: [PixelArea]? = nil
   ) {
-    self.faces = faces
-    self.isRecompression = isRecompression
-    self.isQuickOnly = isQuickOnly
-    self.id = id
-    self.transform = transform
-    self.density = density
-    self.limits = limits
-    self.offset = offset
-    self.count = count
-    self.overlay = overlay
-    self.verifies = verifies
+    self.init(
+      id: id, transform: job.transform, density: job.density, limits: limits,
+      offset: job.file.offset, count: job.file.count, overlay: OverlayMessage(job),
+      verifies: job.verifies, isRecompression: job.isRecompression, isQuickOnly: isQuickOnly,
+      faces: faces)
   }
 
   /// Returns the encoded message.
@@ -111,23 +106,23 @@ public struct OverlayMessage: Hashable, Sendable {
   /// Pixels per point of the image, from its name: 1, 2 or 3.
   public private(set) var density: Int
   /// Placement on the result; part of the transform's text.
-  public internal(set) var placement: WatermarkPlacement
-
-  /// Creates a watermark.
-  public init(
-    offset: Int, count: Int, density: Int, placement: WatermarkPlacement = WatermarkPlacement()
-  ) {
-    self.offset = offset
-    self.count = count
-    self.density = density
-    self.placement = placement
-  }
+  public internal(set) var placement = WatermarkPlacement()
 
   fileprivate mutating func code<Coder: WireCoder>(by coder: inout Coder) throws(Coder.Failure) {
     // The ranges ensure that the sum of both does not overflow.
     try coder.code("overlay's offset", &offset, in: 0...Int.max / 2)
     try coder.code("overlay's count", &count, in: 0...Int.max / 2)
     try coder.code("overlay's density", &density, in: 1...3)
+  }
+}
+
+extension OverlayMessage {
+  /// Creates the message for the job's watermark; `nil` without one.
+  fileprivate init?(_ job: ImageJob) {
+    guard let overlay = job.overlay else { return nil }
+    self.init(
+      offset: overlay.file.offset, count: overlay.file.count, density: overlay.density,
+      placement: job.transform.watermark?.placement ?? WatermarkPlacement())
   }
 }
 

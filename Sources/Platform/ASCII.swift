@@ -29,6 +29,11 @@ extension BidirectionalCollection {
   }
 }
 
+extension Substring {
+  /// The text without the spaces and tabs at both ends.
+  public var trimmed: Substring { trimming { $0 == " " || $0 == "\t" } }
+}
+
 extension StringProtocol {
   /// Whether all characters are digits, `0` to `9`, and there is one.
   public var isDigits: Bool { !isEmpty && utf8.allSatisfy { $0.isDigit } }
@@ -52,12 +57,18 @@ extension [UInt8] {
 
 extension UInt64 {
   /// Reads hexadecimal digits in lower case, at most 16; `nil` for anything else.
-  public init?(lowerHexadecimal digits: Slice<UnsafeRawBufferPointer>) {
+  @inlinable public init?(lowerHexadecimal digits: some Sequence<UInt8>) {
     self = 0
     for digit in digits {
       guard let value = digit.hexadecimalValue, !(0x41...0x46 ~= digit) else { return nil }
       self = self << 4 | UInt64(value)
     }
+  }
+
+  /// Returns the digit at a place of 0 to 15, in lower case. The highest is at 0.
+  @inlinable public func hexadecimalDigit(at place: Int) -> UInt8 {
+    let value = UInt8(self >> UInt64(60 - 4 * place) & 0xf)
+    return value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
 }
 

@@ -1,4 +1,4 @@
-// WallClock: reads the system's clock.
+// WallClock: reads the system's clock, and writes times.
 
 import Glibc
 
@@ -15,5 +15,23 @@ public enum WallClock {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return time.tv_sec * 1_000_000_000 + time.tv_nsec
+  }
+
+  /// Appends a time in UTC, in seconds since 1970, in a form of strftime(3) of at most 63 bytes.
+  public static func append(_ seconds: Int, as form: String, to bytes: inout [UInt8]) {
+    var seconds = seconds
+    var time = tm()
+    gmtime_r(&seconds, &time)
+    withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
+      let count = strftime(text.baseAddress, text.count, form, &time)
+      bytes += text[..<count].lazy.map { UInt8(bitPattern: $0) }
+    }
+  }
+}
+
+extension Duration {
+  /// Whole nanoseconds, rounded toward zero.
+  public var wholeNanoseconds: Int {
+    Int(components.seconds) * 1_000_000_000 + Int(components.attoseconds / 1_000_000_000)
   }
 }

@@ -68,15 +68,11 @@ public struct AWSDate: Hashable {
 
   /// Writes a time.
   public init(_ time: UnixTime, isExtended: Bool = false) {
-    func padded(_ number: Int, to width: Int = 2) -> String {
-      String(repeating: "0", count: max(width - "\(number)".count, 0)) + "\(number)"
-    }
-    let second = ((time.seconds % 86_400) + 86_400) % 86_400
-    let date = HTTPDate.civilDate(daysSinceEpoch: (time.seconds - second) / 86_400)
-    day = [padded(date.year, to: 4), padded(date.month), padded(date.day)]
-      .joined(separator: isExtended ? "-" : "")
-    let clock = [second / 3_600, second / 60 % 60, second % 60].map { padded($0) }
-    text = "\(day)T\(clock.joined(separator: isExtended ? ":" : ""))Z"
+    let form = isExtended ? "%04Y-%m-%dT%H:%M:%SZ" : "%04Y%m%dT%H%M%SZ"
+    var bytes: [UInt8] = []
+    WallClock.append(time.seconds, as: form, to: &bytes)
+    text = String(decoding: bytes, as: UTF8.self)
+    day = String(text.prefix { $0 != "T" })
   }
 }
 

@@ -144,8 +144,7 @@ public struct Log: Sendable {
 extension Duration {
   /// Milliseconds with three decimals, as in `Server-Timing` and log lines: `12.345`.
   public var millisecondsText: String {
-    let microseconds =
-      components.seconds * 1_000_000 + components.attoseconds / 1_000_000_000_000
+    let microseconds = wholeNanoseconds / 1_000
     let fraction = String(microseconds % 1_000)
     return "\(microseconds / 1_000)." + String(repeating: "0", count: 3 - fraction.count) + fraction
   }

@@ -41,11 +41,8 @@ struct LogLimiter {
   mutating func admits(
     _ kind: String, at level: LogLevel, now: ContinuousClock.Instant
   ) -> Bool {
-    if windows[kind] == nil {
-      guard windows.count < Self.kindLimit else { return true }
-      windows[kind] = Window(level: level, end: now + Self.windowLength)
-    }
-    guard var window = windows[kind] else { return true }
+    guard windows[kind] != nil || windows.count < Self.kindLimit else { return true }
+    var window = windows[kind] ?? Window(level: level, end: now + Self.windowLength)
     let isAdmitted = window.admitted < Self.linesPerWindow
     if isAdmitted { window.admitted += 1 } else { window.heldBack += 1 }
     windows[kind] = window

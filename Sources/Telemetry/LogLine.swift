@@ -1,7 +1,5 @@
 // LogLine: formats log lines as JSON and as text.
 
-import Glibc
-
 /// The bytes of a log line while it is written. Each request logs a line, so it is written without
 /// intermediate texts.
 struct LogLine {
@@ -132,29 +130,11 @@ struct LogLine {
 
   /// Appends the time in UTC, to the millisecond (RFC 3339, section 5.6).
   private mutating func appendTime() {
-    var now = timespec()
-    clock_gettime(CLOCK_REALTIME, &now)
-    var day = tm()
-    gmtime_r(&now.tv_sec, &day)
-    let parts: [(number: Int, width: Int, mark: StaticString)] = [
-      (Int(day.tm_year) + 1900, 4, "-"), (Int(day.tm_mon) + 1, 2, "-"), (Int(day.tm_mday), 2, "T"),
-      (Int(day.tm_hour), 2, ":"), (Int(day.tm_min), 2, ":"), (Int(day.tm_sec), 2, "."),
-      (now.tv_nsec / 1_000_000, 3, "Z"),
-    ]
-    for part in parts {
-      append(part.number, width: part.width)
-      bytes.append(part.mark.utf8Start.pointee)
-    }
-  }
-
-  /// Appends a number of at most `width` digits, with leading zeros.
-  private mutating func append(_ number: Int, width: Int) {
-    var unit = 1
-    for _ in 1..<width { unit *= 10 }
-    while unit > 0 {
-      bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / unit % 10))
-      unit /= 10
-    }
+    let milliseconds = WallClock.nanoseconds / 1_000_000
+    WallClock.append(milliseconds / 1_000, as: "%FT%T.", to: &bytes)
+    // With leading zeros.
+    bytes += "\(1_000 + milliseconds % 1_000)".utf8.dropFirst()
+    append("Z")
   }
 
   private mutating func append(_ text: String) { bytes.append(contentsOf: text.utf8) }

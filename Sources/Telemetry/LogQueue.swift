@@ -73,7 +73,7 @@ public final class LogQueue: Sendable {
 
   /// The lowest level that logs of the queue write.
   public var level: LogLevel {
-    get { LogLevel(rank: lowest.load(ordering: .relaxed)) }
+    get { LogLevel.allCases[lowest.load(ordering: .relaxed)] }
     set { lowest.store(newValue.rank, ordering: .relaxed) }
   }
 

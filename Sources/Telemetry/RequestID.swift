@@ -27,8 +27,7 @@ public struct RequestID: Sendable, CustomStringConvertible {
     let value = Self.cipher.encrypt(Self.count.wrappingAdd(1, ordering: .relaxed).newValue)
     length = Self.ownLength
     for position in 0..<Self.ownLength {
-      let digit = UInt8(value >> UInt64((Self.ownLength - 1 - position) * 4) & 0xf)
-      text[position] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+      text[position] = value.hexadecimalDigit(at: position)
     }
   }
 

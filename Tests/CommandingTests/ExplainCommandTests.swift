@@ -1,6 +1,6 @@
 // ExplainCommandTests: the explain command against a test server.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 
@@ -55,12 +55,12 @@ import Testing
     ("https://other.example/image?id=3", "url=https%3A%2F%2Fother.example%2Fimage%3Fid%3D3"),
     ("url=http://h/ä#x", "url=http://h/%C3%A4%23x"),
   ]) func `a URL or a query becomes the server's query`(subject: String, query: String) async {
-    #expect(await run(ExplainOrder(subject)) == 0)
+    #expect(await run(ExplainOrder(subject: subject)) == 0)
     #expect(server.received(at: "/admin/explain").last?.target == "/admin/explain?" + query)
   }
 
   @Test func `the explanation is printed as text, without control characters`() async {
-    #expect(await run(ExplainOrder("http://h/a.jpg")) == 0)
+    #expect(await run(ExplainOrder(subject: "http://h/a.jpg")) == 0)
     let output = said.withLock { $0.output }
     for part in [
       "2, for h", "negotiated: avif, webp", "invalid_signature", "memory            absent",
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test func `accept is sent, and the JSON is printed as it is`() async {
-    var order = ExplainOrder("http://h/a.jpg")
+    var order = ExplainOrder(subject: "http://h/a.jpg")
     order.accept = "image/avif"
     order.isJSON = true
     #expect(await run(order) == 0)
@@ -85,7 +85,7 @@ import Testing
 
   @Test func `an error is a line and status 1`() async {
     let body = #"{"error": {"code": "x", "message": "no url"}}"#
-    #expect(await run(ExplainOrder("/image?w=1"), status: 400, body: body) == 1)
+    #expect(await run(ExplainOrder(subject: "/image?w=1"), status: 400, body: body) == 1)
     #expect(said.withLock { $0.errors }.contains("no url"))
   }
 
@@ -101,7 +101,7 @@ import Testing
   func `no text or number of the answer reaches the terminal as a command, or ends the program`()
     async
   {
-    #expect(await run(ExplainOrder("http://h/a.jpg"), body: Self.hostile) == 0)
+    #expect(await run(ExplainOrder(subject: "http://h/a.jpg"), body: Self.hostile) == 0)
     let output = said.withLock { $0.output }
     #expect(output.contains("stale for 9223372036854775808 s"))
     for sign in ["\u{1b}", "\u{7}", "\u{9b}", "\u{202e}"] { #expect(!output.contains(sign)) }
@@ -109,7 +109,7 @@ import Testing
   }
 
   @Test func `control characters of the JSON are printed as escapes`() async {
-    var order = ExplainOrder("http://h/a.jpg")
+    var order = ExplainOrder(subject: "http://h/a.jpg")
     order.isJSON = true
     #expect(await run(order, body: "{\"a\":\n\"\u{1b}\u{9b}\u{202e}\u{e0001}ä\"}") == 0)
     #expect(

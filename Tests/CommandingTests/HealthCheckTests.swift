@@ -1,6 +1,6 @@
 // HealthCheckTests: the health check against a test server.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // PrefetchCommandTests: the prefetch command against a test server.
 
-import Core
+@testable import Core
 import Glibc
 import TestSupport
 import Testing

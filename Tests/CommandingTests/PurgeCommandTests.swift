@@ -1,6 +1,6 @@
 // PurgeCommandTests: the purge command against a test server.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

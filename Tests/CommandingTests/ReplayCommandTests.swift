@@ -1,6 +1,6 @@
 // ReplayCommandTests: what the lines of access logs are at a door, and how two servers compare.
 
-import Core
+@testable import Core
 import Glibc
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 // ServerClientTests: requests to a test server, its answers, and what ends them early.
 
-import Core
+@testable import Core
 import Glibc
 import TestSupport
 import Testing

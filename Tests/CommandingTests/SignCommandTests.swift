@@ -1,6 +1,6 @@
 // SignCommandTests: tests of the sign command.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

@@ -165,7 +165,7 @@ import Testing
         running[slot] = id
         guard background.contains(id) else { continue }
         started += 1
-        #expect(waiting == 0 && board.idleCount >= slots / 2)
+        #expect(waiting == 0 && board.idle.count >= slots / 2)
         #expect(running.values.count { background.contains($0) && admitted.contains($0) } == 1)
       }
     }

@@ -2,9 +2,11 @@
 
 import Core
 import Glibc
-import ImagingPool
+import Synchronization
 import TestSupport
 import Testing
+
+@testable import ImagingPool
 
 enum PoolSupport {
   /// Path of the worker program, which SwiftPM builds beside the tests.
@@ -100,6 +102,14 @@ enum PoolSupport {
 }
 
 extension ImagerPool {
+  /// The number of idle workers.
+  var idleWorkers: Int { core.load()?.read { $0.idle.count } ?? 0 }
+
+  /// The workers that are ready, and whether each has a job.
+  var workerPIDs: [(pid: pid_t, isBusy: Bool)] {
+    core.load()?.read { $0.slots.compactMap { slot in slot.pid.map { ($0, slot.isBusy) } } } ?? []
+  }
+
   /// The ready worker processes.
   var pids: [pid_t] { workerPIDs.map(\.pid) }
 

@@ -1,6 +1,6 @@
 // ObjectURLTests: s3 URLs: one URL for each object, and none for what is no object.
 
-import Core
+@testable import Core
 import Testing
 
 @Suite struct ObjectURLTests {

@@ -1,6 +1,6 @@
 // Fixtures: a scripted image provider, and a real server in front of it.
 
-import Core
+@testable import Core
 import Glibc
 import Synchronization
 import TestSupport

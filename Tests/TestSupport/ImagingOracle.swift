@@ -106,8 +106,7 @@ private final class PatternedWorker {
   ) -> ImagingOracle.Answer {
     jobs += 1
     let job = JobMessage(
-      id: jobs, transform: transform, density: 1, limits: limits, offset: file.offset,
-      count: file.count)
+      ImageJob(file: file, transform: transform, density: 1), id: jobs, limits: limits)
     do throws(WireError) {
       try socket.send(job.encoded(), passing: file.descriptor)
       defer {

@@ -64,7 +64,13 @@ extension Transform {
   /// `selection.crop`.
   public var crop: PixelArea? {
     get { selection.crop?.area(in: PixelSize(width: 1 << 32, height: 1 << 32)) }
-    set { selection.crop = newValue.map { Crop($0) } }
+    set {
+      selection.crop = newValue.map {
+        Crop(
+          width: .pixels($0.size.width), height: .pixels($0.size.height),
+          at: .at(x: .pixels($0.x), y: .pixels($0.y)))
+      }
+    }
   }
   /// `selection.trim`.
   public var trim: Int? {

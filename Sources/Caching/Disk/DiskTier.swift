@@ -3,8 +3,7 @@
 import Core
 
 /// The settings of the disk tier, with limits that operators cannot set.
-@dynamicMemberLookup
-public struct DiskTierConfiguration: Sendable {
+public struct DiskTierConfiguration: PartConfiguration {
   /// The keys `disk.…`.
   public var settings: DiskSettings
   /// The cache folder, created if needed. `nil` disables the tier.
@@ -35,12 +34,6 @@ public struct DiskTierConfiguration: Sendable {
   public init(path: String?) {
     self.init(DiskSettings())
     self.path = path
-  }
-
-  /// A setting of `settings`.
-  public subscript<Value>(dynamicMember path: WritableKeyPath<DiskSettings, Value>) -> Value {
-    @inline(__always) get { settings[keyPath: path] }
-    @inline(__always) set { settings[keyPath: path] = newValue }
   }
 }
 

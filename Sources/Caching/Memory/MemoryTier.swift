@@ -3,8 +3,7 @@
 import Core
 
 /// The settings of the memory tier.
-@dynamicMemberLookup
-public struct MemoryTierConfiguration: Sendable {
+public struct MemoryTierConfiguration: PartConfiguration {
   /// The keys `memory.…`.
   public var settings: MemorySettings
   /// Maximum size in bytes, at least 0. 0 disables the tier.
@@ -26,12 +25,6 @@ public struct MemoryTierConfiguration: Sendable {
 
   /// Maximum size of a variant that the tier keeps, in bytes.
   public var largestVariant: Int { limit / MemoryTier.largestShare }
-
-  /// A setting of `settings`.
-  public subscript<Value>(dynamicMember path: WritableKeyPath<MemorySettings, Value>) -> Value {
-    @inline(__always) get { settings[keyPath: path] }
-    @inline(__always) set { settings[keyPath: path] = newValue }
-  }
 }
 
 /// A cache of variants in memory, by key. A hit costs one lock, one look-up and at most one written

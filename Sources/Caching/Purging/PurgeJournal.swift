@@ -106,23 +106,14 @@ extension DiskStore {
   /// - Throws: the system error if the file exists and cannot be read, because purged images might
   ///   be served.
   func readJournal() throws(SystemError) -> PurgeJournal {
-    let descriptor = open(journalPath, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else {
+    let file = OwnedDescriptor(owning: open(journalPath, O_RDONLY | O_CLOEXEC | O_NOFOLLOW))
+    guard file.value >= 0 else {
       guard errno == ENOENT else { throw SystemError() }
       return PurgeJournal()
     }
     var status = stat()
-    guard fstat(descriptor, &status) == 0 else {
-      let error = SystemError()
-      close(descriptor)
-      throw error
-    }
-    let file = FileRegion(owning: descriptor, count: Int(status.st_size))
-    var bytes = [UInt8](repeating: 0, count: file.count)
-    var span = bytes.mutableSpan
-    try span.withUnsafeMutableBytes { buffer throws(SystemError) in
-      _ = try EntryFile.fill(buffer, from: file, at: 0, count: file.count)
-    }
+    guard fstat(file.value, &status) == 0 else { throw SystemError() }
+    let bytes = try FileContents.read(file.value, limit: .max)
     noteJournal(PurgeJournalFile(bytes: Int(status.st_blocks) * 512))
     return PurgeJournal(parsing: String(decoding: bytes, as: UTF8.self)) { line in
       log.warning(
@@ -179,10 +170,7 @@ extension DiskStore {
 
   private func noteJournal(_ file: PurgeJournalFile) {
     let share = space[.variant]
-    let old = journal.withLock { journal in
-      defer { journal = file }
-      return journal
-    }
+    let old = journal.exchange(file)
     share.add(bytes: file.bytes - old.bytes)
     if file.bytes > old.bytes, share.isNearlyFull { onShortage.withLock { $0 }?() }
   }

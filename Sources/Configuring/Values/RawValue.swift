@@ -124,6 +124,13 @@ enum RawValue: Decodable, Hashable, Sendable {
     return numbers.count == values.count ? numbers : nil
   }
 
+  /// Returns the value; of an argument, the JSON5 in it, which `name` describes.
+  func structure(_ name: String) throws(MemberProblems) -> RawValue {
+    guard case .argument(let text) = self else { return self }
+    guard let value = RawValue(json5: text) else { throw MemberProblems("not a JSON5 \(name)") }
+    return value
+  }
+
   /// The list in an argument that is the JSON5 text of one, `["a", "b"]`; `nil` for other
   /// arguments, such as the host `[::1]`, and other values.
   var listOfArgument: RawValue? {

@@ -4,7 +4,6 @@ import CDeflate
 import CGLib
 import Core
 import FoundationEssentials
-import Glibc
 
 /// The digests in `Content-Digest` and `Repr-Digest` (RFC 9530), `Content-MD5` (RFC 1864) and S3's
 /// `x-amz-checksum-…`.
@@ -73,7 +72,7 @@ struct BodyDigests: Hashable, Sendable {
     case "content-md5": add(.md5, base64: value, field: name)
     // RFC 9110, section 6.6.2; RFC 9530, section 2
     case "trailer":
-      let names = value.split(separator: ",").map { Self.trimmed($0).lowercased() }
+      let names = value.split(separator: ",").map { $0.trimmed.lowercased() }
       if names.contains(where: Self.isDigest) { isAnnounced = true }
     case "x-amz-checksum-type":
       isComposite = value.uppercased() == "COMPOSITE"
@@ -96,8 +95,8 @@ struct BodyDigests: Hashable, Sendable {
   /// Parses `sha-256=:base64:`, optionally with parameters (RFC 8941, section 3.2).
   private mutating func receive(member: Substring, of field: String) {
     let parts = member.split(separator: "=", maxSplits: 1)
-    guard parts.count == 2, let algorithm = Algorithm(key: Self.trimmed(parts[0])) else { return }
-    let value = Self.trimmed(parts[1])
+    guard parts.count == 2, let algorithm = Algorithm(key: parts[0].trimmed) else { return }
+    let value = parts[1].trimmed
     guard value.first == ":", let end = value.dropFirst().firstIndex(of: ":") else { return }
     add(algorithm, base64: String(value[value.index(after: value.startIndex)..<end]), field: field)
   }
@@ -107,12 +106,6 @@ struct BodyDigests: Hashable, Sendable {
       data.count == algorithm.length
     else { return }
     claims.append(Claim(algorithm: algorithm, digest: Array(data), field: field))
-  }
-
-  private static func trimmed(_ text: Substring) -> Substring {
-    var text = text.drop { $0 == " " || $0 == "\t" }
-    while text.last == " " || text.last == "\t" { text.removeLast() }
-    return text
   }
 
   // MARK: Verification
@@ -138,11 +131,9 @@ struct BodyDigests: Hashable, Sendable {
     defer { piece.deallocate() }
     var position = 0
     while position < file.count {
-      let wanted = min(piece.count, file.count - position)
-      let count = pread(file.descriptor, piece.baseAddress, wanted, file.offset + position)
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { return nil }
-      digest.update(UnsafeRawBufferPointer(rebasing: piece[..<count]))
+      let count = min(piece.count, file.count - position)
+      guard let bytes = try? file.read(count, at: position, into: piece) else { return nil }
+      digest.update(bytes)
       position += count
     }
     return digest.finish()

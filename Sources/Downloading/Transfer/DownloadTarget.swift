@@ -23,11 +23,11 @@ struct DownloadTarget: Sendable {
   /// The URL that curl fetches.
   let url: SourceURL
   /// The `s3` URL of the object that `url` requests; `nil` for any other request.
-  let object: SourceURL?
+  private(set) var object: SourceURL?
   /// The host as curl reads it.
   let host: String
   /// Host and port; the key of `limitPerHost`.
-  let hostAndPort: String
+  var hostAndPort: String { "\(host):\(url.port)" }
 
   /// The key of the circuit: TLS at a port that speaks none fails, and is no failure of the host.
   var circuit: String { url.scheme == .https ? "https://\(hostAndPort)" : hostAndPort }
@@ -46,8 +46,6 @@ struct DownloadTarget: Sendable {
     try hosts.check(host: host, port: url.port, path: url.path)
     self.url = url
     self.host = host
-    object = nil
-    hostAndPort = "\(host):\(url.port)"
   }
 
   /// Returns what has to be requested for a source.
@@ -75,7 +73,6 @@ struct DownloadTarget: Sendable {
     self.url = url
     self.host = host
     self.object = object
-    hostAndPort = "\(host):\(url.port)"
   }
 
   /// The URL that operators know the request by.

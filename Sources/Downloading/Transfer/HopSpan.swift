@@ -70,10 +70,3 @@ extension Transfer {
         end: end - rest.wholeNanoseconds, isError: isError, attributes: attributes))
   }
 }
-
-extension Duration {
-  /// Whole nanoseconds.
-  fileprivate var wholeNanoseconds: Int {
-    Int(components.seconds) * 1_000_000_000 + Int(components.attoseconds / 1_000_000_000)
-  }
-}

@@ -121,7 +121,7 @@ struct OriginResponseParser {
       return nil
     }
     let name = String(decoding: line[..<colon], as: UTF8.self).lowercased()
-    return (name, trimmed(line[line.index(after: colon)...]))
+    return (name, line[line.index(after: colon)...].trimming { $0.isBlank })
   }
 
   private mutating func receiveField(_ line: Slice<UnsafeRawBufferPointer>) {
@@ -151,7 +151,7 @@ struct OriginResponseParser {
     case "transfer-encoding": hasTransferEncoding = true
     case "content-encoding":
       for coding in value.split(separator: 0x2c) {
-        let name = String(decoding: Self.trimmed(coding), as: UTF8.self).lowercased()
+        let name = String(decoding: coding.trimming { $0.isBlank }, as: UTF8.self).lowercased()
         if ContentCoding(name: name) != nil { Self.join(name, to: &contentEncoding) }
       }
     case "location":
@@ -165,7 +165,7 @@ struct OriginResponseParser {
   /// Parses one number, or the same number several times (RFC 9110, section 8.6).
   private mutating func receiveLength(_ value: Slice<UnsafeRawBufferPointer>) {
     for item in value.split(separator: 0x2c, omittingEmptySubsequences: false) {
-      let digits = Self.trimmed(item)
+      let digits = item.trimming { $0.isBlank }
       guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
         return isLengthInvalid = true
       }
@@ -173,14 +173,6 @@ struct OriginResponseParser {
       if let length, length != number { isLengthInvalid = true }
       length = number
     }
-  }
-
-  private static func trimmed(
-    _ text: Slice<UnsafeRawBufferPointer>
-  ) -> Slice<UnsafeRawBufferPointer> {
-    var text = text.drop { $0 == 0x20 || $0 == 0x09 }
-    while text.last == 0x20 || text.last == 0x09 { text.removeLast() }
-    return text
   }
 
   /// Returns a value whose bytes are no UTF-8 (Latin-1) with `%E4` for the byte E4.

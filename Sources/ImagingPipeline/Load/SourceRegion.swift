@@ -80,10 +80,7 @@ struct Window: Equatable {
 
   /// Creates a window that covers a whole image.
   init(_ size: PixelSize) {
-    x = 0
-    y = 0
-    width = Double(size.width)
-    height = Double(size.height)
+    self.init(PixelArea(x: 0, y: 0, size: size), times: (1, 1))
   }
 
   /// Creates the window of a stored area in an image scaled by `scale`.

@@ -30,6 +30,8 @@ struct Trimming {
     _ part: SourceRegion, equally axes: Axes? = nil
   ) throws(ImageError) -> SourceRegion {
     let image = try open()
+    let bands = image.bands
+    let hasAlpha = image.hasAlpha
     let size = frames > 1 ? header.size : image.size
     guard image.size.height == size.height * frames else {
       throw .undecodable(detail: "\(frames) frames of \(size) make \(image.size)")
@@ -45,11 +47,9 @@ struct Trimming {
     var backgrounds: [Background] = []
     if let colour {
       let background = Background(
-        colour, bands: image.bands, hasAlpha: image.hasAlpha, tolerance: tolerance)
+        colour, bands: bands, hasAlpha: hasAlpha, tolerance: tolerance)
       backgrounds = Array(repeating: background, count: frames)
     } else if y > area.y {
-      let bands = image.bands
-      let hasAlpha = image.hasAlpha
       let rows = try PixelRows(of: try open())
       for frame in 0..<frames {
         let pixel = try rows.row(frame * size.height + y) + x * bands
@@ -59,8 +59,6 @@ struct Trimming {
     }
 
     var edges = Edges(area)
-    let bands = image.bands
-    let hasAlpha = image.hasAlpha
     let rows = try PixelRows(of: image)
     for frame in 0..<frames {
       for line in area.y..<area.y + area.size.height {

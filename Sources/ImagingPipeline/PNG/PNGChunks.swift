@@ -16,6 +16,9 @@ struct PNGChunk {
     name.withUTF8Buffer { type.elementsEqual($0) }
   }
 
+  /// Whether the checksum is right.
+  var isIntact: Bool { libdeflate_crc32(0, checked.baseAddress, checked.count) == checksum }
+
   /// Whether the chunk is critical: its first letter is upper-case (section 3.3).
   var isCritical: Bool { type[0] & 0x20 == 0 }
 }
@@ -73,11 +76,8 @@ enum PNGCheck {
       } catch {
         return .damaged(.error, "a PNG's chunk without a name")
       }
-      if chunk.isCritical || chunk.isOf("tRNS") {
-        let checksum = libdeflate_crc32(0, chunk.checked.baseAddress, chunk.checked.count)
-        guard checksum == chunk.checksum else {
-          return .damaged(.error, "the checksum of a PNG's chunk")
-        }
+      if chunk.isCritical || chunk.isOf("tRNS"), !chunk.isIntact {
+        return .damaged(.error, "the checksum of a PNG's chunk")
       }
       if chunk.isOf("IDAT") { hasPixels = true }
       if chunk.isOf("IEND") {
@@ -203,8 +203,7 @@ struct PNGParts {
     var place: Range<Int>?
     while true {
       let start = chunks.position
-      guard let chunk = try? chunks.next(),
-        libdeflate_crc32(0, chunk.checked.baseAddress, chunk.checked.count) == chunk.checksum,
+      guard let chunk = try? chunks.next(), chunk.isIntact,
         // An animation has frames in chunks of their own.
         !chunk.isOf("acTL")
       else { return nil }

@@ -191,19 +191,11 @@ struct ByteSearch {
       pixels = above.value * target / Double(above.bytes)
     }
     pixels = max(1, pixels)
-    let size = full.scaled(by: (pixels / Double(full.pixels)).squareRoot())
+    let size = full.scaledDown(by: (pixels / Double(full.pixels)).squareRoot())
     let isNew =
       Double(size.pixels) < above.value && fitting.map { Double(size.pixels) > $0.value } ?? true
     return isNew ? size : fitting == nil ? PixelSize(width: 1, height: 1) : nil
   }
 
   private func ratio(of left: Int, to right: Int) -> Double { Double(left) / Double(max(1, right)) }
-}
-
-extension PixelSize {
-  /// Returns both sides times a factor of at most 1, rounded down, at least 1.
-  fileprivate func scaled(by factor: Double) -> PixelSize {
-    PixelSize(
-      width: max(1, Int(Double(width) * factor)), height: max(1, Int(Double(height) * factor)))
-  }
 }

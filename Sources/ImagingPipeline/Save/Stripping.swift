@@ -1,6 +1,5 @@
 // Stripping: removes the metadata of a file without decoding it; all other bytes stay the same.
 
-import CDeflate
 import Core
 
 /// Drops everything that is not needed to show the image. Returns `nil` for a file with unknown
@@ -30,10 +29,9 @@ enum Stripping {
       let name = String(decoding: chunk.type, as: UTF8.self)
       // Decoders skip a chunk with a wrong checksum or refuse the file. A file whose pixels need
       // the chunk was refused before.
-      let isDamaged =
-        libdeflate_crc32(0, chunk.checked.baseAddress, chunk.checked.count) != chunk.checksum
       let isDropped =
-        !keptOfPNG.contains(name) || (hasProfile && ["gAMA", "cHRM"].contains(name)) || isDamaged
+        !keptOfPNG.contains(name) || (hasProfile && ["gAMA", "cHRM"].contains(name))
+        || !chunk.isIntact
       // A name's first letter tells whether it may be left out (5.4): capitals may not.
       guard !isDropped || !chunk.isCritical else { return nil }
       // A result has at most 8 bits per sample.

@@ -227,7 +227,7 @@ enum VectorImages {
     guard String(decoding: url.prefix(5), as: UTF8.self).lowercased() == "data:",
       let comma = url.firstIndex(of: UInt8(ascii: ","))
     else { return [] }
-    let content = unescaped(url[comma...].dropFirst())
+    let content = Data(PercentEncoding.decodeLeniently(url[comma...].dropFirst()))
     // Only the last parameter says that the content is coded, and it may have spaces around it.
     let isCoded = String(decoding: url[..<comma], as: UTF8.self).lowercased().contains("base64")
     return isCoded ? [content, uncoded(content)] : [content]
@@ -235,38 +235,9 @@ enum VectorImages {
 
   /// Decodes Base64 without regard to other characters, and with or without padding.
   private static func uncoded(_ content: Data) -> Data {
-    var digits = content.filter {
-      switch $0 {
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
-        true
-      default: false
-      }
-    }
+    var digits = content.filter { $0.isLetter || $0.isDigit || "+/".utf8.contains($0) }
     if digits.count % 4 == 1 { digits.removeLast() }
     digits += Data(repeating: UInt8(ascii: "="), count: (4 - digits.count % 4) % 4)
     return Data(base64Encoded: digits) ?? Data()
-  }
-
-  /// Returns the bytes with percent-encoded ones decoded (RFC 3986, section 2.1).
-  private static func unescaped(_ text: ArraySlice<UInt8>) -> Data {
-    guard text.contains(UInt8(ascii: "%")) else { return Data(text) }
-    var result = Data()
-    var rest = text
-    while let byte = rest.popFirst() {
-      if byte == UInt8(ascii: "%"), rest.count > 1, rest.prefix(2).allSatisfy(isDigit),
-        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-      {
-        result.append(value)
-        rest = rest.dropFirst(2)
-      } else {
-        result.append(byte)
-      }
-    }
-    return result
-  }
-
-  private static func isDigit(_ byte: UInt8) -> Bool {
-    Character(Unicode.Scalar(byte)).isHexDigit
   }
 }

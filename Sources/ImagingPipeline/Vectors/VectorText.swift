@@ -161,8 +161,8 @@ struct VectorVariables {
             area[colon...].firstIndex { byte in
               ";}\"'<".utf8.contains(byte)
             } ?? area.endIndex
-          values[String(decoding: area[place..<end], as: UTF8.self)] = Self.trimmed(
-            area[(colon + 1)..<stop])
+          let name = String(decoding: area[place..<end], as: UTF8.self)
+          values[name] = area[(colon + 1)..<stop].trimming(while: Self.isBlank)
           place = stop
           continue
         }
@@ -217,9 +217,10 @@ struct VectorVariables {
       case UInt8(ascii: ")"):
         depth -= 1
         guard depth == 0 else { continue }
-        let name = trimmed(text[(start + 4)..<(comma ?? place)])
+        let name = text[(start + 4)..<(comma ?? place)].trimming(while: isBlank)
         guard name.starts(with: "--".utf8) else { return nil }
-        return (start, place + 1, name, comma.map { trimmed(text[($0 + 1)..<place]) })
+        let fallback = comma.map { text[($0 + 1)..<place].trimming(while: isBlank) }
+        return (start, place + 1, name, fallback)
       case UInt8(ascii: ";"), UInt8(ascii: "}"), UInt8(ascii: "<"): return nil
       default: break
       }
@@ -234,11 +235,5 @@ struct VectorVariables {
   private static func isOfName(_ byte: UInt8) -> Bool {
     byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_") || byte >= 0x80
       || (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte & 0xdf)
-  }
-
-  private static func trimmed(_ text: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    var text = text.drop(while: isBlank)
-    while let last = text.last, isBlank(last) { text.removeLast() }
-    return text
   }
 }

@@ -159,19 +159,19 @@ public struct DownloadStatus: Hashable, Sendable, Codable {
   /// The host and port of the current request, after redirects.
   public var host: String
   /// The state of the transfer.
-  public var state: State
+  public var state = State.waiting
   /// The priority in the queue: `low`, `normal` or `high`.
   public var priority: String
   /// The number of requests that wait for the transfer.
-  public var waiters: Int
+  public var waiters = 1
   /// Bytes of the body received.
-  public var received: Int
+  public var received = 0
   /// Bytes of the whole body; −1 while unknown.
-  public var expected: Int
+  public var expected = -1
   /// Seconds since the transfer was queued.
-  public var seconds: Double
+  public var seconds = 0.0
   /// Bytes per second since the first byte of the body, 0 before.
-  public var bytesPerSecond: Double
+  public var bytesPerSecond = 0.0
   /// The error code of the failure.
   public var error: String?
 
@@ -181,13 +181,6 @@ public struct DownloadStatus: Hashable, Sendable, Codable {
     self.url = url
     self.host = host
     self.priority = priority.rawValue
-    state = .waiting
-    waiters = 1
-    received = 0
-    expected = -1
-    seconds = 0
-    bytesPerSecond = 0
-    error = nil
   }
 
   private enum CodingKeys: String, CodingKey {

@@ -52,8 +52,8 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
         buffer in
         buffer.initialize(repeating: UInt8(ascii: "\""))
         for place in 0..<16 {
-          buffer[1 + place] = Self.digit(high >> UInt64(60 - 4 * place))
-          buffer[17 + place] = Self.digit(low >> UInt64(60 - 4 * place))
+          buffer[1 + place] = high.hexadecimalDigit(at: place)
+          buffer[17 + place] = low.hexadecimalDigit(at: place)
         }
         return try body(UnsafeBufferPointer(buffer))
       }
@@ -68,11 +68,5 @@ public struct EntityTag: Hashable, Sendable, CustomStringConvertible {
       let low = UInt64(lowerHexadecimal: text[17..<33])
     else { return nil }
     return .digest(high, low)
-  }
-
-  /// Returns the digit of the lowest four bits.
-  private static func digit(_ bits: UInt64) -> UInt8 {
-    let value = UInt8(bits & 0xf)
-    return value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
   }
 }

@@ -205,7 +205,7 @@ public enum HTTPDate {
   }
 
   /// Returns the date of a day in the Gregorian calendar, counted from 1970-01-01.
-  public static func civilDate(daysSinceEpoch days: Int) -> (year: Int, month: Int, day: Int) {
+  private static func civilDate(daysSinceEpoch days: Int) -> (year: Int, month: Int, day: Int) {
     let (era, dayOfEra) = (days + 719_468).quotientAndRemainder(floorDividingBy: 146_097)
     let yearOfEra =
       (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365

@@ -35,31 +35,6 @@ public protocol ImageProvider: Sendable {
   func keepNamed(_ variant: Variant, of request: ImageRequest) async
 }
 
-extension ImageProvider {
-  /// Returns 0.
-  public var unattendedCount: Int { 0 }
-
-  /// Returns `nil`.
-  public func variantOnDisk(for key: CacheKey, of request: () -> ImageRequest?) -> Variant? { nil }
-
-  /// Uses `cachedVariant`, which counts a look-up.
-  public func isCached(_ key: CacheKey) -> Bool { cachedVariant(for: key) != nil }
-
-  /// Returns `nil`.
-  public func follow(
-    _ request: ImageRequest, for client: LoadClient,
-    completion: @escaping @Sendable (Result<ImageDelivery, ImageError>) -> Void
-  ) -> (@Sendable () -> Void)? { nil }
-
-  /// Returns a complete image, never a stream.
-  public func answer(to request: ImageRequest) async throws(ImageError) -> ImageAnswer {
-    .whole(try await variant(for: request))
-  }
-
-  /// Does nothing.
-  public func keepNamed(_ variant: Variant, of request: ImageRequest) async {}
-}
-
 /// The response to a request.
 public enum ImageAnswer: Sendable {
   /// A complete image.
@@ -233,4 +208,27 @@ public protocol FreshnessPolicy: Sendable {
   func freshness(
     of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, at now: Moment
   ) -> Freshness
+}
+
+/// Who asks the disk tier to store a variant, and how often.
+public enum VariantDemand: Hashable, Sendable {
+  /// A request in the operator's vocabulary: a signed URL, a preset, a prefetch. The disk tier
+  /// stores the variant at once.
+  case vouched
+  /// A free-form request (`LoadOptions.isFreeForm`), the first for its key that is known.
+  case first
+  /// A free-form request for a key that was asked for before.
+  case repeated
+  /// No request: the variant replaces a stored one, and keeps its place among the free-form ones.
+  case replacement
+}
+
+/// The answer of the disk tier to a variant.
+public enum StoreOutcome: Hashable, Sendable {
+  /// The variant is readable at once, and written in the background.
+  case stored
+  /// The variant is stored if its key is asked for again.
+  case deferred
+  /// The tier is disabled or full, or the variant is too large or purged.
+  case refused
 }

@@ -30,27 +30,13 @@ public struct StoreTiers: OptionSet, Hashable, Sendable {
 }
 
 /// A priority in the queues. Higher priorities go first.
-public enum LoadPriority: String, Hashable, Comparable, Sendable, CaseIterable {
+public enum LoadPriority: String, RankedCases, Sendable {
   /// For prefetching (SDWebImageLowPriority).
   case low
   /// The default.
   case normal
   /// SDWebImageHighPriority.
   case high
-
-  /// Orders by priority, the lowest first.
-  public static func < (left: LoadPriority, right: LoadPriority) -> Bool {
-    left.rank < right.rank
-  }
-
-  /// 0 (low) to 2 (high).
-  public var rank: Int {
-    switch self {
-    case .low: 0
-    case .normal: 1
-    case .high: 2
-    }
-  }
 }
 
 /// A request's limits for the age of a cached response, in seconds (RFC 9111, section 5.2.1). `nil`

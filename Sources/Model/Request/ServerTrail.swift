@@ -15,7 +15,7 @@ public struct ServerTrail: Hashable, Sendable {
   ///
   /// A comma in a quoted parameter counts as a separator. At worst this adds an element.
   public init(parsing value: String) {
-    elements = value.split(separator: ",").map(Self.trimmed).filter { !$0.isEmpty }
+    elements = value.split(separator: ",").map { String($0.trimmed) }.filter { !$0.isEmpty }
   }
 
   /// Whether the trail contains a server. Letter case does not count, as in host names.
@@ -56,10 +56,6 @@ public struct ServerTrail: Hashable, Sendable {
   }
 
   private var names: [String] {
-    elements.map { Self.trimmed($0.prefix { $0 != ";" }) }
-  }
-
-  private static func trimmed(_ text: Substring) -> String {
-    String(text.trimming { $0 == " " || $0 == "\t" })
+    elements.map { String($0.prefix { $0 != ";" }.trimmed) }
   }
 }

@@ -11,7 +11,7 @@ public struct TraceContext: Hashable, Sendable {
   /// The id of the span above this one, not 0; `nil`: the trace begins here.
   public let parent: UInt64?
   /// The id of this server's own span, not 0. It is the parent of what an origin does.
-  public let span: UInt64
+  public let span = UInt64.random(in: 1...(.max))
   /// The flags that have a meaning: 1 (sampled) and 2 (random trace id). Others are 0, as the
   /// recommendation demands.
   public private(set) var flags: UInt8
@@ -20,7 +20,9 @@ public struct TraceContext: Hashable, Sendable {
 
   private static let sampledFlag: UInt8 = 1
   private static let randomFlag: UInt8 = 2
+}
 
+extension TraceContext {
   /// Parses a `traceparent` field. Returns `nil` for an invalid one.
   ///
   /// Version 00 has four parts: version, trace id, parent id, flags. Later versions may append
@@ -31,12 +33,9 @@ public struct TraceContext: Hashable, Sendable {
   ///   - state: the value of all `tracestate` fields, as one list.
   public init?(parent field: [UInt8], state: String = "") {
     guard let parts = field.withUnsafeBytes({ Parts($0) }) else { return nil }
-    high = parts.high
-    low = parts.low
-    parent = parts.parent
-    span = UInt64.random(in: 1...(.max))
-    flags = parts.flags
-    self.state = TraceState.passed(state)
+    self.init(
+      high: parts.high, low: parts.low, parent: parts.parent, flags: parts.flags,
+      state: TraceState.passed(state))
   }
 
   /// Begins a sampled trace with random ids.
@@ -44,15 +43,6 @@ public struct TraceContext: Hashable, Sendable {
     self.init(
       high: .random(in: 0...(.max)), low: .random(in: 1...(.max)), parent: nil,
       flags: Self.sampledFlag | Self.randomFlag, state: "")
-  }
-
-  private init(high: UInt64, low: UInt64, parent: UInt64?, flags: UInt8, state: String) {
-    self.high = high
-    self.low = low
-    self.parent = parent
-    self.flags = flags
-    self.state = state
-    span = UInt64.random(in: 1...(.max))
   }
 
   /// Returns the sampled flag of a `traceparent` field, `nil` if invalid. Does not allocate.

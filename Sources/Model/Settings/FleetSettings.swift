@@ -34,9 +34,6 @@ public struct SharedBucketSettings: Hashable, Sendable {
   /// A file of certificate authorities for the endpoint; empty: those of the system.
   public var caFile = ""
 
-  /// Creates the default settings: no bucket.
-  public init() {}
-
   /// Whether there is a bucket.
   public var isOn: Bool { !name.isEmpty }
 

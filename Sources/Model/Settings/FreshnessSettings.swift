@@ -44,9 +44,6 @@ public struct FreshnessOverrides: Hashable, Sendable {
   fileprivate var lifetimes: [WritableKeyPath<FreshnessSettings, Duration> & Sendable: Duration] =
     [:]
 
-  /// Creates an empty set of overrides.
-  public init() {}
-
   /// A setting of `FreshnessSettings`.
   public subscript(
     dynamicMember setting: WritableKeyPath<FreshnessSettings, Duration> & Sendable

@@ -1,7 +1,7 @@
 // LogSettings: the keys `log.…`: what the log has and how its lines look.
 
 /// The severity of a log line.
-public enum LogLevel: String, CaseIterable, Comparable, Sendable {
+public enum LogLevel: String, RankedCases, Sendable {
   /// Diagnostics, including lines for every request.
   case debug
   /// The server's life cycle, and requests that memory did not answer.
@@ -10,29 +10,6 @@ public enum LogLevel: String, CaseIterable, Comparable, Sendable {
   case warning
   /// An internal error of the server.
   case error
-
-  /// Orders by severity, the lowest first.
-  public static func < (left: LogLevel, right: LogLevel) -> Bool { left.rank < right.rank }
-
-  /// The place in the order.
-  public var rank: Int {
-    switch self {
-    case .debug: 0
-    case .info: 1
-    case .warning: 2
-    case .error: 3
-    }
-  }
-
-  /// Creates the level with a rank; of any other number, `error`.
-  public init(rank: Int) {
-    switch rank {
-    case 0: self = .debug
-    case 1: self = .info
-    case 2: self = .warning
-    default: self = .error
-    }
-  }
 }
 
 /// The format of log lines.
@@ -63,9 +40,6 @@ public struct AccessSettings: Hashable, Sendable {
   public var format = AccessFormat.log
   /// The file for the lines; empty: they are in the log.
   public var path = ""
-
-  /// Creates the default settings.
-  public init() {}
 }
 
 /// The responses that are logged at info. Failures always are, and all others at debug.

@@ -23,12 +23,6 @@ public struct SigningSettings: Hashable, Sendable {
     public static let longestID = 32
     /// Lengths of a secret in bytes. The lower one is the hash's length (RFC 7518, section 3.2).
     public static let secretLengths = 32...512
-
-    /// Creates a key.
-    public init(id: String, secret: SecretText) {
-      self.id = id
-      self.secret = secret
-    }
   }
 
   /// Maximum number of keys. A signature without an id is compared with those of all keys.
@@ -38,9 +32,6 @@ public struct SigningSettings: Hashable, Sendable {
   public var mode = SigningMode.off
   /// The keys: the first signs, all are accepted.
   public var keys: [Key] = []
-
-  /// Creates the default settings.
-  public init() {}
 }
 
 /// A loading option that clients may have to be entitled to (`server.allow`).

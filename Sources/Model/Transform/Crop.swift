@@ -32,13 +32,6 @@ public struct Crop: Hashable, Sendable {
     (self.place, self.width, self.height) = (place, width, height)
   }
 
-  /// Creates the part that is an area.
-  public init(_ area: PixelArea) {
-    self.init(
-      width: .pixels(area.size.width), height: .pixels(area.size.height),
-      at: .at(x: .pixels(area.x), y: .pixels(area.y)))
-  }
-
   /// Returns the area of the part in an image of this size; `nil` if it is outside.
   public func area(in whole: PixelSize) -> PixelArea? {
     let (x, width) = line(0, width, in: whole.width)

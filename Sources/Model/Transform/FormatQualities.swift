@@ -1,14 +1,12 @@
 // FormatQualities, EncoderEfforts: the operator's settings for encoders.
 
-/// The default quality of each lossy format, 1–100, for requests without `quality`.
+/// The default quality of each lossy format, 1–100, for requests without `quality`; at first those
+/// of the HTTP interface, which are not part of cache keys.
 public struct FormatQualities: Hashable, Sendable {
   /// In the order of `ImageFormat.lossy`.
   private var values = standard
 
   private static let standard = ImageFormat.lossy.map { $0.traits.defaultQuality ?? 0 }
-
-  /// Creates the defaults of the HTTP interface, which are not part of cache keys.
-  public init() {}
 
   /// The quality of a format; `nil` if it has none.
   public subscript(_ format: ImageFormat) -> Int? {
@@ -71,7 +69,4 @@ public struct EncoderEfforts: Hashable, Sendable {
     default: nil
     }
   }
-
-  /// Creates the defaults.
-  public init() {}
 }

@@ -140,7 +140,7 @@ public struct Geometry: Equatable, Sendable {
     let reachable = sizing.enlarge || isVector ? plain : min(plain, 1)
     let box = given ?? SizeBox(sizing, within: width * reachable, height * reachable)
     let wanted =
-      box?.factors(width: width, height: height) ?? SizeBox.Factors(both: plain)
+      box?.factors(width: width, height: height) ?? SizeBox.Factors.both(plain)
     var factors =
       sizing.enlarge || isVector
       ? wanted : SizeBox.Factors(x: min(wanted.x, 1), y: min(wanted.y, 1))
@@ -301,12 +301,5 @@ extension PixelSize {
   fileprivate func surrounded(by edges: Edges) -> PixelSize {
     PixelSize(
       width: width + edges.left + edges.right, height: height + edges.top + edges.bottom)
-  }
-
-  /// Returns both sides times a ratio below 1, rounded down so that the limit holds, at least 1.
-  /// SDWebImage's example: 5250×3450 → 4892×3214.
-  fileprivate func scaledDown(by ratio: Double) -> PixelSize {
-    PixelSize(
-      width: max(1, Int(Double(width) * ratio)), height: max(1, Int(Double(height) * ratio)))
   }
 }

@@ -30,18 +30,15 @@ public enum Length: Hashable, Sendable {
 /// to the right and down (imgproxy's gravity offsets). The part stays inside.
 public struct Offset: Hashable, Sendable {
   /// Along the width.
-  public var x = Length.pixels(0)
+  public var x: Length
   /// Along the height.
-  public var y = Length.pixels(0)
+  public var y: Length
 
   /// The range of points or pixels.
   static let range = -65_535...65_535
 
-  /// Creates no offset.
-  public init() {}
-
-  /// Creates an offset.
-  public init(x: Length, y: Length) { (self.x, self.y) = (x, y) }
+  /// Creates an offset; by default none.
+  public init(x: Length = .pixels(0), y: Length = .pixels(0)) { (self.x, self.y) = (x, y) }
 
   /// Returns where a part begins on an axis.
   ///

@@ -1,6 +1,6 @@
 // OutputOptions: the format of a result and how it is encoded.
 
-/// The format of a result and how it is encoded.
+/// The format of a result and how it is encoded; at first as for a request that names nothing.
 public struct OutputOptions: Hashable, Sendable {
   /// The output format. `nil` selects the first of `accepted` that can represent the image,
   /// otherwise PNG for alpha, GIF for animation, and JPEG.
@@ -48,9 +48,6 @@ public struct OutputOptions: Hashable, Sendable {
 
   /// The range of `quality`.
   public static let qualityRange = 1...100
-
-  /// Creates the options of a request that names none.
-  public init() {}
 
   /// Returns whether a result with these options looks the same from a variant with the options
   /// `larger` as from the source. An allow-list: an option that is not copied here must be equal.

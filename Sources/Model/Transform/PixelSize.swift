@@ -22,6 +22,13 @@ public struct PixelSize: Hashable, Sendable, Codable, CustomStringConvertible {
   /// This size with width and height swapped.
   public var turned: PixelSize { PixelSize(width: height, height: width) }
 
+  /// Returns both sides times a ratio of at most 1, rounded down so that a limit holds, at least 1.
+  /// SDWebImage's example: 5250×3450 → 4892×3214.
+  public func scaledDown(by ratio: Double) -> PixelSize {
+    PixelSize(
+      width: max(1, Int(Double(width) * ratio)), height: max(1, Int(Double(height) * ratio)))
+  }
+
   /// `5250x3450`.
   public var description: String { "\(width)x\(height)" }
 }

@@ -43,14 +43,14 @@ public struct SizeBox: Equatable, Sendable {
     switch (x, y) {
     case (let x?, let y?):
       return switch fit {
-      case .inside, .contain: Factors(both: min(x, y))
-      case .outside, .cover, .coverDown: Factors(both: max(x, y))
-      case .auto: Factors(both: isAsWide(ownWidth, ownHeight) ? max(x, y) : min(x, y))
+      case .inside, .contain: Factors.both(min(x, y))
+      case .outside, .cover, .coverDown: Factors.both(max(x, y))
+      case .auto: Factors.both(isAsWide(ownWidth, ownHeight) ? max(x, y) : min(x, y))
       case .fill: Factors(x: x, y: y)
       }
-    case (let x?, nil): return fit == .fill ? Factors(x: x, y: 1) : Factors(both: x)
-    case (nil, let y?): return fit == .fill ? Factors(x: 1, y: y) : Factors(both: y)
-    case (nil, nil): return Factors(both: 1)
+    case (let x?, nil): return fit == .fill ? Factors(x: x, y: 1) : Factors.both(x)
+    case (nil, let y?): return fit == .fill ? Factors(x: 1, y: y) : Factors.both(y)
+    case (nil, nil): return Factors.both(1)
     }
   }
 
@@ -65,12 +65,7 @@ public struct SizeBox: Equatable, Sendable {
     var x: Double
     var y: Double
 
-    init(x: Double, y: Double) {
-      self.x = x
-      self.y = y
-    }
-
-    init(both factor: Double) { self.init(x: factor, y: factor) }
+    static func both(_ factor: Double) -> Factors { Factors(x: factor, y: factor) }
 
     /// Makes the least sides of a sizing reached.
     mutating func reach(_ sizing: Sizing, width: Double, height: Double) {

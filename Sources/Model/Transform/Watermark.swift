@@ -61,9 +61,6 @@ public struct WatermarkPlacement: Hashable, Sendable {
   public static let positions = Position.plain
   /// The range of `scale` and `opacity`, without its lower bound.
   public static let shareRange = 0.0...1.0
-
-  /// Creates the default placement, in the bottom right corner.
-  public init() {}
 }
 
 extension WatermarkPlacement {

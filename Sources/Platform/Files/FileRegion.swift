@@ -36,6 +36,23 @@ public final class FileRegion: Sendable {
       owning: copy, offset: offset + range.lowerBound, count: range.count, lease: lease)
   }
 
+  /// Reads exactly `count` bytes into a buffer, from a position in this region on. Returns them.
+  ///
+  /// - Throws: `EIO` if the file ends earlier.
+  public func read(
+    _ count: Int, at position: Int = 0, into buffer: UnsafeMutableRawBufferPointer
+  ) throws(SystemError) -> UnsafeRawBufferPointer {
+    guard let start = buffer.baseAddress, count <= buffer.count else { throw SystemError(EINVAL) }
+    var done = 0
+    while done < count {
+      let read = pread(descriptor, start + done, count - done, offset + position + done)
+      if read < 0 && errno == EINTR { continue }
+      guard read > 0 else { throw read < 0 ? SystemError() : SystemError(EIO) }
+      done += read
+    }
+    return UnsafeRawBufferPointer(start: start, count: count)
+  }
+
   deinit { close(descriptor) }
 }
 

@@ -16,7 +16,7 @@ public enum ControlGroups {
   /// - Parameter root: empty, or a folder with `proc` and `sys` trees for tests.
   public static func folders(in hierarchy: Hierarchy, root: String = "") -> [String] {
     guard let groups = text(root + "/proc/self/cgroup"),
-      let own = groups.split(separator: "\n").firstNonNil({ path(in: $0, of: hierarchy) }),
+      let own = groups.split(separator: "\n").compactMap({ path(in: $0, of: hierarchy) }).first,
       let mounts = text(root + "/proc/self/mountinfo")
     else { return [] }
     for line in mounts.split(separator: "\n") {
@@ -75,15 +75,5 @@ public enum ControlGroups {
       return nil
     }
     return String(decoding: bytes, as: UTF8.self)
-  }
-}
-
-extension Sequence {
-  /// Returns the first result that is not `nil`.
-  fileprivate func firstNonNil<Result>(_ body: (Element) -> Result?) -> Result? {
-    for element in self {
-      if let result = body(element) { return result }
-    }
-    return nil
   }
 }

@@ -103,17 +103,12 @@ public final class ImageBytes: @unchecked Sendable {
       place = .mapped
     } else {
       let memory = UnsafeMutableRawPointer.allocate(byteCount: max(region.count, 1), alignment: 16)
-      var done = 0
-      while done < region.count {
-        let read = pread(
-          region.descriptor, memory + done, region.count - done, region.offset + done)
-        if read < 0 && errno == EINTR { continue }
-        guard read > 0 else {
-          let error = SystemError(read < 0 ? errno : EIO)
-          memory.deallocate()
-          throw error
-        }
-        done += read
+      do throws(SystemError) {
+        let room = UnsafeMutableRawBufferPointer(start: memory, count: region.count)
+        _ = try region.read(region.count, into: room)
+      } catch {
+        memory.deallocate()
+        throw error
       }
       baseAddress = UnsafeRawPointer(memory)
       offset = 0

@@ -36,4 +36,12 @@ public final class Lock<Value>: @unchecked Sendable {
     defer { pthread_mutex_unlock(mutex) }
     return try body(&value.pointee)
   }
+
+  /// Replaces the value, and returns the old one.
+  @inlinable public func exchange(_ new: Value) -> Value {
+    withLock { value in
+      defer { value = new }
+      return value
+    }
+  }
 }

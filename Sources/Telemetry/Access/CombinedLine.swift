@@ -1,7 +1,5 @@
 // CombinedLine: a request's line in Apache's combined format.
 
-import Glibc
-
 /// The values of a line in Apache's combined log format: `%h %l %u %t "%r" %>s %b "%{Referer}i"
 /// "%{User-Agent}i"`. Secrets are masked and long values cut, as in other lines.
 public struct CombinedLine: Sendable {
@@ -40,10 +38,6 @@ public struct CombinedLine: Sendable {
     self.userAgent = userAgent
   }
 
-  private static let months = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-  ]
-
   /// Returns the line's bytes with its line break.
   func encoded(at seconds: Int) -> [UInt8] {
     var line: [UInt8] = []
@@ -51,7 +45,9 @@ public struct CombinedLine: Sendable {
     Self.append(client ?? "-", to: &line, isBare: true)
     line += " - ".utf8
     Self.append(user.flatMap { $0.isEmpty ? nil : $0 } ?? "-", to: &line, isBare: true)
-    line += " [\(Self.time(seconds))] \"".utf8
+    line += " [".utf8
+    WallClock.append(seconds, as: "%d/%b/%Y:%T +0000", to: &line)
+    line += "] \"".utf8
     Self.append(method, to: &line)
     line.append(0x20)
     Self.append(LogLine.shown(target), to: &line, isWord: true)
@@ -86,15 +82,5 @@ public struct CombinedLine: Sendable {
       default: line += ("\\x" + byte.hexadecimal(2)).utf8
       }
     }
-  }
-
-  /// Returns `24/Nov/2026:05:00:00 +0000`.
-  private static func time(_ seconds: Int) -> String {
-    var time = time_t(seconds)
-    var day = tm()
-    gmtime_r(&time, &day)
-    func two(_ number: CInt) -> String { (number < 10 ? "0" : "") + "\(number)" }
-    return "\(two(day.tm_mday))/\(months[Int(day.tm_mon) % 12])/\(day.tm_year + 1900):"
-      + "\(two(day.tm_hour)):\(two(day.tm_min)):\(two(day.tm_sec)) +0000"
   }
 }

@@ -29,7 +29,7 @@ public struct LatencyFigures: Hashable, Sendable {
 /// bucket counts longer ones.
 public final class LatencyHistogram: Sendable {
   private static let bucketCount = 280
-  private let buckets: [Counter]
+  private let buckets = (0..<bucketCount).map { _ in Counter() }
   private let microseconds = Counter()
   /// The key in `/stats`, the name in `/metrics`, and what is measured; `nil` for a part of another
   /// histogram.
@@ -37,22 +37,18 @@ public final class LatencyHistogram: Sendable {
 
   /// Creates an empty histogram without a name.
   public init() {
-    buckets = (0..<Self.bucketCount).map { _ in Counter() }
     metric = nil
   }
 
   /// Creates an empty histogram, with its key in `/stats`, its name in `/metrics`, and what it
   /// measures.
   public init(_ key: String, _ name: String, _ help: String) {
-    buckets = (0..<Self.bucketCount).map { _ in Counter() }
     metric = (key, name, help)
   }
 
   /// Records a duration.
   public func record(_ duration: Duration) {
-    let parts = duration.components
-    record(
-      microseconds: Int(parts.seconds) * 1_000_000 + Int(parts.attoseconds / 1_000_000_000_000))
+    record(microseconds: duration.wholeNanoseconds / 1_000)
   }
 
   /// Records a duration in whole microseconds. Avoids the 128-bit division of a `Duration` on hot

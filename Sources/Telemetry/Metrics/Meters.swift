@@ -27,44 +27,21 @@ private final class Description: Sendable {
   }
 }
 
-/// A monotonic counter.
-public final class Counter: Sendable, Meter {
-  private let storage = Atomic<Int>(0)
-  private let description: Description?
-
-  /// Creates a counter at 0 without a name.
-  public init() { description = nil }
-
-  /// Creates a counter at 0, with its key in `/stats`, its name in `/metrics`, and what it counts.
-  public init(
-    _ key: String, _ name: String, _ help: String, _ labels: KeyValuePairs<String, String> = [:]
-  ) {
-    description = Description(key, name, help, labels)
-  }
-
-  /// Adds `amount`, which must not be negative.
-  public func add(_ amount: Int = 1) {
-    storage.wrappingAdd(amount, ordering: .relaxed)
-  }
-
-  /// The count so far.
-  public var value: Int { storage.load(ordering: .relaxed) }
-
-  func add(to figures: inout Figures) { description?.add(value, to: &figures) }
-}
-
 /// A value that can rise and fall.
-public final class Gauge: Sendable, Meter {
+public typealias Gauge = Counter
+
+/// A count: monotonic, but as a gauge.
+public final class Counter: Sendable, Meter {
   private let storage: Atomic<Int>
   private let description: Description?
 
-  /// Creates a gauge at `value` without a name.
+  /// Creates a counter without a name.
   public init(_ value: Int = 0) {
     storage = Atomic(value)
     description = nil
   }
 
-  /// Creates a gauge at 0, with its key in `/stats`, its name in `/metrics`, and what it measures.
+  /// Creates a counter at 0, with its key in `/stats`, its name in `/metrics`, and what it counts.
   public init(
     _ key: String, _ name: String, _ help: String, _ labels: KeyValuePairs<String, String> = [:]
   ) {
@@ -72,15 +49,15 @@ public final class Gauge: Sendable, Meter {
     description = Description(key, name, help, labels)
   }
 
-  /// Adds `amount`, which may be negative.
-  public func add(_ amount: Int) {
+  /// Adds `amount`, which is negative only for a gauge.
+  public func add(_ amount: Int = 1) {
     storage.wrappingAdd(amount, ordering: .relaxed)
   }
 
-  /// Replaces the value.
+  /// Replaces a gauge's value.
   public func set(_ value: Int) { storage.store(value, ordering: .relaxed) }
 
-  /// The current value.
+  /// The value now.
   public var value: Int { storage.load(ordering: .relaxed) }
 
   func add(to figures: inout Figures) { description?.add(value, to: &figures) }

@@ -1,6 +1,6 @@
 // FreshnessTests: Cache-Control and the freshness derived from it.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

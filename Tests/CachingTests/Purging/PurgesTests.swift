@@ -1,6 +1,6 @@
 // PurgesTests: which keys and generations the list of purges covers, and for how long.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

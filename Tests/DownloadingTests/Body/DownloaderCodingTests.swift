@@ -1,6 +1,6 @@
 // DownloaderCodingTests: tests of unrequested content codings in Downloader.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // DownloaderHostRulesTests: tests of host rules: fields, redirects and cookies.
 
-import Core
+@testable import Core
 import Downloading
 import TestSupport
 import Testing

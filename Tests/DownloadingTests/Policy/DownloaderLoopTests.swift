@@ -1,6 +1,6 @@
 // Loop detection: origins get the servers that a load passed; this server's own is refused.
 
-import Core
+@testable import Core
 import Glibc
 import TestSupport
 import Testing

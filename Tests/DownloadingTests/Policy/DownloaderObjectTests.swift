@@ -1,6 +1,6 @@
 // DownloaderObjectTests: objects of S3 from a server that recomputes each signature.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

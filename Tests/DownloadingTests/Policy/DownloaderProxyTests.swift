@@ -1,6 +1,6 @@
 // DownloaderProxyTests: tests of proxies and of invalid certificates with host rules.
 
-import Core
+@testable import Core
 import Downloading
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 // DownloaderTLSTests: tests of TLS and HTTP/2, with nginx and a test certificate.
 
-import Core
+@testable import Core
 import Downloading
 import TestSupport
 import Testing

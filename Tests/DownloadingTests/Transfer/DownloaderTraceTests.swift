@@ -1,6 +1,6 @@
 // Traces: which origins get traceparent and tracestate, on which hops.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // Made: runs the pipeline for tests and holds its result.
 
-import Core
+@testable import Core
 import ImagingPipeline
 import TestSupport
 

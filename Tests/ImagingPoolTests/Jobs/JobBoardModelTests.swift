@@ -253,7 +253,7 @@ private struct BoardAndModel {
     expect(board.waitingCount == waiting.count, "as many wait")
     expect(board.runningCount == running.count, "as many run")
     expect(board.width == width, "as many may run")
-    expect(board.idleCount == idle.count, "as many are idle")
+    expect(board.idle.count == idle.count, "as many are idle")
     let bytes = running.values.compactMap(\.bytes)
     expect(board.bytesOfLong == bytes.reduce(0, +), "as much memory is promised")
     expect(bytes.count < 2 || board.bytesOfLong <= Self.memory, "it fits")

@@ -1,6 +1,6 @@
 // PartConfigurations: the settings that each part receives, compared with the part's own defaults.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

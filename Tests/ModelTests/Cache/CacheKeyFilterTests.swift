@@ -1,6 +1,6 @@
 // CacheKeyFilterTests: tests which URLs share a cache key, and the purge tags of sources.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // OperatorListenerTests: each listener's endpoints and tokens; a flood of one spares the other.
 
-import Core
+@testable import Core
 import Glibc
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 // PageDescriptionTests: the description of parameters says what the parser accepts.
 
-import Core
+@testable import Core
 import FoundationEssentials
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 // ClientHintsTests: tests of w=auto and dpr=auto: values of hints, steps and errors.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // OperatorGateTests: which operator a token belongs to, and what guesses cost.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

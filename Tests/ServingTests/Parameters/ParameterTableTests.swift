@@ -1,7 +1,7 @@
 // ParameterTableTests: each parameter from the query to the transform, the key, the worker and
 // back.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

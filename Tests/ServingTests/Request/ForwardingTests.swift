@@ -1,6 +1,6 @@
 // ForwardingTests: tests of forwarded request fields and filtered cache keys.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

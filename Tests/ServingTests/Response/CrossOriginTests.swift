@@ -1,6 +1,6 @@
 // CrossOriginTests: tests of CORS fields on hits, misses, errors and preflights.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

@@ -2,7 +2,7 @@
 
 import CAllocations
 import Caching
-import Core
+@testable import Core
 import Managing
 import Synchronization
 import TestSupport

@@ -1,6 +1,6 @@
 // S3BucketTests: the store beside a bucket on real sockets, which fails in every way.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

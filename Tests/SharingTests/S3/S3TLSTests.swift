@@ -1,6 +1,6 @@
 // S3TLSTests: the store over TLS, with nginx in front of the bucket.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

@@ -34,7 +34,9 @@ enum EntryKind: UInt8, CaseIterable, Sendable {
 struct EntryDigest: Hashable, Sendable {
   let high: UInt64
   let low: UInt64
+}
 
+extension EntryDigest {
   init(of key: CacheKey) {
     var text = key.text
     (high, low) = text.withUTF8 { bytes in
@@ -92,37 +94,19 @@ struct EntryDigest: Hashable, Sendable {
     }
   }
 
-  /// Creates a digest of two words.
-  init(high: UInt64, low: UInt64) {
-    self.high = high
-    self.low = low
-  }
-
   /// Parses a file name. Returns `nil` unless it has 32 lower-case hexadecimal digits.
   init?(hexadecimal name: some StringProtocol) {
-    guard name.utf8.count == 32 else { return nil }
-    var high = UInt64(0)
-    var low = UInt64(0)
-    for (position, byte) in name.utf8.enumerated() {
-      let digit: UInt8
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
-      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
-      default: return nil
-      }
-      if position < 16 { high = high << 4 | UInt64(digit) } else { low = low << 4 | UInt64(digit) }
-    }
-    self.high = high
-    self.low = low
+    guard name.utf8.count == 32, let high = UInt64(lowerHexadecimal: name.utf8.prefix(16)),
+      let low = UInt64(lowerHexadecimal: name.utf8.dropFirst(16))
+    else { return nil }
+    self.init(high: high, low: low)
   }
 
   /// The file name.
   var hexadecimal: String {
     String(unsafeUninitializedCapacity: 32) { buffer in
       for position in 0..<32 {
-        let word = position < 16 ? high : low
-        let digit = UInt8(word >> UInt64(60 - position % 16 * 4) & 0xf)
-        buffer[position] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10
+        buffer[position] = (position < 16 ? high : low).hexadecimalDigit(at: position % 16)
       }
       return 32
     }

@@ -59,7 +59,7 @@ enum EntryFile {
       // leaves another one for the next read.
       let fingerprint = FileStamp(of: file.descriptor)?.fingerprint ?? 0
       return try withUnsafeTemporaryAllocation(byteCount: chunk, alignment: 16) { buffer in
-        let first = try fill(buffer, from: file, at: 0, count: min(length, chunk))
+        let first = try file.read(min(length, chunk), into: buffer)
         guard let (header, metadata) = try parsePrefix(first, of: file),
           header.fileLength == length, metadata.key == key.text
         else { return .damaged(inode: inode) }
@@ -131,7 +131,7 @@ enum EntryFile {
       metadata = header.metadata(in: first)
     } else {
       metadata = try withUnsafeTemporaryAllocation(byteCount: header.bodyOffset, alignment: 16) {
-        header.metadata(in: try fill($0, from: file, at: 0, count: header.bodyOffset))
+        header.metadata(in: try file.read(header.bodyOffset, into: $0))
       }
     }
     return metadata.map { (header, $0) }
@@ -179,8 +179,7 @@ enum EntryFile {
       var checksum = UInt32(0)
       var done = 0
       while done < region.count {
-        let part = try fill(
-          buffer, from: region, at: region.offset + done, count: min(region.count - done, chunk))
+        let part = try region.read(min(region.count - done, chunk), at: done, into: buffer)
         checksum = EntryHeader.checksum(part, after: checksum)
         done += part.count
       }
@@ -198,30 +197,12 @@ enum EntryFile {
     var checksum = UInt32(0)
     var done = 0
     while done < file.count {
-      let part = try fill(
-        buffer, from: file, at: file.offset + done, count: min(file.count - done, buffer.count))
+      let part = try file.read(min(file.count - done, buffer.count), at: done, into: buffer)
       checksum = EntryHeader.checksum(part, after: checksum)
       try put(part, to: descriptor, at: offset + done)
       done += part.count
     }
     return checksum
-  }
-
-  /// Reads exactly `count` bytes.
-  ///
-  /// - Throws: `EIO` if the file ends earlier.
-  static func fill(
-    _ buffer: UnsafeMutableRawBufferPointer, from file: FileRegion, at offset: Int, count: Int
-  ) throws(SystemError) -> UnsafeRawBufferPointer {
-    guard let start = buffer.baseAddress, count <= buffer.count else { throw SystemError(EINVAL) }
-    var done = 0
-    while done < count {
-      let read = pread(file.descriptor, start + done, count - done, offset + done)
-      if read < 0 && errno == EINTR { continue }
-      guard read > 0 else { throw read < 0 ? SystemError() : SystemError(EIO) }
-      done += read
-    }
-    return UnsafeRawBufferPointer(start: start, count: count)
   }
 
   static func put(_ bytes: [UInt8], to descriptor: CInt, at offset: Int) throws(SystemError) {
@@ -258,13 +239,10 @@ enum EntryFile {
       guard errno == ENOENT || errno == ENOTDIR else { throw SystemError() }
       return nil
     }
+    let file = OwnedDescriptor(owning: descriptor)
     var status = stat()
-    guard fstat(descriptor, &status) == 0 else {
-      let error = SystemError()
-      close(descriptor)
-      throw error
-    }
-    return (FileRegion(owning: descriptor, count: Int(status.st_size)), status.st_ino)
+    guard fstat(file.value, &status) == 0 else { throw SystemError() }
+    return (FileRegion(owning: file.release(), count: Int(status.st_size)), status.st_ino)
   }
 }
 
@@ -382,7 +360,7 @@ struct EntryPrefix {
       // Read-ahead would load the body.
       posix_fadvise(file.descriptor, 0, 0, POSIX_FADV_RANDOM)
       return try withUnsafeTemporaryAllocation(byteCount: firstRead, alignment: 16) { buffer in
-        let first = try EntryFile.fill(buffer, from: file, at: 0, count: min(file.count, firstRead))
+        let first = try file.read(min(file.count, firstRead), into: buffer)
         guard let (header, metadata) = try EntryFile.parsePrefix(first, of: file),
           header.fileLength == file.count
         else { return .damaged(inode: inode) }

@@ -148,45 +148,42 @@ struct EntryMetadata: Equatable {
     case targetedControl
   }
 
+  /// The fields of a response that are stored as texts.
+  private static let texts:
+    [(tag: Tag, field: WritableKeyPath<OriginResponse, String?> & Sendable)] =
+      [
+        (.contentType, \.contentType), (.cacheControl, \.cacheControl),
+        (.targetedControl, \.targetedControl), (.expires, \.expires), (.date, \.date),
+        (.age, \.age),
+        (.originLastModified, \.lastModified), (.originETag, \.etag), (.vary, \.vary),
+      ]
+}
+
+extension EntryMetadata {
   /// Returns the encoded fields.
   func encoded() -> [UInt8] {
     var writer = FieldWriter()
-    writer.add(Tag.key.rawValue, key)
+    writer.add(.key, key)
     switch content {
     case .variant(let info):
-      writer.add(Tag.freshness.rawValue, info.freshness)
+      writer.add(.freshness, info.freshness)
       writer.add(info.content)
       writer.add(info.etag)
-      writer.add(Tag.lastModified.rawValue, info.lastModified.map(HTTPDate.text))
-      writer.add(
-        Tag.sourceVersion.rawValue, unlessZero: Int(truncatingIfNeeded: info.sourceVersion))
-      writer.add(
-        Tag.watermarkVersion.rawValue, unlessZero: Int(truncatingIfNeeded: info.watermarkVersion))
-      writer.add(Tag.generation.rawValue, unlessZero: info.generation)
-      writer.add(Tag.isRecompressed.rawValue, unlessZero: info.isRecompressed ? 1 : 0)
-      writer.add(Tag.isLocal.rawValue, unlessZero: info.isLocal ? 1 : 0)
+      writer.add(.lastModified, info.lastModified.map(HTTPDate.text))
+      writer.add(.sourceVersion, unlessZero: Int(truncatingIfNeeded: info.sourceVersion))
+      writer.add(.watermarkVersion, unlessZero: Int(truncatingIfNeeded: info.watermarkVersion))
+      writer.add(.generation, unlessZero: info.generation)
+      writer.add(.isRecompressed, unlessZero: info.isRecompressed ? 1 : 0)
+      writer.add(.isLocal, unlessZero: info.isLocal ? 1 : 0)
     case .source(let origin, let freshness, let version, let generation):
-      writer.add(Tag.freshness.rawValue, freshness)
-      writer.add(Tag.sourceVersion.rawValue, unlessZero: Int(truncatingIfNeeded: version))
-      writer.add(Tag.generation.rawValue, unlessZero: generation)
-      writer.add(Tag.isLocal.rawValue, unlessZero: origin.isUploaded ? 1 : 0)
-      writer.add(Tag.status.rawValue, [origin.status])
-      writer.add(Tag.contentType.rawValue, origin.contentType)
-      writer.add(Tag.cacheControl.rawValue, origin.cacheControl)
-      writer.add(Tag.targetedControl.rawValue, origin.targetedControl)
-      writer.add(Tag.expires.rawValue, origin.expires)
-      writer.add(Tag.date.rawValue, origin.date)
-      writer.add(Tag.age.rawValue, origin.age)
-      writer.add(Tag.originLastModified.rawValue, origin.lastModified)
-      writer.add(Tag.originETag.rawValue, origin.etag)
-      writer.add(Tag.vary.rawValue, origin.vary)
+      writer.add(.freshness, freshness)
+      writer.add(.sourceVersion, unlessZero: Int(truncatingIfNeeded: version))
+      writer.add(.generation, unlessZero: generation)
+      writer.add(.isLocal, unlessZero: origin.isUploaded ? 1 : 0)
+      writer.add(.status, [origin.status])
+      for (tag, field) in Self.texts { writer.add(tag, origin[keyPath: field]) }
     }
     return writer.bytes
-  }
-
-  init(key: String, content: Content) {
-    self.key = key
-    self.content = content
   }
 
   /// Decodes the fields. Returns `nil` if one is missing or invalid.
@@ -233,15 +230,10 @@ struct EntryMetadata: Equatable {
       case .isRecompressed: isRecompressed = field.integer(at: 0) == 1
       case .isLocal: isLocal = field.integer(at: 0) == 1
       case .status: origin.status = field.integer(at: 0) ?? 0
-      case .contentType: origin.contentType = field.text
-      case .cacheControl: origin.cacheControl = field.text
-      case .targetedControl: origin.targetedControl = field.text
-      case .expires: origin.expires = field.text
-      case .date: origin.date = field.text
-      case .age: origin.age = field.text
-      case .originLastModified: origin.lastModified = field.text
-      case .originETag: origin.etag = field.text
-      case .vary: origin.vary = field.text
+      case let tag?:
+        if let text = Self.texts.first(where: { $0.tag == tag }) {
+          origin[keyPath: text.field] = field.text
+        }
       case nil: break
       }
     }
@@ -280,25 +272,25 @@ private struct FieldWriter {
 
   init() { bytes.reserveCapacity(512) }
 
-  mutating func add(_ tag: UInt8, _ text: String?) {
+  mutating func add(_ tag: EntryMetadata.Tag, _ text: String?) {
     guard var text else { return }
     text.withUTF8 { add(tag, UnsafeRawBufferPointer($0)) }
   }
 
   mutating func add(_ etag: EntityTag) {
-    etag.withUTF8 { add(EntryMetadata.Tag.etag.rawValue, UnsafeRawBufferPointer($0)) }
+    etag.withUTF8 { add(.etag, UnsafeRawBufferPointer($0)) }
   }
 
-  mutating func add(_ tag: UInt8, _ numbers: [Int]) {
+  mutating func add(_ tag: EntryMetadata.Tag, _ numbers: [Int]) {
     numbers.map { $0.littleEndian }.withUnsafeBytes { add(tag, $0) }
   }
 
   /// Appends nothing for 0, because an absent number reads as 0.
-  mutating func add(_ tag: UInt8, unlessZero number: Int) {
+  mutating func add(_ tag: EntryMetadata.Tag, unlessZero number: Int) {
     if number != 0 { add(tag, [number]) }
   }
 
-  mutating func add(_ tag: UInt8, _ freshness: Freshness) {
+  mutating func add(_ tag: EntryMetadata.Tag, _ freshness: Freshness) {
     add(
       tag,
       [
@@ -310,23 +302,22 @@ private struct FieldWriter {
   }
 
   mutating func add(_ content: VariantContent) {
-    typealias Tag = EntryMetadata.Tag
     let image = content.image
     // Earlier versions expect a size, frames and a density of a description, too.
     let size = image?.size ?? PixelSize(width: 1, height: 1)
-    add(Tag.format.rawValue, image?.format.rawValue ?? EntryMetadata.json)
-    add(Tag.size.rawValue, [size.width, size.height])
-    add(Tag.frames.rawValue, [image?.frames ?? 1])
-    add(Tag.density.rawValue, [Int(bitPattern: UInt((image?.density ?? 1).bitPattern))])
+    add(.format, image?.format.rawValue ?? EntryMetadata.json)
+    add(.size, [size.width, size.height])
+    add(.frames, [image?.frames ?? 1])
+    add(.density, [Int(bitPattern: UInt((image?.density ?? 1).bitPattern))])
     if let size = image?.scaledDownFrom {
-      add(Tag.scaledDownFrom.rawValue, [size.width, size.height])
+      add(.scaledDownFrom, [size.width, size.height])
     }
-    add(Tag.quality.rawValue, unlessZero: image?.quality ?? 0)
-    add(Tag.droppedFrames.rawValue, unlessZero: image?.droppedFrames ?? 0)
+    add(.quality, unlessZero: image?.quality ?? 0)
+    add(.droppedFrames, unlessZero: image?.droppedFrames ?? 0)
   }
 
-  private mutating func add(_ tag: UInt8, _ value: UnsafeRawBufferPointer) {
-    bytes.append(tag)
+  private mutating func add(_ tag: EntryMetadata.Tag, _ value: UnsafeRawBufferPointer) {
+    bytes.append(tag.rawValue)
     withUnsafeBytes(of: UInt32(value.count).littleEndian) { bytes.append(contentsOf: $0) }
     bytes.append(contentsOf: value)
   }

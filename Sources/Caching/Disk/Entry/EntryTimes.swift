@@ -27,13 +27,9 @@ struct EntryTimes: Equatable {
   static let accessGranularity = 300
   /// The maximum that nanoseconds can hold: 31 years, in seconds.
   private static let maximumAge = 999_999_999
+}
 
-  init(created: UnixTime, stored: UnixTime, access: UnixTime) {
-    self.created = created
-    self.stored = stored
-    self.access = access
-  }
-
+extension EntryTimes {
   /// Creates the times of a new entry.
   init(storedAt now: UnixTime) { self.init(created: now, stored: now, access: now) }
 

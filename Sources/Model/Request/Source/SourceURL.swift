@@ -33,7 +33,7 @@ public struct SourceURL: Hashable, Sendable {
   /// The path: percent-encoded for HTTP and `s3`, decoded for `local`. Always starts with `/`.
   public let path: String
   /// The canonical URL, as in cache keys, logs and requests to origins.
-  public let text: String
+  public private(set) var text: String
   /// Pixels per point by the file name: 2 for `@2x.`, 3 for `@3x.`, otherwise 1
   /// (SDScaledImageForKey).
   public let density: Int
@@ -46,9 +46,12 @@ public struct SourceURL: Hashable, Sendable {
   /// - Throws: `ImageError.invalidURL` with the reason.
   public init(parsing string: String) throws(ImageError) {
     if string.utf8.count <= Self.maximumLength, let plain = PlainURL(string) {
-      self.init(plain, text: string)
+      self.init(
+        plain.scheme, host: plain.host, port: plain.port, path: plain.path, text: string)
     } else if let object = try ObjectName.parse(string) {
-      self.init(object)
+      self.init(
+        .s3, host: object.bucket, path: object.path,
+        text: ObjectName.prefix + object.bucket + object.path)
     } else {
       try self.init(normalizing: string)
     }
@@ -58,25 +61,15 @@ public struct SourceURL: Hashable, Sendable {
   ///
   /// - Parameter digest: names the bytes; empty before they have arrived.
   public init(bodyWith digest: String) {
-    (scheme, host, port, path, density) = (.body, "", 0, "/image", 1)
-    text = "body:///" + digest
+    self.init(.body, host: "", path: "/image", text: "body:///" + digest)
   }
 
-  private init(_ plain: PlainURL, text: String) {
-    scheme = plain.scheme
-    host = plain.host
-    port = plain.port
-    path = plain.path
+  private init(_ scheme: Scheme, host: String, port: Int = 0, path: String, text: String) {
+    self.scheme = scheme
+    self.host = host
+    self.port = port
+    self.path = path
     self.text = text
-    density = Self.density(ofName: path)
-  }
-
-  private init(_ object: ObjectName) {
-    scheme = .s3
-    host = object.bucket
-    port = 0
-    path = object.path
-    text = ObjectName.prefix + object.bucket + object.path
     density = Self.density(ofName: path)
   }
 
@@ -100,7 +93,6 @@ public struct SourceURL: Hashable, Sendable {
       throw refuse("the scheme must be http, https, s3 or local")
     }
     guard scheme != .s3 else { throw refuse("an s3 URL is s3://bucket/key") }
-    self.scheme = scheme
 
     if scheme == .local {
       guard (parts.host ?? "").isEmpty else { throw refuse("a local URL is local:///path") }
@@ -116,10 +108,7 @@ public struct SourceURL: Hashable, Sendable {
           "a local URL has no query, so '?\(query.prefix(64))' is part of nothing; parameters follow "
             + "it after '&', and a '?' in the name of a file is %3F")
       }
-      host = ""
-      port = 0
-      self.path = path
-      text = "local://" + parts.percentEncodedPath
+      self.init(.local, host: "", path: path, text: "local://" + parts.percentEncodedPath)
     } else {
       guard parts.user == nil, parts.password == nil else {
         throw refuse("a user or password in a URL is not accepted")
@@ -134,17 +123,18 @@ public struct SourceURL: Hashable, Sendable {
         throw refuse("the port must be 1 to 65535")
       }
       let isBracketed = encodedHost.hasPrefix("[") && encodedHost.hasSuffix("]")
-      host = isBracketed ? String(encodedHost.dropFirst().dropLast()) : encodedHost
+      let host = isBracketed ? String(encodedHost.dropFirst().dropLast()) : encodedHost
       if isBracketed {
         guard case .v6? = IPAddress(host) else { throw refuse("its host is no IPv6 address") }
       }
-      port = parts.port ?? standardPort
-      path = Self.withoutDots(parts.percentEncodedPath)
+      let port = parts.port ?? standardPort
+      let path = Self.withoutDots(parts.percentEncodedPath)
       let authority = port == standardPort ? encodedHost : "\(encodedHost):\(port)"
       let query = parts.percentEncodedQuery.map { "?" + $0 } ?? ""
-      text = "\(scheme.rawValue)://\(authority)\(path)\(query)"
+      self.init(
+        scheme, host: host, port: port, path: path,
+        text: "\(scheme.rawValue)://\(authority)\(path)\(query)")
     }
-    density = Self.density(ofName: path)
   }
 
   /// Removes dot segments from a path (RFC 3986, section 5.2.4), as curl does. Encoded dots stay.
@@ -168,16 +158,9 @@ public struct SourceURL: Hashable, Sendable {
     let kept = all.filter { counts($0.prefix { $0 != "=" }) }
     guard kept.count < all.count else { return self }
     let query = kept.isEmpty ? "" : "?" + kept.joined(separator: "&")
-    return SourceURL(self, text: text[..<mark] + query)
-  }
-
-  private init(_ other: SourceURL, text: String) {
-    scheme = other.scheme
-    host = other.host
-    port = other.port
-    path = other.path
-    self.text = text
-    density = other.density
+    var url = self
+    url.text = text[..<mark] + query
+    return url
   }
 
   /// Whether a text can be the name of a bucket.

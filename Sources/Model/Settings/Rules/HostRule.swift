@@ -90,24 +90,21 @@ public struct HostRule: Hashable, Sendable {
     public var token: SecretText?
     /// The proxy for these hosts; `nil`: `download.proxy`.
     public var proxy: Proxy?
-
-    /// Creates an empty set.
-    public init() {}
   }
 
   /// The hosts of the rule.
   public var host: HostPattern
   /// Which query parameters a cache key contains.
-  public var parameters: Parameters
+  public var parameters = Parameters.all
   /// Tags under which operators can purge all sources of these hosts.
-  public var tags: [String]
+  public var tags: [String] = []
   /// Freshness settings for these hosts.
   public var freshness = FreshnessOverrides()
   /// Names of default fields that are not sent.
   public var droppedHeaders: [String] = []
   /// Names of the client's header fields that are forwarded to the origin, whose response may
   /// depend on them.
-  public var forwardedHeaders: [String]
+  public var forwardedHeaders: [String] = []
   /// Whether cookies are kept in memory and sent back, shared by all clients. With `Vary: Cookie`,
   /// such a cookie can select another response the next time.
   public var keepsCookies = false
@@ -131,17 +128,6 @@ public struct HostRule: Hashable, Sendable {
   public var storeCredentials: AWSCredentials?
   /// The proxy for the hosts. From `written`, when the server starts.
   public var proxy = Proxy.standard
-
-  /// Creates a rule; by default it changes nothing.
-  public init(
-    host: HostPattern, parameters: Parameters = .all, tags: [String] = [],
-    forwardedHeaders: [String] = []
-  ) {
-    self.host = host
-    self.parameters = parameters
-    self.tags = tags
-    self.forwardedHeaders = forwardedHeaders
-  }
 
   /// Returns whether the rule's credentials are sent to this scheme and port of its hosts.
   public func sendsCredentials(to scheme: SourceURL.Scheme, port: Int) -> Bool {

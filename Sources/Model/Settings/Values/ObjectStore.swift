@@ -1,6 +1,6 @@
 // ObjectStore: where a bucket's objects are, and who asks: a host rule's `s3`, `fleet.s3`.
 
-/// The endpoint of a bucket, in S3's protocol.
+/// The endpoint of a bucket, in S3's protocol; by default AWS, asked without credentials.
 public struct ObjectStore: Hashable, Sendable {
   /// Where a request names the bucket.
   public enum Addressing: String, CaseIterable, Sendable {
@@ -23,9 +23,6 @@ public struct ObjectStore: Hashable, Sendable {
   public var secretKey: SecretText?
   /// The token of temporary credentials, as written: a reference.
   public var sessionToken: SecretText?
-
-  /// Creates a store at AWS in `us-east-1`, asked without credentials.
-  public init() {}
 
   /// Parses an endpoint: `http` or `https` with a host and optionally a port, in lower-case ASCII.
   /// Returns `nil` for any other text.

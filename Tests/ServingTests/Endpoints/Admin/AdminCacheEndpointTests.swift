@@ -1,6 +1,6 @@
 // AdminCacheEndpointTests: tests of the cache endpoints: purge, clear, clean, look up.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // CacheUploadTests: tests of PUT /admin/cache, and of refused requests with a body.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

@@ -1,6 +1,6 @@
 // ExplainEndpointTests: tests of `GET /admin/explain`.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 

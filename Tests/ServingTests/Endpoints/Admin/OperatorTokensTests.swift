@@ -1,6 +1,6 @@
 // OperatorTokensTests: the limit of wrong tokens, and operators' names in the log, over a socket.
 
-import Core
+@testable import Core
 import TestSupport
 import Testing
 
