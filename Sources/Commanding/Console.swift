@@ -15,7 +15,6 @@ struct Console: Sendable {
   /// Returns the columns of the terminal that shows `errors`; `nil` without a terminal.
   let columns: @Sendable () -> Int?
 
-  /// The console of the program.
   static let standard = Console(
     output: { write($0, to: STDOUT_FILENO) }, errors: { write($0, to: STDERR_FILENO) },
     columns: { columns(of: STDERR_FILENO) })

@@ -45,7 +45,6 @@ struct PrefetchWatch {
   private let console: Console
   private let pace: Pace
 
-  /// Creates a watch of the prefetch with this id.
   init(
     of id: String, by client: ServerClient, until interruption: Interruption, on console: Console,
     pace: Pace

@@ -181,18 +181,14 @@ struct ServerClient {
   }
 }
 
-/// An answer of the server.
 struct ServerAnswer: Hashable {
-  /// The status code.
   let status: Int
-  /// The body.
   let body: [UInt8]
 }
 
 /// Why a command ends, as one line for the user.
 struct CommandFailure: Error {
   let description: String
-  /// The exit status.
   var status: CInt = 1
 }
 

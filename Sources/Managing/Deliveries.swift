@@ -2,7 +2,6 @@
 
 import Core
 
-/// The result of a miss.
 struct VariantResult: Sendable {
   let variant: Variant
   let status: CacheStatus

@@ -32,7 +32,6 @@ final class ExplanationTrace: Sendable {
 
   private let state = Lock(State())
 
-  /// Adds a step.
   func note(_ step: String, _ why: String) {
     state.withLock { $0.steps.append(ExplainedStep(step, .next, why)) }
   }

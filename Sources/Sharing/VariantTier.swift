@@ -228,7 +228,6 @@ final class VariantTier: Sendable {
 /// The bytes of an entry: a version, the mark, a SHA-256 in hexadecimal, and the content that it is
 /// of.
 enum SharedEntry {
-  /// The versions.
   enum Kind: UInt8 {
     /// The content is a variant.
     case whole = 1
@@ -261,7 +260,6 @@ enum SharedEntry {
     return (entry.mark, UnsafeRawBufferPointer(rebasing: entry.content[8...]))
   }
 
-  /// Returns the bytes of an entry.
   static func bytes(_ mark: SharedMark, _ content: [UInt8], as kind: Kind = .whole) -> [UInt8] {
     var bytes = [kind.rawValue, UInt8(clamping: mark.epoch.utf8.count)]
     bytes.reserveCapacity(2 + mark.epoch.utf8.count + 80 + content.count)

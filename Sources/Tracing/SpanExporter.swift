@@ -314,7 +314,6 @@ struct SpanQueue {
   /// Takes no more spans. What waits has to be sent until `end`.
   mutating func close(until end: ContinuousClock.Instant) { self.end = min(self.end ?? end, end) }
 
-  /// The figures now.
   var figures: Figures {
     var figures = Figures()
     let spans = "pictor_trace_spans_total"

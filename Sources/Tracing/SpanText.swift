@@ -20,7 +20,6 @@ struct SpanText: Sendable {
       + "\"spans\":["
   }
 
-  /// Returns the body of a request.
   func body(of spans: [Span]) -> [UInt8] {
     Array((head + spans.map(Self.text).joined(separator: ",") + Self.tail).utf8)
   }

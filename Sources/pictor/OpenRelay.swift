@@ -25,7 +25,6 @@ extension PartConfigurations {
   private static let openFigures =
     "every client may read /stats and /metrics: set server.operator_address, or listen on 127.0.0.1 only"
 
-  /// The warning.
   private static let openRelay =
     "every client may load images of all hosts: set signing.mode or download.allow_hosts, or listen on 127.0.0.1 only"
 

@@ -28,7 +28,6 @@ struct ServiceManager: Sendable {
     patience = isWatched ? .microseconds(Int64(clamping: microseconds)) : nil
   }
 
-  /// Reports a state.
   func report(_ state: State) {
     switch state {
     case .serving: send("READY=1")

@@ -185,7 +185,6 @@ extension Variant {
   }
 }
 
-/// Counters of recompressions.
 final class RecompressionCounters: Sendable {
   private let smaller = Counter(
     "smaller", "pictor_recompressions_total", "Recompressed variants, by result.",

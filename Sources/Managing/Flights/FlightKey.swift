@@ -7,7 +7,6 @@ import Core
 /// Requests with different cache policies are not coalesced: one that forces revalidation must not
 /// join a flight that may be satisfied from cache.
 struct FlightKey: Hashable, Sendable {
-  /// The key of the variant.
   let key: CacheKey
   /// The load options, without those that do not change the response:
   ///
@@ -34,7 +33,6 @@ struct FlightKey: Hashable, Sendable {
 /// The key of a source flight. Requests that use the cache in the same way share one download, even
 /// if their transforms differ.
 struct SourceFlightKey: Hashable, Sendable {
-  /// The key of the source.
   let key: CacheKey
   /// How the flight uses cached sources.
   let use: CacheUse

@@ -54,7 +54,6 @@ struct FlightTable<Key: Hashable, Waiter> {
   /// The number of detached flights that run without waiters.
   private(set) var unattendedCount = 0
 
-  /// The number of flights.
   var flightCount: Int { flights.count }
   /// The number of waiters in all flights.
   var waiterCount: Int { flights.values.reduce(0) { $0 + $1.waiters.count } }

@@ -100,7 +100,6 @@ struct FreshnessEvaluator: Sendable {
   let policy: any FreshnessPolicy
   let now: @Sendable () -> UnixTime
 
-  /// Returns the freshness of the response to a request.
   func freshness(of origin: OriginResponse, for request: ImageRequest) -> Freshness {
     freshness(of: origin, from: request.source, isAuthorized: request.isAuthorized)
   }

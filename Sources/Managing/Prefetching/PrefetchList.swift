@@ -102,7 +102,6 @@ struct PrefetchList {
     endIfDone(at: now)
   }
 
-  /// Cancels the list.
   mutating func cancel(at now: ContinuousClock.Instant) {
     if isRunning { end(.cancelled, at: now) }
   }

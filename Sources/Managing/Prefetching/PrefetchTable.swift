@@ -13,7 +13,6 @@ struct PrefetchTable {
 
   /// A running line. It holds a slot, and one of its host's, until `settle`.
   struct Turn: Sendable {
-    /// The number of its list.
     let list: Int
     let line: PrefetchList.Line
   }

@@ -8,7 +8,6 @@ final class ClientShares: Sendable {
   private let figures: ServerFigures
   private let accounts: Lock<ClientAccounts>
 
-  /// Creates empty accounts.
   init(_ budgets: ClientBudgets, clients: CountedClients, figures: ServerFigures) {
     self.clients = Lock(clients)
     self.figures = figures
@@ -119,7 +118,6 @@ struct ClientAccounts {
   private var imaging = BoundedTable<IPAddress, TokenBucket>(limit: maximumClients)
   private var requests = BoundedTable<IPAddress, TokenBucket>(limit: maximumClients)
 
-  /// Creates empty accounts.
   init(_ budgets: ClientBudgets) { self.budgets = budgets }
 
   /// The number of clients that are remembered, in the largest table.

@@ -301,22 +301,18 @@ struct ConnectionGroup {
   /// The ones that had been waiting longest, in the order of descending times.
   private var candidates: [Candidate] = []
 
-  /// Creates an empty group.
   init() {}
 
   /// Whether the group may be forgotten.
   var isEmpty: Bool { count == 0 && members.isEmpty }
 
-  /// The open connections.
   var connections: some Collection<ConnectionWatch> { members.values }
 
   /// Counts a connection that is about to be opened.
   mutating func admit() { count += 1 }
 
-  /// Counts the end of a connection.
   mutating func end() { count -= 1 }
 
-  /// Adds an open connection.
   mutating func add(_ connection: ConnectionWatch) {
     members[ObjectIdentifier(connection)] = connection
   }
@@ -371,7 +367,6 @@ final class ConnectionWatch: Sendable {
     case between
   }
 
-  /// The socket.
   let descriptor: CInt
   private let clientStorage: Lock<IPAddress?>
   /// Monotonic milliseconds; `Int.max` while none of the server's own deadlines applies.

@@ -83,7 +83,6 @@ struct SocketProgress: Hashable {
   /// Whether the peer's window keeps bytes back. Bytes on their way are no sign of a slow peer.
   let isPending: Bool
 
-  /// Creates a progress.
   init(received: Int?, isPending: Bool) {
     self.received = received
     self.isPending = isPending

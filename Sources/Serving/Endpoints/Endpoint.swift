@@ -41,7 +41,6 @@ extension Endpoint {
     .discard
   }
 
-  /// The value of `Allow`.
   var allow: String { Method.allow(methods) }
 }
 

@@ -122,7 +122,6 @@ enum Audience: Sendable {
   /// Operators, on a listener of their own.
   case operators
 
-  /// The endpoints.
   var endpoints: EndpointTable {
     switch self {
     case .everyone: .everyone

@@ -11,7 +11,6 @@ import Synchronization
 /// process if a thread removes the listening socket from its epoll set at the same moment. After
 /// running out of descriptors, libmicrohttpd does not accept for seconds.
 final class Listener: Sendable {
-  /// Where it listens.
   var addresses: [ListenAddress] { sockets.map(\.address) }
   /// The port of the first IP address, also if the system chose it; 0 with unix sockets only.
   var port: Int { addresses.lazy.compactMap(\.port).first ?? 0 }

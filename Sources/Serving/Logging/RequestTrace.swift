@@ -17,10 +17,8 @@ struct RequestTrace {
   /// The durations of its stages.
   var timings: Timings?
 
-  /// Creates a trace that is not read.
   init() {}
 
-  /// Creates a trace that was read.
   init(_ context: TraceContext?, isRecorded: Bool) {
     self.context = context
     self.isRecorded = isRecorded
@@ -134,7 +132,6 @@ struct TraceSampler {
 
 /// The span of a request that has ended: from its complete header to the last byte of its response.
 struct ServerSpan {
-  /// The span.
   let span: Span
 
   /// The methods that the conventions know (RFC 9110, RFC 5789).

@@ -25,10 +25,8 @@ final class OperatorGate: Sendable {
 
   private let state = Lock(State())
 
-  /// Creates a gate for these operators.
   init(_ operators: [Operator]) { set(operators) }
 
-  /// Replaces the operators.
   func set(_ operators: [Operator]) {
     let entries = operators.map { (holder: $0, token: Array($0.token.utf8)) }
     state.withLock { $0.operators = entries }
@@ -104,7 +102,6 @@ struct RefusedAttempts {
 
   private var counts = BoundedTable<IPAddress?, Count>(limit: maximumNetworks)
 
-  /// Creates an empty table.
   init() {}
 
   /// The number of remembered networks.

@@ -8,7 +8,6 @@ struct PageDescription: Encodable {
   let version: String
   /// What the listener has: images, figures, or both.
   let listener: Listener
-  /// Whether there are operators.
   let hasOperators: Bool
   /// Which requests need a signature.
   let signing: String
@@ -20,13 +19,11 @@ struct PageDescription: Encodable {
 
   /// What a listener has.
   struct Listener: Encodable {
-    /// Whether it serves images.
     let images: Bool
     /// Whether it has the figures of `/stats` and operators' paths.
     let figures: Bool
   }
 
-  /// A group of parameters.
   struct Group: Encodable {
     let title: String
     let parameters: [Parameter]
@@ -52,7 +49,6 @@ struct PageDescription: Encodable {
     let closed: [String]
   }
 
-  /// A range of numbers.
   struct Numbers: Encodable {
     let minimum: Double
     /// Absent if only the size of an integer limits the number.

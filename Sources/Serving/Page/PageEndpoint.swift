@@ -74,7 +74,6 @@ extension RequestContext {
 
 /// A file that the server sends as it is. Its bytes are shared by all responses.
 struct PageFile: Sendable {
-  /// The media type.
   let type: StaticString
   /// A strong validator of the bytes.
   let etag: EntityTag
@@ -98,7 +97,6 @@ struct PageFile: Sendable {
     + "require-trusted-types-for 'script'; trusted-types 'none'"
 }
 
-/// The files of the page, by name.
 struct PageFiles: Sendable {
   /// The name of the file that `/` sends.
   static let index = "index.html"

@@ -21,7 +21,6 @@ struct ClientHints: Hashable, Sendable {
 
 /// How a target follows hints.
 struct HintUse: Sendable {
-  /// The hints that count.
   let needs: HintNeeds
   /// The target's own `scale`.
   private let scale: Double?

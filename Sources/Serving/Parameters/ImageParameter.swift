@@ -4,11 +4,8 @@ import Core
 
 /// A parameter of `/image`, and possibly of `/info`.
 struct ImageParameter: Sendable {
-  /// Its name in the query.
   let name: String
-  /// Returns the allowed values.
   let allowed: @Sendable (RequestRules) -> AllowedValues
-  /// The group of parameters that it belongs to.
   let group: ParameterGroup
   /// What it does, in one line for people.
   let help: String
@@ -101,17 +98,13 @@ struct ImageParameter: Sendable {
     let rules: RequestRules
     /// The source's URL, not yet parsed.
     var url: String?
-    /// The requested transform.
     var image = TransformDraft()
-    /// The loading options.
     var options = LoadOptions()
     /// The request fields that parameters with the value `auto` follow.
     var hints = HintNeeds()
     /// What `fallback` says; `nil` if it is absent.
     var fallback: FailureAnswer?
-    /// Whether failures are redirected to the source.
     var redirectsFailures = false
-    /// The watermark's URL.
     var watermark: SourceURL?
     /// Whether a parameter sets the watermark's placement.
     var placesWatermark = false

@@ -27,9 +27,7 @@ final class RequestPolicy: Sendable {
   let trustedProxies: TrustedProxies
   /// Whether all requests of a client are counted. Cached, because it is read for each hit.
   let countsRequests: Bool
-  /// Whether hits are logged.
   let logsHits: Bool
-  /// Whether hits from disk are logged.
   let logsDiskHits: Bool
   /// Whether requests are recorded.
   let exportsSpans: Bool

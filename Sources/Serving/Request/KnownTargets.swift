@@ -5,7 +5,6 @@ import Glibc
 
 /// What a hit needs of a request, for clients of one class: its target is not parsed again.
 struct KnownTarget: Sendable {
-  /// The cache key.
   let key: CacheKey
   /// The source's file name without its extension; `nil` if a hit from disk needs the request.
   let stem: String?

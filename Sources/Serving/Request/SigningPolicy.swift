@@ -18,7 +18,6 @@ public struct SigningPolicy: Equatable, Sendable {
 
 /// What a target may ask for.
 struct RequestGrant: Sendable {
-  /// The rules for its parameters.
   let rules: RequestRules
   /// Whether it has a valid signature.
   var isSigned = false

@@ -3,7 +3,6 @@
 import Core
 import FoundationEssentials
 
-/// A response field.
 struct ResponseField: Sendable {
   let name: StaticString
   let value: String
@@ -11,9 +10,7 @@ struct ResponseField: Sendable {
 
 /// Encoded JSON with its status and fields.
 struct JSONResponse: Sendable {
-  /// The body.
   let bytes: [UInt8]
-  /// The status.
   let status: Int
   /// Fields besides those that every response has.
   let fields: [ResponseField]
@@ -34,7 +31,6 @@ struct JSONResponse: Sendable {
     self.init(bytes: json, status: status, fields: fields)
   }
 
-  /// Creates a response from encoded JSON.
   init(bytes: [UInt8], status: Int, fields: [ResponseField] = []) {
     self.bytes = bytes
     self.status = status

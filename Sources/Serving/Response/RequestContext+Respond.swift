@@ -35,7 +35,6 @@ extension RequestContext {
     }
   }
 
-  /// Creates the head of an image response.
   func imageHead(
     of info: VariantInfo, timings: Timings, cacheStatus: CacheStatus, for request: ImageRequest,
     microseconds: Int

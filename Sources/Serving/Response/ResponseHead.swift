@@ -19,13 +19,11 @@ struct ResponseHead {
   private static let sharedName = ", s-maxage="
   private static let timingLength = 5
 
-  /// The offset of the request id.
   static let idOffset = HTTPDate.length + idName.utf8.count
   /// The offset of the five characters of a hit's total time.
   static func timingOffset(_ widths: HitFields.Widths) -> Int {
     idOffset + widths.id + timingName.utf8.count
   }
-  /// The offset of a hit's age.
   static func ageOffset(_ widths: HitFields.Widths) -> Int {
     timingOffset(widths) + timingLength + ageName.utf8.count
   }
@@ -40,10 +38,8 @@ struct ResponseHead {
   /// The offset of a hit's `s-maxage`; 0 without it.
   private(set) var sharedMaxAgeOffset = 0
 
-  /// Creates an empty block.
   init() { bytes = [] }
 
-  /// Creates a block with date and request id.
   init(date: UnixTime, id: RequestID) {
     self = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: HTTPDate.length) { text in
       guard let start = text.baseAddress else { return ResponseHead() }

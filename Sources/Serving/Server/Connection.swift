@@ -54,11 +54,9 @@ final class Connection {
   var known: KnownTarget?
   /// Where `KnownTargets` may keep the target after a hit; `nil` if it need not.
   var unknownDigest: KnownTargets.Digest?
-  /// The raw target.
   private(set) var rawTarget: [UInt8] = []
   /// The request's id in its response and in the log.
   var requestID = RequestID()
-  /// The trace that the request belongs to.
   var trace = RequestTrace()
   /// Monotonic nanoseconds at which the header was complete.
   var startedAt = 0
@@ -68,7 +66,6 @@ final class Connection {
   var bodyBytes = 0
   /// Whether the request is complete and counted in `EventLoopState.active`.
   var isActive = false
-  /// The request method.
   var method = Method.other
   /// Whether the request uses HTTP/1.1. Such clients detect a truncated chunked body.
   var isHTTP11 = false
@@ -93,7 +90,6 @@ final class Connection {
   /// The response whose body arrives while it is sent.
   var streaming: Streaming?
 
-  /// Creates a connection without a request.
   init(
     loop: EventLoopState, watch: ConnectionWatch, peer: IPAddress?, policy: RequestPolicy
   ) {

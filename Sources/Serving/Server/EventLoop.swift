@@ -57,7 +57,6 @@ final class EventLoop: @unchecked Sendable {
     handler.figures.add(state)
   }
 
-  /// Starts the thread.
   func start() throws(ServerError) {
     let name = context.handler.audience.threadName("http-\(context.state.index)")
     let started = try ServerError.start(
@@ -156,7 +155,6 @@ final class EventLoop: @unchecked Sendable {
   }
 }
 
-/// The event loops of a server.
 final class EventLoopGroup: Sendable {
   let loops: [EventLoop]
   private let added = Atomic<Int>(0)

@@ -14,7 +14,6 @@ final class SingleWriterCounter: Sendable {
     storage.store(storage.load(ordering: .relaxed) &+ amount, ordering: .relaxed)
   }
 
-  /// The current value.
   var value: Int { storage.load(ordering: .relaxed) }
 }
 
@@ -55,7 +54,6 @@ final class EventLoopState: @unchecked Sendable {
   private var dateSecond = Int.min
   private let dateText = UnsafeMutablePointer<UInt8>.allocate(capacity: HTTPDate.length)
 
-  /// Creates the state of a loop.
   init(index: Int, policy: RequestPolicy, wake: WakeSignal) {
     self.policy = policy
     self.index = index

@@ -42,7 +42,6 @@ final class FiguresCache: Sendable {
   /// Changes how long figures are reused.
   func set(lifetime: Duration) { state.withLock { $0.lifetime = lifetime.wholeMilliseconds } }
 
-  /// Returns the figures as JSON.
   static func json(_ figures: Figures) throws(ImageError) -> [UInt8] {
     try JSONResponse(figures).bytes
   }

@@ -167,7 +167,6 @@ final class PreparedResponse: PreparedAnswer, @unchecked Sendable {
   /// Per event loop, the number of the policy that its responses were created under.
   private let policies: UnsafeMutableBufferPointer<UInt64>
 
-  /// Creates slots for the event loops.
   init(owner: UInt64, loops: Int) {
     self.owner = owner
     places = .allocate(capacity: 4 * loops)

@@ -171,7 +171,6 @@ struct ProgressFilter {
   let minimumInterval: Double
   private var reported: [UInt64: Double] = [:]
 
-  /// Creates a filter.
   init(minimumInterval: Double) { self.minimumInterval = minimumInterval }
 
   /// Returns whether this step of `id` is reported.
@@ -192,7 +191,6 @@ struct ProgressFilter {
 
 /// Converts progress steps to server-sent events.
 final class ProgressEvents: Sendable {
-  /// The stream that receives the events.
   let stream = EventStream()
   private struct State {
     var filter: ProgressFilter
@@ -209,7 +207,6 @@ final class ProgressEvents: Sendable {
     state = Lock(State(filter: ProgressFilter(minimumInterval: minimumInterval)))
   }
 
-  /// Reports a step of a download.
   func report(_ status: DownloadStatus) {
     send { state in
       state.known?.insert(status.id)

@@ -22,7 +22,6 @@ struct FleetFiles: Sendable {
     }
   }
 
-  /// Replaces the position.
   func write(_ applied: AppliedPosition) throws(SystemError) {
     try write("fleet-position", applied.text)
   }

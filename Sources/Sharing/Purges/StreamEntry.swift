@@ -32,7 +32,6 @@ struct StreamPosition: Hashable, Comparable, Sendable, CustomStringConvertible {
   }
 }
 
-/// An entry of the purge stream.
 struct StreamEntry: Equatable {
   enum Content: Equatable {
     /// The beginning of a stream, with its epoch.
@@ -190,11 +189,8 @@ struct PurgeCommands: Sendable {
 
 /// The state of the stream when a machine connects.
 struct StreamState: Equatable {
-  /// The epoch.
   let epoch: String
-  /// The oldest entry.
   let oldest: StreamPosition
-  /// The newest entry.
   let newest: StreamPosition
   /// Whether the stream still has its first entry, so nothing was trimmed.
   let isWhole: Bool

@@ -187,7 +187,6 @@ struct RedisRequest: Sendable {
   let finish: @Sendable (Outcome) -> Void
 }
 
-/// The configuration of a `RedisClient`.
 struct RedisConfiguration: Sendable {
   let address: RedisAddress
   /// The name of the connection, for the log.

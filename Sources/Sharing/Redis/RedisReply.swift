@@ -62,7 +62,6 @@ struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
   var isLasting: Bool { Self.lasting.contains(String(kind)) }
 }
 
-/// A command with its arguments.
 struct RedisCommand: Sendable {
   /// The name and the arguments.
   let parts: [[UInt8]]

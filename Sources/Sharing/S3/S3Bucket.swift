@@ -208,7 +208,6 @@ private struct ProblemLog {
 
 /// The configuration of an `S3Bucket`.
 public struct S3Configuration: Sendable {
-  /// The settings.
   let settings: SharedBucketSettings
   /// What requests are signed with; `nil`: they are not signed.
   let credentials: AWSCredentials?
@@ -223,7 +222,6 @@ public struct S3Configuration: Sendable {
   let base: String
   /// The path of `base`, as it is sent and signed.
   let basePath: String
-  /// The value of `Host`.
   let host: String
 
   /// Creates a configuration.

@@ -15,7 +15,6 @@ enum S3Outcome: Sendable {
   case timedOut
 }
 
-/// A request to the bucket.
 struct S3Request: Sendable {
   enum Work: Sendable {
     case read

@@ -3,7 +3,6 @@
 import Core
 
 extension PurgeScope {
-  /// The parameter names.
   private static let names = ["url", "prefix", "host", "tag"]
 
   /// Parses a purge's query: exactly one of `url`, `prefix`, `host`, `tag`, or none with `tier`.
