@@ -8,7 +8,6 @@ public func reportError(_ line: String) { Console.standard.reportError(line) }
 
 /// The output functions of a command.
 struct Console: Sendable {
-  /// Writes results.
   let output: @Sendable (String) -> Void
   /// Writes errors and progress.
   let errors: @Sendable (String) -> Void
@@ -41,7 +40,6 @@ struct Console: Sendable {
     }.joined()
   }
 
-  /// Writes an error as one line.
   func reportError(_ line: String) { errors("pictor: \(line)\n") }
 
   /// Writes a text, and stops when the descriptor is closed.

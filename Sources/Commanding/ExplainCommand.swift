@@ -49,15 +49,17 @@ public struct ExplainCommand {
       throw CommandFailure(description: answer.refusal(client))
     }
     guard !order.isJSON else { return PrefetchReport.printableJSON(answer.body) + "\n" }
-    guard let report = try? JSONDecoder().decode(ExplainText.self, from: Data(answer.body)) else {
+    let json = Data(answer.body)
+    guard let report = try? JSONDecoder().decode(ExplainText.self, from: json),
+      let explanation = try? JSONDecoder().decode(Explanation.self, from: json)
+    else {
       throw CommandFailure(description: "the server's answer is not an explanation: use --json")
     }
-    return report.text
+    return report.text(explanation)
   }
 }
 
 extension ExplainOrder {
-  /// The target of the request to the server.
   fileprivate var target: String {
     var query = subject
     if let start = ["/image?", "?"].first(where: subject.hasPrefix) {
@@ -104,24 +106,9 @@ struct ExplainText: Decodable {
   private let transform: String
   private let format: Format
   private let client: Client
-  private let explanation: Explanation
 
-  private enum CodingKeys: CodingKey {
-    case url, rule, transform, format, client
-  }
-
-  init(from decoder: any Decoder) throws {
-    let members = try decoder.container(keyedBy: CodingKeys.self)
-    url = try members.decode(String.self, forKey: .url)
-    rule = try members.decodeIfPresent(Rule.self, forKey: .rule)
-    transform = try members.decode(String.self, forKey: .transform)
-    format = try members.decode(Format.self, forKey: .format)
-    client = try members.decode(Client.self, forKey: .client)
-    explanation = try Explanation(from: decoder)
-  }
-
-  /// The lines, each with its line break.
-  var text: String {
+  /// Returns the lines, each with its line break, with the manager's part of the JSON.
+  func text(_ explanation: Explanation) -> String {
     var rows: [(String, String)] = [
       ("image", url),
       ("rule", rule.map { "\($0.number), for \($0.hosts)" } ?? "none"),
@@ -162,7 +149,6 @@ struct ExplainText: Decodable {
 }
 
 extension ExplainedEntry {
-  /// The entry in words.
   fileprivate var text: String {
     let life = ttl > 0 ? "fresh for \(ttl) s" : "stale for \(ttl.magnitude) s"
     var parts = ["\(bytes) bytes", "age \(age) s", life]
@@ -188,7 +174,6 @@ extension ExplainedEntry {
 }
 
 extension LoadOutlook {
-  /// The state in words.
   fileprivate var text: String {
     guard let host else { return "refused: \(refusal ?? "unknown")" }
     var parts = [host, "circuit \(circuit.rawValue)"]
@@ -206,7 +191,6 @@ extension LoadOutlook {
 }
 
 extension ExplainedAnswer {
-  /// The answer in words.
   fileprivate var text: String {
     if let status { return "\(status) \(code ?? "")" }
     return "Cache-Status: \(cacheStatus ?? "")" + (isCollapsed ? "…; collapsed" : "")

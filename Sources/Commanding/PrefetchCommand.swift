@@ -131,7 +131,6 @@ struct ListFile {
     self.input = input
   }
 
-  /// Reads the whole file.
   func contents() throws(CommandFailure) -> [UInt8] {
     do throws(SystemError) {
       let limit = Self.maximumBytes

@@ -8,9 +8,7 @@ import Glibc
 struct PrefetchWatch {
   /// The timing of the polls. Tests replace it.
   struct Pace: Sendable {
-    /// Returns the current time.
     var now: @Sendable () -> ContinuousClock.Instant = { .now }
-    /// Milliseconds between two polls.
     var milliseconds: CInt = 250
   }
 
@@ -19,14 +17,11 @@ struct PrefetchWatch {
     case status(PrefetchStatus)
     /// The server does not know the prefetch any more.
     case unknown
-    /// A permanent failure.
     case refused(String)
-    /// A temporary failure.
     case failed(String)
     case interrupted
   }
 
-  /// Why the watch ends.
   private enum End {
     case status(PrefetchStatus)
     case lost(String)

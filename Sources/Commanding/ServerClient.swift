@@ -137,7 +137,6 @@ struct ServerClient {
       throw .unsent(error.logDetail ?? error.code)
     }
     let isSent = exchange.isSent
-    /// Why a connection failed.
     func reason(_ code: CURLcode) -> String {
       exchange.systemError.map { "\($0)" } ?? exchange.easy.detail(of: code)
     }

@@ -83,7 +83,6 @@ extension ImageManager {
   }
 }
 
-/// Counters for substituted variants.
 final class SubstitutionCounters: Sendable {
   /// Sources served because the encoded image was larger.
   let sourcesInstead = Counter(

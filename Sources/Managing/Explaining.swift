@@ -134,7 +134,6 @@ extension Source {
 }
 
 extension CacheStatus {
-  /// Whether the origin is asked.
   fileprivate var isForwarded: Bool {
     switch self {
     case .miss, .staleIfError: true
@@ -144,7 +143,6 @@ extension CacheStatus {
 }
 
 extension CacheStatus.StaleReason {
-  /// The reason in words.
   var text: String {
     switch self {
     case .whileRevalidating: "stale, while it is revalidated"

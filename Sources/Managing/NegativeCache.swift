@@ -6,9 +6,7 @@ import Core
 final class NegativeCache: Sendable {
   /// The work that failed.
   enum Stage {
-    /// Loading a source.
     case loading
-    /// Rendering a variant.
     case rendering
   }
 
@@ -27,7 +25,6 @@ final class NegativeCache: Sendable {
     self.now = now
   }
 
-  /// See `FailedURLs.apply`.
   func apply(_ settings: FailureSettings) { entries.withLock { $0.apply(settings) } }
 
   /// The number of entries, including expired ones that are not removed yet.
@@ -72,15 +69,13 @@ final class NegativeCache: Sendable {
   ) -> ImageError {
     // `BackgroundQueue` remembers this failure, and no client waited for it.
     guard !request.options.awaitsAVIF else { return error }
+    let key: CacheKey
     switch error {
-    case .ofVariant:
-      return add(
-        error, of: request.key, since: source.generation, freshness: source.freshness)
-    case _ where error.isOfSource:
-      return add(
-        error, of: request.key.source, since: source.generation, freshness: source.freshness)
+    case .ofVariant: key = request.key
+    case _ where error.isOfSource: key = request.key.source
     default: return error
     }
+    return add(error, of: key, since: source.generation, freshness: source.freshness)
   }
 
   /// Removes the failures of a request's source, variant and watermark.

@@ -2,7 +2,6 @@
 
 import Core
 
-/// Counts of the connections to Redis.
 final class RedisCounters: Sendable {
   /// Commands besides those of the reader of the purge stream, which no request waits for.
   let sent = Counter(
@@ -39,7 +38,6 @@ final class SharedCounters: Sendable {
     "dropped", "pictor_fleet_stores_total", "Variants not written.", ["result": "dropped"])
 }
 
-/// Counts of the purge stream.
 final class PurgeCounters: Sendable {
   /// Purges of this machine that are in the stream.
   let published = Counter(

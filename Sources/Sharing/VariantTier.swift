@@ -290,12 +290,4 @@ enum SharedEntry {
       epoch: epoch, milliseconds: number(at: start), number: number(at: start + 8))
     return (kind, mark, content)
   }
-
-  /// Reads an entry of the kind `whole`.
-  static func read(_ bytes: [UInt8]) -> (SharedMark, ArraySlice<UInt8>)? {
-    let found = bytes.withUnsafeBytes { buffer in
-      parse(buffer).flatMap { $0.kind == .whole ? ($0.mark, $0.content.count) : nil }
-    }
-    return found.map { ($0.0, bytes.suffix($0.1)) }
-  }
 }

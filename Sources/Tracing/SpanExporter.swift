@@ -192,7 +192,6 @@ struct ExportPolicy: Sendable {
     case lost
   }
 
-  /// The most attempts of a batch.
   var attempts = 5
   /// The first back-off; each further one is twice as long.
   var delay: Duration = .seconds(1)
@@ -226,7 +225,6 @@ struct ExportPolicy: Sendable {
 enum CollectorReply: Equatable, Sendable {
   /// A response, with its `Retry-After` in seconds, and the number of spans it says it refused.
   case answered(status: Int, retryAfter: Int?, rejected: Int)
-  /// No response, and why.
   case failed(String)
 
   /// What is wrong; `nil` if nothing is.
@@ -246,7 +244,6 @@ struct SpanQueue {
   enum Step {
     /// Sleep until then, or until it is woken; `nil`: until it is woken.
     case wait(until: ContinuousClock.Instant?)
-    /// Send these.
     case send([Span])
     /// End: the queue is closed and empty, or out of time.
     case end
@@ -262,7 +259,6 @@ struct SpanQueue {
   private(set) var end: ContinuousClock.Instant?
   /// Spans, by what became of them.
   private var exported = 0, dropped = 0, rejected = 0, lost = 0
-  /// Requests to the collector.
   var exportsSucceeded = 0, exportsFailed = 0
 
   init(_ configuration: SpanExporterConfiguration) {

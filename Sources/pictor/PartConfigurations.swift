@@ -143,38 +143,33 @@ struct PartConfigurations: Sendable {
   }
 }
 
-/// Returns the networks of a list. Adds invalid ones to `problems`.
+/// Returns what the texts of a list stand for. Adds those that `read` cannot read to `problems`.
+private func values<Value>(
+  of texts: [String], at key: String, _ problems: inout ConfigurationProblems, allowed: String,
+  read: (String) -> Value?
+) -> [Value] {
+  texts.compactMap { text in
+    let value = read(text)
+    if value == nil { problems.add(at: key, "'\(text)' is not \(allowed)") }
+    return value
+  }
+}
+
 private func networks(
   _ texts: [String], at key: String, into problems: inout ConfigurationProblems
 ) -> [CIDR] {
-  var networks: [CIDR] = []
-  for text in texts {
-    if let network = CIDR(text) {
-      networks.append(network)
-    } else {
-      problems.add(
-        at: key,
-        "'\(text)' is not a network: the bits after its prefix must be 0, as in 10.0.0.0/8")
-    }
-  }
-  return networks
+  values(
+    of: texts, at: key, &problems,
+    allowed: "a network: the bits after its prefix must be 0, as in 10.0.0.0/8") { CIDR($0) }
 }
 
-/// Returns the patterns of a list of sources. Adds invalid ones to `problems`.
 private func patterns(
   of texts: [String], at key: String, _ problems: inout ConfigurationProblems
 ) -> [SourcePattern] {
-  var patterns: [SourcePattern] = []
-  for text in texts {
-    if let pattern = SourcePattern(text) {
-      patterns.append(pattern)
-    } else {
-      problems.add(
-        at: key,
-        "'\(text)' is not a host such as example.com, *.example.com:8443 or example.com/path")
-    }
-  }
-  return patterns
+  values(
+    of: texts, at: key, &problems,
+    allowed: "a host such as example.com, *.example.com:8443 or example.com/path"
+  ) { SourcePattern($0) }
 }
 
 /// Checks that a configured file or folder exists and is readable. An empty path is valid.

@@ -210,7 +210,6 @@ final class RecompressionCounters: Sendable {
     self.after.add(after)
   }
 
-  /// Adds the processor time of a worker.
   func note(_ time: Duration) { microseconds.add(Int(time / .microseconds(1))) }
 
   /// The counts since the start.

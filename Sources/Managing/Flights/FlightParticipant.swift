@@ -92,7 +92,6 @@ final class FlightParticipant: WorkPriority {
     }
   }
 
-  /// Raises the priority if `value` is higher.
   func raise(to value: LoadPriority) {
     let observers = state.withLock { state in
       guard value > state.priority else { return [] as [@Sendable (LoadPriority) -> Void] }
@@ -109,7 +108,6 @@ final class FlightParticipant: WorkPriority {
     }
   }
 
-  /// Adds a client that the flight works for.
   private func add(_ client: LoadClient) {
     let observers = state.withLock { state in
       state.clients.insert(client).inserted ? state.clientObservers : []

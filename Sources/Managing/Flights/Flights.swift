@@ -389,13 +389,13 @@ struct FlightTable<Key: Hashable, Waiter> {
 
   /// Ends all flights and returns them with their waiters.
   mutating func finishAll() -> [(flight: FlightID, waiters: [Waiter])] {
-    defer { self = Self(lastID: lastID) }
+    let last = lastID
+    defer {
+      self = Self()
+      lastID = last
+    }
     return flights.map { ($0, Array($1.waiters.values)) }
   }
-
-  init() {}
-
-  private init(lastID: Int) { self.lastID = lastID }
 
   private mutating func end(_ id: FlightID) {
     guard let flight = flights.removeValue(forKey: id) else { return }

@@ -34,7 +34,6 @@ struct Revalidations {
   func includes(_ source: CacheKey) -> Bool { sources[source] != nil }
 }
 
-/// Starts background revalidations.
 struct Revalidator: Sendable {
   private let running = Lock(Revalidations())
   let staleness: Staleness
@@ -112,7 +111,6 @@ extension ImageRequest {
   }
 }
 
-/// Counters for stale responses.
 final class FreshnessCounters: Sendable {
   let revalidations = Counter(
     "revalidations", "pictor_revalidations_started_total", "Background revalidations started.")

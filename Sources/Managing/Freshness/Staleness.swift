@@ -104,7 +104,6 @@ struct FreshnessEvaluator: Sendable {
     freshness(of: origin, from: request.source, isAuthorized: request.isAuthorized)
   }
 
-  /// Returns the freshness of a response from `url`.
   func freshness(
     of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool
   ) -> Freshness {
@@ -191,7 +190,6 @@ struct OriginBackoff {
     entries = BoundedTable(limit: limit)
   }
 
-  /// Records a failed revalidation.
   mutating func add(_ key: CacheKey, after error: ImageError, now: UnixTime) {
     let wished = min(error.originRetryAfter ?? 0, Self.longestInterval)
     entries[key] = Entry(

@@ -239,7 +239,6 @@ final class MemorySweep: Sendable {
     }
   }
 
-  /// Removes what is purged.
   private func sweep() {
     let last = state.withLock { state in
       state.first = nil

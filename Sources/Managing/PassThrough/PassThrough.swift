@@ -189,7 +189,6 @@ final class StreamingHead: Sendable {
     }
   }
 
-  /// Records that a body begins to arrive.
   func begin(_ body: FlightBody) {
     state.withLock { $0.body = body }
     signal.yield()

@@ -240,13 +240,11 @@ enum PrefetchOutcome: Hashable, Sendable {
   case finished
   /// The image was cached and fresh.
   case skipped
-  /// The image is not available.
   case failed(ImageError)
 }
 
 /// One prefetch list. A pure state machine: the caller passes the time.
 struct PrefetchList {
-  /// A line that needs work.
   struct Line: Sendable {
     /// The line number in the submitted list, from 1.
     let number: Int
@@ -266,7 +264,6 @@ struct PrefetchList {
 
   /// Waiting lines by host. The least recently served host comes first.
   private var hosts = Deque<Host>()
-  /// The number of waiting lines.
   private(set) var waiting = 0
   private var status: PrefetchStatus
   private var rate = PrefetchRate()
@@ -308,9 +305,7 @@ struct PrefetchList {
     endIfDone(at: now)
   }
 
-  /// The identifier of the list.
   var id: String { status.id }
-  /// Whether lines remain.
   var isRunning: Bool { status.state == .running }
 
   /// Returns the next line of the least recently served host that is not full, and removes it.
@@ -387,7 +382,6 @@ struct PrefetchRate {
   private var counts = [Int](repeating: 0, count: window)
   private var second = 0
 
-  /// Counts one completed line.
   mutating func add(at elapsed: Duration) {
     advance(to: elapsed)
     counts[second % Self.window] += 1

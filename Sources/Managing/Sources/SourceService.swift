@@ -284,7 +284,6 @@ extension OriginResponse {
   }
 }
 
-/// The result of a source flight.
 struct LoadedSource: Sendable {
   let source: Source
   /// Why the loader was called, or `nil` if it was not.

@@ -49,7 +49,6 @@ final class ClientShares: Sendable {
   }
 }
 
-/// The share of a request that waits for an image.
 struct ClientShare: ImagingAccount {
   fileprivate let network: IPAddress
   fileprivate let shares: ClientShares
@@ -168,7 +167,6 @@ struct ClientAccounts {
 
 /// A budget of tokens. It refills at a constant rate to a limit, and may be overdrawn by it.
 struct TokenBucket: Hashable, Sendable {
-  /// How a budget refills.
   struct Rule: Hashable, Sendable {
     /// The most tokens that the budget holds.
     let burst: Double
@@ -218,7 +216,6 @@ extension IPAddress {
 /// Trusted proxies have none, because each speaks for many clients. The machine itself has none: a
 /// proxy, a health check or a job of the operator.
 struct CountedClients: Sendable {
-  /// The proxies without a share.
   let proxies: TrustedProxies
   /// Whether clients of the machine itself have a share; for tests.
   var includesLoopback = false

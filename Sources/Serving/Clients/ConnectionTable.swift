@@ -44,7 +44,6 @@ final class ConnectionTable: Sendable {
     /// How fast the clients read that are sent a response now.
     var paces: [ObjectIdentifier: ReadingPace] = [:]
 
-    /// Counts the end of a connection.
     mutating func end(of client: IPAddress?) {
       all.end()
       change(client) { $0.end() }
@@ -163,7 +162,6 @@ final class ConnectionTable: Sendable {
     }
   }
 
-  /// Whether a client has its share.
   private func isUsedUp(_ client: IPAddress, in state: State) -> Bool {
     state.byClient[client]?.count ?? 0 >= state.limits.perClient
   }
@@ -300,8 +298,6 @@ struct ConnectionGroup {
   private var members: [ObjectIdentifier: ConnectionWatch] = [:]
   /// The ones that had been waiting longest, in the order of descending times.
   private var candidates: [Candidate] = []
-
-  init() {}
 
   /// Whether the group may be forgotten.
   var isEmpty: Bool { count == 0 && members.isEmpty }

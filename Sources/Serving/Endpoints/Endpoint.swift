@@ -153,7 +153,6 @@ enum Method: String {
   /// A text this short does not allocate.
   init(_ name: UnsafePointer<CChar>) { self = Method(rawValue: String(cString: name)) ?? .other }
 
-  /// Whether the method is GET or HEAD.
   var isSafe: Bool { self == .get || self == .head }
 
   /// Whether requests with the method usually have a body.

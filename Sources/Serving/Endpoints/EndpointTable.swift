@@ -66,7 +66,6 @@ struct EndpointTable: Sendable {
   /// The hosts that only some doors have.
   private(set) var hosts: [String] = []
 
-  /// The same endpoints without the page for people.
   var withoutPage: EndpointTable {
     let page = Set(Self.forPeople.map(\.path))
     return EndpointTable(endpoints: endpoints.filter { !page.contains($0.path) })

@@ -11,9 +11,8 @@ struct StatsEndpoint: Endpoint {
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let readiness = context.readiness
     let figures = try context.handler.figuresCache.bytes(isDraining: readiness.isDraining)
-    var response = JSONResponse(bytes: figures, status: readiness.status)
-    response.closes = readiness.closes
-    return .json(response)
+    return .json(
+      JSONResponse(bytes: figures, status: readiness.status, closes: readiness.closes))
   }
 }
 
@@ -26,15 +25,12 @@ struct MetricsEndpoint: Endpoint {
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let text = try context.handler.metricsCache.bytes(isDraining: context.readiness.isDraining)
-    var response = JSONResponse(bytes: text, status: 200)
-    response.contentType = MetricText.contentType
-    return .json(response)
+    return .json(JSONResponse(bytes: text, status: 200, contentType: MetricText.contentType))
   }
 }
 
 /// Whether the server serves, as `/stats` says it.
 struct Readiness {
-  /// Whether the response closes its connection.
   let closes: Bool
   /// Whether the server stops, or is about to.
   let isDraining: Bool

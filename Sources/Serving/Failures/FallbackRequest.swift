@@ -66,7 +66,6 @@ struct FallbackDelivery: Sendable {
   /// The name in the configuration.
   let name: String
   let delivery: ImageDelivery
-  /// The failure of the requested image.
   let error: ImageError
 }
 

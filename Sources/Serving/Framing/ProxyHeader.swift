@@ -67,9 +67,7 @@ struct ProxyHeader: Hashable, Sendable {
   }
 
   private static func isPort(_ word: ArraySlice<UInt8>) -> Bool {
-    guard (1...5).contains(word.count), word.allSatisfy({ (0x30...0x39).contains($0) }) else {
-      return false
-    }
+    guard (1...5).contains(word.count), word.allSatisfy(\.isDigit) else { return false }
     return word.reduce(0) { $0 * 10 + Int($1 - 0x30) } <= 65_535
   }
 

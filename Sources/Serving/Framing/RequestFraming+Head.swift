@@ -1,5 +1,7 @@
 // RequestFraming+Head: parses the request line and the header fields.
 
+import Core
+
 extension RequestFraming {
   /// Parses the request line from `first`. Returns the index after the parsed bytes.
   mutating func stepLine(
@@ -92,7 +94,7 @@ extension RequestFraming {
       }
       let expected = pattern.utf8Start[position]
       if expected == UInt8(ascii: "0") {
-        guard Byte.isDigit(byte) else { throw .malformed("an invalid HTTP version") }
+        guard byte.isDigit else { throw .malformed("an invalid HTTP version") }
         if position == FieldNames.majorPosition {
           isHTTP1 = byte == UInt8(ascii: "1")
         } else {
@@ -153,7 +155,7 @@ extension RequestFraming {
       while index < bytes.count, Byte.isValue(bytes[index]) {
         if field != .other {
           try judge(bytes[index])
-          if field == .cookie, bytes[index] == UInt8(ascii: "\"") { noteCookieQuote(at: index) }
+          if field == .cookie, bytes[index] == UInt8(ascii: "\"") { cookieQuotes.append(index) }
         }
         index += 1
       }
@@ -215,7 +217,7 @@ extension RequestFraming {
     guard !sawBlankInValue else { throw .malformed("a space in a framing header") }
     switch field {
     case .contentLength:
-      guard Byte.isDigit(byte) else { throw .malformed("Content-Length is not a number") }
+      guard byte.isDigit else { throw .malformed("Content-Length is not a number") }
       // 18 decimal digits cannot overflow `Int`.
       guard valueCount < 18 else { throw .malformed("Content-Length is too long") }
       rest = rest * 10 + Int(byte - UInt8(ascii: "0"))

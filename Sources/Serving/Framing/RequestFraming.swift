@@ -1,5 +1,7 @@
 // RequestFraming: finds where requests begin and end (RFC 9112) and rejects invalid bytes.
 
+import Core
+
 /// Checks the bytes of one connection before libmicrohttpd parses them. Accepts pieces of any size.
 ///
 /// A pure state machine that allocates nothing. It is stricter than RFC 9112: it refuses what two
@@ -42,7 +44,7 @@ struct RequestFraming {
   /// piece.
   private(set) var lastStart = 0
   /// The offsets of quotation marks in cookies of the last piece; see `cookieQuote`.
-  private(set) var cookieQuotes: [Int] = []
+  var cookieQuotes: [Int] = []
   /// Whether the next byte begins a request.
   var isBetweenRequests: Bool { state == .start }
   /// Whether the next byte is part of a request's head or begins one.
@@ -117,9 +119,6 @@ struct RequestFraming {
   /// here reads its cookies, and no client can send this byte. `Forwarding` puts the mark back.
   static let cookieQuote: UInt8 = 0x01
 
-  /// Records a quotation mark in a cookie.
-  mutating func noteCookieQuote(at index: Int) { cookieQuotes.append(index) }
-
   /// Ends the head. A body or the next request follows.
   mutating func endHead() throws(FramingFault) {
     if isTrailer { return endRequest() }
@@ -186,10 +185,10 @@ extension RequestFraming {
       if rest == 0 { endRequest() }
       return first + count
     case .chunkSize:
-      if let digit = Byte.hexadecimal(byte) {
+      if let digit = byte.hexadecimalValue {
         // 15 hexadecimal digits cannot overflow `Int`.
         guard position < 15 else { throw .malformed("a chunk size is too long") }
-        rest = rest << 4 | digit
+        rest = rest << 4 | Int(digit)
         position += 1
         return first + 1
       }
@@ -320,17 +319,8 @@ enum Byte {
     }
     return index
   }
-  static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
-
   /// Returns the lower-case form of an ASCII letter, and any other byte unchanged.
   static func lowercased(_ byte: UInt8) -> UInt8 { byte &- 0x41 < 26 ? byte | caseBit : byte }
-
-  /// Returns the value of a hexadecimal digit, or `nil`.
-  static func hexadecimal(_ byte: UInt8) -> Int? {
-    if isDigit(byte) { return Int(byte - 0x30) }
-    let letter = byte | caseBit
-    return letter &- 0x61 < 6 ? Int(letter - 0x61 + 10) : nil
-  }
 
   /// Tests the bit of an ASCII character in a 128-bit set.
   private static func has(_ byte: UInt8, low: UInt64, high: UInt64) -> Bool {

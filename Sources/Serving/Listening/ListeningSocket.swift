@@ -224,7 +224,6 @@ struct UnixSocketFile: Sendable {
     case notASocket
     /// Another server is starting in the same folder, and does not end.
     case locked
-    /// A system call failed.
     case system(CInt)
 
     /// One line for the operator, without the path.

@@ -5,15 +5,12 @@ import Glibc
 
 /// One request that ended, for the log.
 struct RequestLine {
-  /// The method as the client sent it.
   let method: String
   /// The response status; 499 if the client disconnected.
   let status: Int
   /// Bytes of the body.
   let bytes: Int
-  /// The value of the `Cache-Status` field.
   let cacheStatus: String?
-  /// The error, if any.
   let error: ImageError?
   /// What was sent in place of the error: the name of a fallback image, or `redirect`.
   var fallback: String?
@@ -178,7 +175,6 @@ struct LoggedHeader {
 
   /// The lines of `X-Forwarded-For`, in order.
   private(set) var forwardedFor: [[UInt8]] = []
-  /// The lines of `Forwarded`, in order.
   private(set) var forwarded: [[UInt8]] = []
   /// `User-Agent`, cut.
   private(set) var userAgent: String?

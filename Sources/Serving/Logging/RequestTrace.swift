@@ -6,7 +6,6 @@ import Glibc
 
 /// The trace of a request. The log, origins and the exported span name the same ids.
 struct RequestTrace {
-  /// Whether the fields were read.
   private(set) var isRead = false
   /// The trace; `nil` if the request belongs to none.
   private(set) var context: TraceContext?
@@ -14,16 +13,7 @@ struct RequestTrace {
   private(set) var isRecorded = false
   /// What the log says of the request.
   var line: RequestLine?
-  /// The durations of its stages.
   var timings: Timings?
-
-  init() {}
-
-  init(_ context: TraceContext?, isRecorded: Bool) {
-    self.context = context
-    self.isRecorded = isRecorded
-    isRead = true
-  }
 }
 
 extension RequestHandler {
@@ -47,7 +37,8 @@ extension RequestHandler {
         && client.target?.endpoint?.isRoutine != true)
     guard isRecorded else { return }
     let told = Self.traceContext(on: connection)?.sampled(true)
-    client.trace = RequestTrace(told ?? TraceContext(), isRecorded: true)
+    client.trace = RequestTrace(
+      isRead: true, context: told ?? TraceContext(), isRecorded: true)
   }
 
   /// Returns the trace of a request, read at the first call. `nil` without a valid `traceparent`,
@@ -57,7 +48,7 @@ extension RequestHandler {
       let told = Self.traceContext(on: connection)
       // With an exporter, origins are told this server's decision.
       client.trace = RequestTrace(
-        client.policy.exportsSpans ? told?.sampled(false) : told, isRecorded: false)
+        isRead: true, context: client.policy.exportsSpans ? told?.sampled(false) : told)
     }
     return client.trace.context
   }

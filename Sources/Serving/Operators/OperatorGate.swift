@@ -8,9 +8,7 @@ import Glibc
 enum OperatorVerdict {
   /// The token is this operator's.
   case known(Operator)
-  /// There is no token.
   case missing
-  /// The token is wrong.
   case wrong
   /// The token is wrong, as too many before it from the client's network.
   case limited(retryAfter: Int)
@@ -102,9 +100,6 @@ struct RefusedAttempts {
 
   private var counts = BoundedTable<IPAddress?, Count>(limit: maximumNetworks)
 
-  init() {}
-
-  /// The number of remembered networks.
   var networkCount: Int { counts.count }
 
   /// Returns the seconds until a client may try again, at least 1; `nil` if it may try now.
@@ -118,7 +113,6 @@ struct RefusedAttempts {
     return rest > 0 ? (rest + 999) / 1_000 : nil
   }
 
-  /// Counts a wrong token.
   mutating func add(from client: IPAddress?, at now: Int) {
     let network = client?.clientNetwork
     if let count = counts[network], now - count.since < Self.window {

@@ -1,6 +1,5 @@
 // PageEndpoint: sends the page for people, its files, and what browsers ask of every server.
 
-import CGLib
 import CMicrohttpd
 import CPage
 import Core
@@ -82,11 +81,7 @@ struct PageFile: Sendable {
   init(_ bytes: ImageBytes, type: StaticString) {
     self.bytes = bytes
     self.type = type
-    let digest = g_compute_checksum_for_data(
-      G_CHECKSUM_SHA256, bytes.baseAddress.assumingMemoryBound(to: guchar.self),
-      gsize(bytes.count))
-    defer { g_free(digest) }
-    etag = EntityTag("\"\((digest.map { String(cString: $0) } ?? "").prefix(32))\"")
+    etag = EntityTag("\"\(bytes.withUnsafeBytes { HMAC.hexSHA256(of: $0) }.prefix(32))\"")
   }
 
   /// What the page may load and do: its own files, images and requests to its own server. No text
@@ -141,13 +136,11 @@ struct PageDescription: Encodable {
   let hasOperators: Bool
   /// Which requests need a signature.
   let signing: String
-  /// URLs to try first.
   let samples: [String]
   /// Output formats in the order in which `format=auto` prefers them.
   let autoFormats: [String]
   let groups: [Group]
 
-  /// What a listener has.
   struct Listener: Encodable {
     let images: Bool
     /// Whether it has the figures of `/stats` and operators' paths.
@@ -189,7 +182,6 @@ struct PageDescription: Encodable {
     let above: Bool
   }
 
-  /// Describes a listener.
   init(of audience: Audience, configuration: ServerConfiguration, rules: RequestRules) {
     version = pictorVersion
     listener = Listener(images: audience != .operators, figures: audience != .clients)

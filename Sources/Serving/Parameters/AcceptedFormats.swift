@@ -56,7 +56,6 @@ struct AcceptedFormats: Hashable, Sendable {
     rawValue & AcceptedFormats([format]).rawValue != 0
   }
 
-  /// Returns the formats in both sets.
   func intersection(_ other: AcceptedFormats) -> AcceptedFormats {
     AcceptedFormats(rawValue: rawValue & other.rawValue)
   }
@@ -76,10 +75,7 @@ struct AcceptScanner {
   /// The formats that were refused, in the same bits.
   private var refused = UInt8(0)
 
-  /// The formats that were named and not refused.
   var formats: AcceptedFormats { AcceptedFormats(rawValue: named & ~refused) }
-
-  init() {}
 
   /// Parses one field value. Several fields form one list (RFC 9110, section 5.3).
   mutating func read(_ line: UnsafeRawBufferPointer) {

@@ -10,11 +10,10 @@ struct ImageParameter: Sendable {
   /// What it does, in one line for people.
   let help: String
   /// The value that stands for an absent parameter; `nil` if no value does.
-  let standard: String?
+  var standard: String?
   /// Whether the parameter changes the image, rather than how the image is loaded.
-  let shapesImage: Bool
-  /// Who may use it.
-  let access: ParameterAccess
+  var shapesImage = false
+  var access = ParameterAccess.plain
   /// Stores a decoded value in the draft. Returns `false` if the value is not allowed.
   let apply: @Sendable (_ value: String, _ draft: inout Draft) -> Bool
 
@@ -23,7 +22,9 @@ struct ImageParameter: Sendable {
   var isForInfo: Bool {
     name == "placeholder" || !shapesImage && !["preset", "fallback", "onerror"].contains(name)
   }
+}
 
+extension ImageParameter {
   /// Creates a parameter with the same values on every server.
   init(
     name: String, allowed: AllowedValues, group: ParameterGroup, help: String,
@@ -33,23 +34,6 @@ struct ImageParameter: Sendable {
     self.init(
       name: name, allowed: { _ in allowed }, group: group, help: help, standard: standard,
       access: access, apply: apply)
-  }
-
-  /// Creates a parameter whose allowed values depend on the configuration.
-  init(
-    name: String, allowed: @escaping @Sendable (RequestRules) -> AllowedValues,
-    group: ParameterGroup, help: String, standard: String? = nil, shapesImage: Bool = false,
-    access: ParameterAccess = .plain,
-    apply: @escaping @Sendable (_ value: String, _ draft: inout Draft) -> Bool
-  ) {
-    self.name = name
-    self.allowed = allowed
-    self.group = group
-    self.help = help
-    self.standard = standard
-    self.shapesImage = shapesImage
-    self.access = access
-    self.apply = apply
   }
 
   /// Creates the parameter of a row of the transform; `nil` for what clients cannot name.
@@ -94,7 +78,6 @@ struct ImageParameter: Sendable {
 
   /// The request as parsed so far.
   struct Draft {
-    /// The operator's rules.
     let rules: RequestRules
     /// The source's URL, not yet parsed.
     var url: String?
@@ -172,7 +155,6 @@ struct ImageParameter: Sendable {
     }
   }
 
-  /// Returns the product that the parameters request.
   private static func product(of draft: TransformDraft) throws(ImageError) -> Product {
     if let product = draft.product { return product }
     throw .invalidParameter(
@@ -206,7 +188,6 @@ extension ImageParameter {
     rules.presetsOnly && shapesImage && !(rules.redirectsAuto && name == "format")
   }
 
-  /// Whether the value enlarges images, which the rules forbid.
   func enlarges(_ value: String, against rules: RequestRules) -> Bool {
     Sizing.enlarging.contains(name) && value != "0" && !rules.allowsEnlarging
   }

@@ -9,13 +9,10 @@ import Synchronization
 /// Each event loop has a copy, so that hits count no references together with another core.
 final class RequestPolicy: Sendable {
   let configuration: ServerConfiguration
-  /// The rules derived from the configuration.
   let rules: RequestRules
-  /// The rules for operators.
   let operatorRules: RequestRules
   /// Whether operators may request more than other clients.
   let isRestricting: Bool
-  /// The endpoints of the listener.
   let endpoints: EndpointTable
   /// The files of the page; `nil` if it is turned off.
   let page: PageFiles?
@@ -29,7 +26,6 @@ final class RequestPolicy: Sendable {
   let countsRequests: Bool
   let logsHits: Bool
   let logsDiskHits: Bool
-  /// Whether requests are recorded.
   let exportsSpans: Bool
   /// The share of recorded requests, for `TraceSampler`.
   let sampleThreshold: UInt64
@@ -87,7 +83,6 @@ final class RequestPolicy: Sendable {
     self.serial = serial
   }
 
-  /// Returns a copy for an event loop.
   func copy() -> RequestPolicy {
     RequestPolicy(
       configuration, rules: rules, endpoints: endpoints, page: page, logsHits: logsHits,
@@ -107,7 +102,6 @@ extension RequestHandler {
     newestSerial.store(policy.serial, ordering: .releasing)
   }
 
-  /// Returns the event loop's policy, on its thread.
   func policy(of loop: EventLoopState) -> RequestPolicy {
     if loop.policy.serial != newestSerial.load(ordering: .acquiring) {
       loop.policy = latestPolicy.copy()
@@ -155,7 +149,6 @@ struct RequestRules: Sendable {
   let fallbacks: [String: FallbackImage]
   /// What requests without `fallback` get if their image cannot be had.
   let defaultFallback: FailureAnswer
-  /// Named sets of parameters.
   private(set) var presets: [String: ImageQuery] = [:]
   /// Watermark images, by the names that clients use.
   let watermarks: [String: SourceURL]

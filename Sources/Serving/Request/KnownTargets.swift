@@ -97,7 +97,6 @@ final class KnownTargets: Sendable {
     shards = (0..<(sets > 0 ? Self.shardCount : 0)).map { _ in Lock(Shard()) }
   }
 
-  /// The number of entries.
   var count: Int { shards.reduce(0) { $0 + $1.withLock { $0.count } } }
 
   /// Returns what is known. Does not allocate.

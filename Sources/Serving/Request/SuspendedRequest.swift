@@ -4,19 +4,14 @@ import CMicrohttpd
 import Core
 import Synchronization
 
-/// The outcome of a suspended request.
 enum Outcome: Sendable {
   /// An image.
   case image(ImageDelivery)
   /// An image that is still being received.
   case streaming(StreamingDelivery)
-  /// A fallback image.
   case fallback(FallbackDelivery)
-  /// The JSON response of an endpoint.
   case json(JSONResponse)
-  /// An error.
   case failure(ImageError)
-  /// The client disconnected.
   case clientGone
 }
 
@@ -86,7 +81,6 @@ final class SuspendedRequest: Suspended, @unchecked Sendable {
     return { task.cancel() }
   }
 
-  /// Ends the request with the outcome of its work.
   private func end(_ outcome: Outcome) {
     guarded.withLock { state in
       state.hasWorkEnded = true
@@ -182,7 +176,7 @@ extension RequestContext {
       request.start(work, joining: joining)
     } else {
       request.interrupt(.failure(.draining))
-      monitor.resumeRefused(connection, wake: client.loop.wake)
+      monitor.resume(connection, wake: client.loop.wake)
     }
     return .YES
   }

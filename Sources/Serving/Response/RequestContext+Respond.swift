@@ -69,9 +69,9 @@ extension RequestContext {
   func refuse(_ error: ImageError, limit: Int = .max) -> MHD_Result {
     count(error)
     if let answer = client.target?.door?.reply(to: error) {
-      var response = JSONResponse(
-        bytes: Array(SecretMask.masked(answer.body).utf8), status: answer.status)
-      response.contentType = answer.contentType
+      let response = JSONResponse(
+        bytes: Array(SecretMask.masked(answer.body).utf8), status: answer.status,
+        contentType: answer.contentType)
       return respond(with: response, error: error, limit: limit, fields: answer.fields)
     }
     let body = ErrorBody(
@@ -165,7 +165,6 @@ extension RequestContext {
 
   // MARK: Counting and logging
 
-  /// Counts a failed request.
   func count(_ error: ImageError) {
     handler.figures.errors.add(error.code)
     if client.target?.endpoint?.imageQuery != nil { handler.figures.outcomes.addError() }
@@ -267,7 +266,6 @@ extension RequestContext {
 }
 
 extension RequestContext {
-  /// Whether this request is answered with a redirect.
   var isRedirected: Bool {
     policy.rules.redirectsAuto && client.method.isSafe && client.target?.isAdaptive == true
       && client.target?.door == nil

@@ -33,7 +33,6 @@ struct ResponseHead {
 
   /// The block so far.
   private(set) var bytes: [UInt8]
-  /// The offset of a hit's `max-age`.
   private(set) var maxAgeOffset = 0
   /// The offset of a hit's `s-maxage`; 0 without it.
   private(set) var sharedMaxAgeOffset = 0
@@ -174,7 +173,6 @@ struct ResponseHead {
     place[4] = zero + UInt8(value % 10)
   }
 
-  /// Writes exactly `width` digits.
   static func write(number age: Int, width: Int, into place: UnsafeMutablePointer<UInt8>) {
     var rest = age
     for position in stride(from: width - 1, through: 0, by: -1) {

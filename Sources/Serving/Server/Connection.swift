@@ -15,7 +15,6 @@ final class Connection {
     case headed
     /// Suspended, or resumed and not yet handled.
     case suspended
-    /// A response was queued.
     case answered
   }
 
@@ -71,7 +70,6 @@ final class Connection {
   var isHTTP11 = false
   /// What the request's token proves; `nil` until an endpoint for operators asks.
   var verdict: OperatorVerdict?
-  /// The suspended request.
   var suspendedRequest: SuspendedRequest?
   /// Whether the monitor's epoll set has the socket: since a request was suspended, until a hit.
   var isMonitored = false

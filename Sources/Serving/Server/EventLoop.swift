@@ -185,7 +185,6 @@ final class EventLoopGroup: Sendable {
   /// The number of requests being answered.
   var active: Int { loops.reduce(0) { $0 + $1.active } }
 
-  /// The processor time of all loops together.
   var processorTime: Duration { loops.reduce(.zero) { $0 + $1.processorTime } }
 
   /// Returns whether every loop begins a round before `end`. Blocks the calling thread.

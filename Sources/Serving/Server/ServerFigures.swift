@@ -48,7 +48,6 @@ final class ServerFigures: Sendable {
   private let loops = Lock<[EventLoopState]>([])
   private let tables = Lock<[KnownTargets]>([])
 
-  /// Adds the counters of an event loop.
   func add(_ loop: EventLoopState) { loops.withLock { $0.append(loop) } }
 
   /// Adds the targets that a listener keeps.
@@ -151,7 +150,6 @@ final class OutcomeCounts: Sendable {
     }
   }()
 
-  /// Counts a delivered image.
   func add(_ status: CacheStatus) {
     switch status {
     case .hit(let tier): add("hit", tier.rawValue)

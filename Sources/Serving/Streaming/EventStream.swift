@@ -27,13 +27,11 @@ final class EventStream: StreamedBody {
     var outgoing: [UInt8] = []
     var start = 0
     var isEnded = false
-    /// Whether the queue overflowed.
     var isOverrun = false
     var isReadingEnded = false
     var wake: (@Sendable () -> Void)?
     var onEnd: (@Sendable () -> Void)?
 
-    /// Discards all events.
     mutating func discard() {
       waiting = []
       outgoing = []

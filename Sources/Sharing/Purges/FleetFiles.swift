@@ -37,7 +37,6 @@ struct FleetFiles: Sendable {
     }
   }
 
-  /// Replaces the purges that wait.
   func write(_ purges: [PurgeScope]) throws(SystemError) {
     try write("fleet-purges", purges.map { $0.json + "\n" }.joined())
   }
@@ -50,18 +49,13 @@ struct FleetFiles: Sendable {
 
   private func read(_ name: String) -> Content {
     guard let folder else { return .absent }
-    let descriptor = open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { return errno == ENOENT ? .absent : .unreadable }
-    defer { close(descriptor) }
-    var text: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    while true {
-      let count = Glibc.read(descriptor, &buffer, buffer.count)
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0, text.count <= Self.longest else { return .unreadable }
-      if count == 0 { return .text(String(decoding: text, as: UTF8.self)) }
-      text += buffer[..<count]
+    let file = OwnedDescriptor(
+      owning: open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW))
+    guard file.value >= 0 else { return errno == ENOENT ? .absent : .unreadable }
+    guard let text = try? FileContents.read(file.value, limit: Self.longest) else {
+      return .unreadable
     }
+    return .text(String(decoding: text, as: UTF8.self))
   }
 
   /// Replaces a file. It is on the medium when this returns.

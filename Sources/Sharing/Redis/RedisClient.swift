@@ -11,7 +11,6 @@ import Glibc
 /// few time-outs an interval, and a busy machine is not Redis away.
 final class RedisClient: Sendable {
   private struct State {
-    /// Whether the breaker is closed.
     var isReady = false
     var isStopped = false
     /// Requests that the thread has not taken yet.
@@ -38,7 +37,6 @@ final class RedisClient: Sendable {
     try OwnThread.start(name: "pictor-redis", rank: .work) { [self] in run() }
   }
 
-  /// Whether the breaker is closed.
   var isReady: Bool { state.withLock { $0.isReady } }
 
   /// Sets what is called on the client's thread after each greeting. It must not block.
@@ -189,7 +187,6 @@ struct RedisRequest: Sendable {
 
 struct RedisConfiguration: Sendable {
   let address: RedisAddress
-  /// The name of the connection, for the log.
   var name = "commands"
   /// Whether requests wait for its commands, which are counted then; `false`: each is an `XREAD`
   /// that waits for entries.

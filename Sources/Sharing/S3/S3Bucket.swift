@@ -65,7 +65,6 @@ final class S3Bucket: Sendable {
   /// Requests that wait to be sent.
   var waiting: Int { state.withLock { $0.waiting } }
 
-  /// The largest entry in bytes.
   var entryLimit: Int { configuration.settings.entryLimit }
 
   /// Reads an entry. Its bytes are whole but not checked: the bucket and all who write to it are
@@ -216,7 +215,6 @@ public struct S3Configuration: Sendable {
   public var retryInterval = FleetSettings().retryInterval
   /// The most requests at one time, and connections that are kept.
   var concurrency = 8
-  /// The most reads that wait.
   var readLimit = 256
 
   /// The URL of the prefix, to which the name of an object is appended.
@@ -333,7 +331,6 @@ final class S3Transfer {
   private let entryLimit: Int
   /// What this machine ended the transfer with.
   private var stop: End?
-  /// The declared length.
   private var expected: Int?
   private var received = 0
   private var file: MemoryFile?

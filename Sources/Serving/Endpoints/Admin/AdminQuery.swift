@@ -41,7 +41,6 @@ struct AdminQuery {
   /// The value of a parameter, the first of a repeatable one.
   subscript(_ name: String) -> String? { values.first { $0.name == name }?.value }
 
-  /// Returns all values of a repeatable parameter.
   func all(_ name: String) -> [String] { values.filter { $0.name == name }.map(\.value) }
 
   /// Returns a number from 0 to 1, or `nil` if the parameter is missing.
