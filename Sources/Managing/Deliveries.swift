@@ -124,7 +124,7 @@ extension ImageManager: ImageProvider {
       parts.requests.note(request, of: variant)
     }
     parts.cache.store(variant, in: .memory)
-    parts.revalidator.count(.hit(.disk))
+    parts.revalidator.counters.add(.hit(.disk))
     return variant
   }
 
@@ -141,7 +141,7 @@ extension ImageManager: ImageProvider {
     let delivery = try await delivery(
       of: request, holding: held, for: FlightParticipant(request.options.priority),
       isDetached: request.options.isDetached)
-    parts.revalidator.count(delivery.cacheStatus)
+    parts.revalidator.counters.add(delivery.cacheStatus)
     return delivery
   }
 
@@ -180,7 +180,7 @@ extension ImageManager: ImageProvider {
       switch result {
       case .success(let deliveries):
         countRequest(demand, for: deliveries.joined.variant)
-        parts.revalidator.count(deliveries.joined.cacheStatus)
+        parts.revalidator.counters.add(deliveries.joined.cacheStatus)
         completion(.success(deliveries.joined))
       case .failure(let error): completion(.failure(error))
       }
@@ -195,7 +195,7 @@ extension ImageManager: ImageProvider {
 
   private func deliver(_ response: VariantResult, to request: ImageRequest) -> ImageDelivery {
     revalidate(request, after: response.status)
-    parts.revalidator.count(response.status)
+    parts.revalidator.counters.add(response.status)
     return response.delivery
   }
 

@@ -92,9 +92,6 @@ public final class Fleet: SharedCache {
   /// See `SharedCache`.
   public func store(_ variant: Variant, since mark: SharedMark) { tier.store(variant, since: mark) }
 
-  /// Whether this machine has applied all purges that the stream had at the last read.
-  var isSynchronised: Bool { stream.isSynchronised }
-
   /// Begins to follow the purge stream.
   ///
   /// - Parameters:

@@ -80,9 +80,6 @@ struct Revalidator: Sendable {
     return request.revalidation
   }
 
-  /// Counts a response if it is stale.
-  func count(_ status: CacheStatus) { counters.add(status) }
-
   /// Stale responses and revalidations since the start.
   var figures: Figures {
     var figures = Figures(of: counters)

@@ -121,7 +121,7 @@ extension ImageManager {
       format: format, size: size, density: Double(request.source.density))
     var info = VariantInfo(passingThrough: image, of: source)
     if try await isDamaged(source, request: request, participant: participant) {
-      await parts.store.remove(source)
+      await parts.disk.remove(source.key)
       info.isDamaged = true
       info.freshness = parts.freshness.limited(info.freshness)
     }
@@ -158,7 +158,7 @@ extension ImageManager {
       ).report.isDamaged
     } catch {
       guard case .undecodable = error else { throw error }
-      await parts.store.remove(source)
+      await parts.disk.remove(source.key)
       throw parts.failures.add(
         error, of: source.key, since: source.generation, freshness: source.freshness)
     }

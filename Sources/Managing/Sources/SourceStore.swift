@@ -104,11 +104,6 @@ struct SourceStore: Sendable {
     }
   }
 
-  /// Removes a broken source, so that the next request loads it again.
-  func remove(_ source: Source) async {
-    await disk.remove(source.key)
-  }
-
   /// Invalidates a source that the origin reports as gone, and its variants.
   ///
   /// - Parameters:

@@ -146,9 +146,6 @@ enum Method: String {
   case options = "OPTIONS"
   case other = ""
 
-  /// The method's name, as in `Allow`.
-  var name: String { rawValue }
-
   /// Parses the method that libmicrohttpd passes. Methods are case-sensitive.
   /// A text this short does not allocate.
   init(_ name: UnsafePointer<CChar>) { self = Method(rawValue: String(cString: name)) ?? .other }
@@ -160,6 +157,6 @@ enum Method: String {
 
   /// Returns the value of `Allow` (RFC 9110, section 10.2.1): the methods and `OPTIONS`.
   static func allow(_ methods: [Method]) -> String {
-    (methods + [.options]).map(\.name).joined(separator: ", ")
+    (methods + [.options]).map(\.rawValue).joined(separator: ", ")
   }
 }

@@ -16,7 +16,7 @@ struct RequestFraming {
     /// The piece consists of requests, or parts of requests.
     case accepted
     /// The request that begins at `start` is refused; 0 if it began in an earlier piece.
-    case refused(FramingFault, start: Int)
+    case refused(ImageError, start: Int)
   }
 
   /// Maximum length of the target, in bytes; RFC 9110, section 4.1, recommends at least 8,000.
@@ -89,7 +89,7 @@ struct RequestFraming {
     var index = 0
     if !cookieQuotes.isEmpty { cookieQuotes = [] }
     defer { lastStart = start }
-    do throws(FramingFault) {
+    do throws(ImageError) {
       while index < bytes.count {
         if state == .start { start = index }
         index = try step(bytes, from: index)
@@ -103,7 +103,7 @@ struct RequestFraming {
   /// Parses at least one byte in the current state. Returns the index where it stops.
   private mutating func step(
     _ bytes: UnsafeRawBufferPointer, from index: Int
-  ) throws(FramingFault) -> Int {
+  ) throws(ImageError) -> Int {
     switch state {
     case .start, .startLineFeed, .method, .target, .version, .lineFeed:
       return try stepLine(bytes, from: index)
@@ -120,14 +120,14 @@ struct RequestFraming {
   static let cookieQuote: UInt8 = 0x01
 
   /// Ends the head. A body or the next request follows.
-  mutating func endHead() throws(FramingFault) {
+  mutating func endHead() throws(ImageError) {
     if isTrailer { return endRequest() }
     guard hosts == 1 || (hosts == 0 && !isHTTP11) else {
-      throw .malformed("a request requires exactly one Host header")
+      throw .malformedRequest("a request requires exactly one Host header")
     }
     if hasCoding {
-      guard !hasLength else { throw .malformed("both Transfer-Encoding and Content-Length") }
-      guard isHTTP11 else { throw .malformed("Transfer-Encoding in HTTP/1.0") }
+      guard !hasLength else { throw .malformedRequest("both Transfer-Encoding and Content-Length") }
+      guard isHTTP11 else { throw .malformedRequest("Transfer-Encoding in HTTP/1.0") }
       beginChunk()
     } else if rest > 0 {
       state = .body
@@ -153,30 +153,20 @@ struct RequestFraming {
 
   /// Adds to the cost of the head.
   /// - Throws: `targetTooLong` or `headTooLarge` above `largestHead`.
-  mutating func pay(_ amount: Int) throws(FramingFault) {
+  mutating func pay(_ amount: Int) throws(ImageError) {
     cost += amount
     guard cost <= Self.largestHead else {
-      throw state == .target ? .targetTooLong : .headTooLarge
+      throw state == .target
+        ? .targetTooLong(limit: Self.longestTarget) : .headTooLarge(limit: Self.largestHead)
     }
   }
-}
-
-/// The reason why a request is refused.
-enum FramingFault: Error, Hashable {
-  /// Not HTTP/1.x, or ambiguous; with a description of the problem.
-  case malformed(String)
-  case targetTooLong
-  case headTooLarge
-  case unsupportedVersion
-  /// The client that a PROXY header names has its share of connections.
-  case tooManyConnections
 }
 
 extension RequestFraming {
   /// Parses the body from `first`. Returns the index after the parsed bytes.
   mutating func stepBody(
     _ bytes: UnsafeRawBufferPointer, from first: Int
-  ) throws(FramingFault) -> Int {
+  ) throws(ImageError) -> Int {
     let byte = bytes[first]
     switch state {
     case .body:
@@ -187,16 +177,16 @@ extension RequestFraming {
     case .chunkSize:
       if let digit = byte.hexadecimalValue {
         // 15 hexadecimal digits cannot overflow `Int`.
-        guard position < 15 else { throw .malformed("a chunk size is too long") }
+        guard position < 15 else { throw .malformedRequest("a chunk size is too long") }
         rest = rest << 4 | Int(digit)
         position += 1
         return first + 1
       }
-      guard position > 0 else { throw .malformed("a chunk without a size") }
+      guard position > 0 else { throw .malformedRequest("a chunk without a size") }
       position = 0
       // libmicrohttpd 1.0.1 refuses extensions (RFC 9112, section 7.1.1) with an answer of its own.
-      guard byte != UInt8(ascii: ";") else { throw .malformed("a chunk with an extension") }
-      guard byte == Byte.carriageReturn else { throw .malformed("a chunk size is not a number") }
+      guard byte != UInt8(ascii: ";") else { throw .malformedRequest("a chunk with an extension") }
+      guard byte == Byte.carriageReturn else { throw .malformedRequest("a chunk size is not a number") }
       state = .chunkLineFeed
       return first + 1
     case .chunkLineFeed:
@@ -213,7 +203,7 @@ extension RequestFraming {
       if rest == 0 { state = .chunkEnd }
       return first + count
     case .chunkEnd:
-      guard byte == Byte.carriageReturn else { throw .malformed("a chunk longer than its size") }
+      guard byte == Byte.carriageReturn else { throw .malformedRequest("a chunk longer than its size") }
       state = .chunkEndLineFeed
     default:
       try expectLineFeed(byte)

@@ -49,9 +49,9 @@ final class ListeningSocket: Sendable {
 
   /// Takes over listening sockets that another process has opened.
   static func inherited(_ descriptors: [CInt]) throws(ServerError) -> [ListeningSocket] {
-    var sockets: [ListeningSocket] = []
-    for descriptor in descriptors { sockets.append(try ListeningSocket(inherited: descriptor)) }
-    return sockets
+    try descriptors.map { descriptor throws(ServerError) in
+      try ListeningSocket(inherited: descriptor)
+    }
   }
 
   /// Listens on one address.

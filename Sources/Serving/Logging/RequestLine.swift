@@ -23,7 +23,7 @@ struct RequestLine {
     _ tier: CacheStatus.Tier, status: Int, bytes: Int, of client: Connection
   ) -> RequestLine {
     RequestLine(
-      method: client.method.name, status: status,
+      method: client.method.rawValue, status: status,
       bytes: client.bodyBytes(status: status, of: bytes),
       cacheStatus: CacheStatus.hit(tier).headerValue, error: nil)
   }
@@ -31,7 +31,7 @@ struct RequestLine {
   /// Creates the line of a client that disconnected before its response.
   static func gone(_ method: Method) -> RequestLine {
     RequestLine(
-      method: (method == .head ? method : .get).name, status: ImageError.cancelled.status, bytes: 0,
+      method: (method == .head ? method : .get).rawValue, status: ImageError.cancelled.status, bytes: 0,
       cacheStatus: nil, error: .cancelled)
   }
 
@@ -39,7 +39,7 @@ struct RequestLine {
   /// status was sent.
   static func streamed(_ streaming: Streaming, error: ImageError?) -> RequestLine {
     RequestLine(
-      method: Method.get.name, status: streaming.status, bytes: streaming.stream.sent,
+      method: Method.get.rawValue, status: streaming.status, bytes: streaming.stream.sent,
       cacheStatus: streaming.cacheStatus, error: error ?? streaming.failure?.error,
       fallback: streaming.failure?.name)
   }

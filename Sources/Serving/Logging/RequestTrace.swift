@@ -137,7 +137,7 @@ struct ServerSpan {
     _ client: Connection, context: TraceContext, on connection: OpaquePointer?, isWhole: Bool
   ) {
     let line = client.trace.line
-    let sent = line?.method ?? client.method.name
+    let sent = line?.method ?? client.method.rawValue
     let method = Self.methods.contains(sent) ? sent : Self.otherMethod
     let route = client.target?.endpoint?.path.template
     var attributes = [

@@ -136,12 +136,6 @@ struct HintNeeds: Hashable, Sendable {
     (density ? ["Sec-CH-DPR", "DPR"] : []) + (width ? ["Sec-CH-Width", "Width"] : [])
       + (savesData ? ["Save-Data"] : [])
   }
-
-  /// Makes the target follow a hint. Returns `true`.
-  mutating func follow(_ hint: WritableKeyPath<HintNeeds, Bool>) -> Bool {
-    self[keyPath: hint] = true
-    return true
-  }
 }
 
 extension RequestRules {

@@ -62,7 +62,10 @@ extension ImageParameter {
       group: group, help: row.help, standard: row.standard, shapesImage: true,
       access: row.isPlain ? .plain : .signed
     ) { value, draft in
-      if let hint, value == "auto" { return draft.hints.follow(hint) }
+      if let hint, value == "auto" {
+        draft.hints[keyPath: hint] = true
+        return true
+      }
       if group == .watermark { draft.placesWatermark = true }
       return row.read(ParameterText(value), &draft.image)
         && (!isLimited || draft.image.transform.sizing.limitBytes <= draft.rules.highestLimitBytes)

@@ -82,9 +82,7 @@ final class KnownTargets: Sendable {
   private static let shardCount = 16
   /// Keys longer than this, in bytes, are not kept.
   static let longestKey = 512
-  private static let secrets = (
-    SystemRandomNumberGenerator.word(), SystemRandomNumberGenerator.word()
-  )
+  private static let secrets = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
 
   private let shards: [Lock<Shard>]
   private let placesPerShard: Int
@@ -159,8 +157,4 @@ final class KnownTargets: Sendable {
     // A power of two.
     digest.first & (places / ways - 1) * ways
   }
-}
-
-extension SystemRandomNumberGenerator {
-  fileprivate static func word() -> UInt64 { UInt64.random(in: 0 ... .max) }
 }

@@ -60,11 +60,6 @@ extension RequestContext {
     return head
   }
 
-  /// Responds with an endpoint's JSON.
-  func respond(with response: JSONResponse) -> MHD_Result {
-    respond(with: response, error: nil)
-  }
-
   /// Responds with an error. Clients may store one that is remembered, for at most `limit` seconds.
   func refuse(_ error: ImageError, limit: Int = .max) -> MHD_Result {
     count(error)
@@ -82,8 +77,9 @@ extension RequestContext {
   }
 
   /// Responds with JSON; `error` is what it describes, if that is an error.
-  private func respond(
-    with json: JSONResponse, error: ImageError?, limit: Int = .max, fields: [HeaderField] = []
+  func respond(
+    with json: JSONResponse, error: ImageError? = nil, limit: Int = .max,
+    fields: [HeaderField] = []
   ) -> MHD_Result {
     let closes = json.closes ?? handler.closesConnections
     var head = ResponseHead(date: Clock.now(), id: client.requestID)

@@ -126,14 +126,8 @@ struct ResponseHead {
 
   /// Appends the digits of a number of 0 or more.
   mutating func append(number: Int) {
-    let width = Self.width(of: number)
-    let start = bytes.count
-    for _ in 0..<width { bytes.append(UInt8(ascii: "0")) }
-    bytes.withUnsafeMutableBufferPointer { bytes in
-      if let first = bytes.baseAddress {
-        Self.write(number: number, width: width, into: first + start)
-      }
-    }
+    // A text this short does not allocate.
+    append(number.description)
   }
 
   /// Appends a text without control characters.

@@ -78,7 +78,7 @@ final class Connection {
   /// The number of requests that were answered or aborted.
   var endedRequests = 0
   /// The framing fault after the last complete request.
-  var fault: FramingFault?
+  var fault: ImageError?
   /// The received part of the request line that is refused for the fault.
   var refusedLine: [UInt8] = []
   /// The beginning of a request line that arrived in several pieces.

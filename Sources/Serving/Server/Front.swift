@@ -50,7 +50,7 @@ final class Front: Sendable {
         let admission = handler.monitor.connections.admit(accepted.peer, isLast: isLast)
         switch admission {
         case .admitted:
-          handler.connectionAccepted()
+          handler.connections.add(1)
           loops.add(accepted)
         case .refused: refusal.answer(accepted, by: handler)
         case .full: break

@@ -97,9 +97,6 @@ final class RequestHandler: Sendable {
 
   // MARK: Connections
 
-  /// Counts a connection that is about to be passed to libmicrohttpd.
-  func connectionAccepted() { connections.add(1) }
-
   /// Counts the end of a connection that was accepted and not opened.
   func connectionLost(_ accepted: EventLoop.Accepted) {
     monitor.connections.cancel(accepted.peer)

@@ -167,9 +167,7 @@ final class EventStream: StreamedBody {
 struct ProgressFilter {
   /// The smallest reported step, as a fraction from 0 to 1; 0 reports every step.
   let minimumInterval: Double
-  private var reported: [UInt64: Double] = [:]
-
-  init(minimumInterval: Double) { self.minimumInterval = minimumInterval }
+  private(set) var reported: [UInt64: Double] = [:]
 
   /// Returns whether this step of `id` is reported.
   ///

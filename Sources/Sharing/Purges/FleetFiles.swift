@@ -86,7 +86,7 @@ struct FleetFiles: Sendable {
 /// the rest again.
 struct PositionFile {
   /// Purges in force that the disk refused, so far.
-  private(set) var refused = 0
+  var refused = 0
   /// How many of these it has taken since.
   private var recorded = 0
   /// Whether the file has the position of the last attempt.
@@ -96,9 +96,6 @@ struct PositionFile {
 
   /// Whether all applied purges are durable.
   var isDurable: Bool { recorded == refused }
-
-  /// Notes that a purge is in force and not durable.
-  mutating func refuse() { refused += 1 }
 
   /// Notes that the purges up to a number of refused ones are durable. A later one may have been
   /// refused meanwhile.

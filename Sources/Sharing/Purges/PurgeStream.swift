@@ -108,7 +108,7 @@ final class PurgeStream: Sendable {
     _ scope: PurgeScope, number: Int, isDurable: Bool
   ) async throws(ImageError) {
     // Before the reader meets it in the stream: the position in the file must not be after it.
-    if !isDurable { positionFile.withLock { $0.refuse() } }
+    if !isDurable { positionFile.withLock { $0.refused += 1 } }
     if client.isReady, isSynchronised,
       let reply = try? await client.send([commands.add(scope, number: number, from: machine)])
         .first,
@@ -386,7 +386,7 @@ extension PurgeStream {
       try await application.apply(scope)
     } catch {
       let isNew = positionFile.withLock { file in
-        defer { file.refuse() }
+        defer { file.refused += 1 }
         return file.isDurable
       }
       guard isNew else { return }

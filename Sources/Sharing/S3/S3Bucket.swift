@@ -299,7 +299,7 @@ struct S3Request: Sendable {
       request.body = body
       fields = [
         ("Content-Type", "application/octet-stream"),
-        ("x-amz-meta-expires", Self.text(of: expires)),
+        ("x-amz-meta-expires", AWSDate(expires, isExtended: true).text),
       ].compactMap { HeaderField($0.0, value: $0.1) }
     }
     if let signer = configuration.signer {
@@ -315,9 +315,6 @@ struct S3Request: Sendable {
     request.limit = 4 << 10
     return request
   }
-
-  /// Returns a time as RFC 3339 writes it, `2026-11-25T15:00:00Z`.
-  static func text(of time: UnixTime) -> String { AWSDate(time, isExtended: true).text }
 }
 
 /// A request with its exchange. Entries are received into memory files. Belongs to one thread.
