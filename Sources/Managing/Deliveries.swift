@@ -60,12 +60,12 @@ struct FlightDeliveries: Sendable {
 }
 
 extension ImageManager: ImageProvider {
-  /// Returns the variant from memory if it is fresh.
+  /// See `ImageProvider`.
   public func cachedVariant(for key: CacheKey) -> Variant? {
     parts.cache.hit(key, freshAt: parts.now()) { recompressor.add($0) }
   }
 
-  /// Returns whether memory has a fresh variant. Does not update hit statistics.
+  /// See `ImageProvider`.
   public func isCached(_ key: CacheKey) -> Bool { parts.cache.isFresh(key, at: parts.now()) }
 
   /// Returns a response available without blocking. It is a stale memory entry the request accepts,
@@ -108,11 +108,7 @@ extension ImageManager: ImageProvider {
     return (fallback, found)
   }
 
-  /// Returns a fresh small variant on disk if it is available without blocking, and stores it in
-  /// memory.
-  ///
-  /// - Parameter request: returns the request for the key, without options; called only if the
-  ///   variant may be rendered again.
+  /// See `ImageProvider`. Stores the variant in memory; calls `request` if it may be rendered again.
   public func variantOnDisk(for key: CacheKey, of request: () -> ImageRequest?) -> Variant? {
     let now = parts.now()
     // One that waits to be written may be in a file. Its request looks again, and is counted then.
@@ -166,7 +162,7 @@ extension ImageManager: ImageProvider {
     return delivery
   }
 
-  /// Joins the flight of a request's variant without a task. See `ImageProvider`.
+  /// See `ImageProvider`.
   public func follow(
     _ request: ImageRequest, for client: LoadClient,
     completion: @escaping @Sendable (Result<ImageDelivery, ImageError>) -> Void

@@ -70,8 +70,8 @@ public final class Fleet: SharedCache {
   /// Replaces the rules with the tags of hosts.
   public func apply(_ filter: CacheKeyFilter) { stream.apply(filter) }
 
-  /// Publishes a purge that this machine has applied. Waits for Redis no longer than its time-out;
-  /// if Redis is away, the purge waits on disk and is delivered later.
+  /// See `SharedCache`. Waits for Redis no longer than its time-out; if it is away, the purge waits
+  /// on disk.
   public func publish(
     _ scope: PurgeScope, number: Int, isDurable: Bool
   ) async throws(ImageError) {

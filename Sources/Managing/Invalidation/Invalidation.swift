@@ -21,9 +21,7 @@ extension ImageManager: CacheOperations {
     return report
   }
 
-  /// Makes purges durable that are in force and could not be recorded.
-  ///
-  /// - Throws: `internal` if they still cannot.
+  /// See `DiskCache`.
   public func recordPurges() async throws(ImageError) { try await parts.disk.recordPurges() }
 
   /// Applies a purge that another machine has published. Does not publish it again.
@@ -79,9 +77,7 @@ extension ImageManager: CacheOperations {
     return report
   }
 
-  /// Removes matching entries from one tier, without the guarantees of a purge.
-  ///
-  /// - Throws: as `CacheOperations.remove`.
+  /// See `CacheOperations`.
   public func remove(
     _ scope: PurgeScope, from tier: CacheTier, filter: CacheKeyFilter
   ) async throws(ImageError) -> PurgeReport {
@@ -108,7 +104,7 @@ extension ImageManager: CacheOperations {
     return report
   }
 
-  /// Removes expired entries from the disk tier, and evicts others if the tier is nearly full.
+  /// See `CacheOperations`.
   public func clean() async -> CleanReport { await parts.disk.clean() }
 
   /// Returns what the tiers have of a request, without updating hit statistics.
@@ -118,12 +114,7 @@ extension ImageManager: CacheOperations {
     return lookup
   }
 
-  /// Stores an image as the source of `url`. A download that began before the upload does not
-  /// replace it.
-  ///
-  /// - Parameter origin: the response that the image would have come with.
-  /// - Throws: `forbiddenSource` for local files, `unsupportedFormat`, `invalidParameter` if the
-  ///   response may not be stored, `overloaded` if the disk tier does not accept it.
+  /// See `CacheOperations`. A download that began before the upload does not replace it.
   public func put(
     _ url: SourceURL, file: FileRegion, origin: OriginResponse
   ) async throws(ImageError) -> PurgeReport {

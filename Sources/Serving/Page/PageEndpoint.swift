@@ -4,23 +4,17 @@ import CMicrohttpd
 import CPage
 import Core
 
-/// `/`: the page on which people try a URL and watch the server.
+/// `/`: the page on which people try a URL and watch the server. `/page/…`: its style, its scripts
+/// and the description of the parameters.
 struct PageEndpoint: Endpoint {
-  let path = EndpointPath.exact("/")
+  let path: EndpointPath
   let access = EndpointAccess.open
 
+  /// - Throws: `notFound`.
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
-    try context.page(PageFiles.index)
-  }
-}
-
-/// `/page/…`: the style, the scripts and the description of the parameters.
-struct PageFileEndpoint: Endpoint {
-  let path = EndpointPath.item(under: "/page/")
-  let access = EndpointAccess.open
-
-  func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
-    try context.page(context.name)
+    let name = context.name.isEmpty ? PageFiles.index : context.name
+    guard let file = context.policy.page?[name] else { throw context.notFound }
+    return .page(file)
   }
 }
 
@@ -47,14 +41,6 @@ struct UnaskedFileEndpoint: Endpoint {
 }
 
 extension RequestContext {
-  /// Returns a file of the page.
-  ///
-  /// - Throws: `notFound`.
-  fileprivate func page(_ name: String) throws(ImageError) -> Disposition {
-    guard let file = policy.page?[name] else { throw notFound }
-    return .page(file)
-  }
-
   /// Responds with a file of the page. Browsers ask each time whether it has changed, because an
   /// update of the server changes all files at once.
   func respond(with file: PageFile) -> MHD_Result {
