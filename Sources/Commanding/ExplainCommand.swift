@@ -3,45 +3,25 @@
 import Core
 import FoundationEssentials
 
-/// `pictor explain URL`.
-public struct ExplainCommand {
+extension OperatorCommand {
   /// Deadline in seconds: the server reads at most the heads of a few files.
-  private static let seconds = 15
+  private static let explainingTime = 15
 
-  private let configuration: Configuration
-  private let environment: [String: String]
-  private let order: ExplainOrder
-  /// Replaced by tests.
-  var console = Console.standard
-
-  /// Creates a question to the configured server, with its first token that may read.
-  ///
-  /// - Parameter environment: the variables that tokens may refer to.
-  public init(
-    _ configuration: Configuration, order: ExplainOrder, environment: [String: String] = [:]
-  ) {
-    self.configuration = configuration
-    self.environment = environment
-    self.order = order
-  }
-
-  /// Asks and prints. Returns the exit status: 0 with an explanation, otherwise 1 with a line on
-  /// standard error.
-  public func run() -> CInt {
-    do throws(CommandFailure) {
-      let client = try ServerClient(configuration, needing: [.read], environment: environment)
-      console.output(try answer(client))
+  /// `pictor explain URL`: asks and prints. Returns the exit status: 0 with an explanation,
+  /// otherwise 1 with a line on standard error.
+  public func explain(_ order: ExplainOrder) -> CInt {
+    run(needing: [.read]) { client throws(CommandFailure) in
+      console.output(try answer(to: order, client))
       return 0
-    } catch {
-      console.reportError(error.description)
-      return 1
     }
   }
 
-  private func answer(_ client: ServerClient) throws(CommandFailure) -> String {
+  private func answer(
+    to order: ExplainOrder, _ client: ServerClient
+  ) throws(CommandFailure) -> String {
     let answer: ServerAnswer
     do throws(ServerClient.Failure) {
-      answer = try client.request(.get, target: order.target, seconds: Self.seconds)
+      answer = try client.request(.get, target: order.target, seconds: Self.explainingTime)
     } catch {
       throw CommandFailure(description: error.description)
     }

@@ -51,7 +51,7 @@ struct PrefetchWatch {
     self.pace = pace
   }
 
-  /// Watches until the end. Returns the exit status, see `PrefetchCommand.run`.
+  /// Watches until the end. Returns the exit status, see `OperatorCommand.prefetch`.
   func run() -> CInt {
     var line = ProgressLine(on: console, now: pace.now)
     let end = follow(&line)

@@ -185,6 +185,36 @@ struct ServerAnswer: Hashable {
   let body: [UInt8]
 }
 
+/// A command for operators, who ask the configured server with their token.
+public struct OperatorCommand: Sendable {
+  private let configuration: Configuration
+  private let environment: [String: String]
+  /// Replaced by tests.
+  var console = Console.standard
+
+  /// Creates a command for the configured server.
+  ///
+  /// - Parameter environment: the variables that tokens may refer to.
+  public init(_ configuration: Configuration, environment: [String: String] = [:]) {
+    self.configuration = configuration
+    self.environment = environment
+  }
+
+  /// Runs a command with the first token that has the scopes. Returns the exit status: that of the
+  /// command, or of its failure with a line on standard error.
+  func run(
+    needing scopes: Set<OperatorScope>, _ command: (ServerClient) throws(CommandFailure) -> CInt
+  ) -> CInt {
+    do throws(CommandFailure) {
+      return try command(
+        try ServerClient(configuration, needing: scopes, environment: environment))
+    } catch {
+      console.reportError(error.description)
+      return error.status
+    }
+  }
+}
+
 /// Why a command ends, as one line for the user.
 struct CommandFailure: Error {
   let description: String

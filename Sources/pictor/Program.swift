@@ -51,17 +51,14 @@ enum Program {
     case .healthcheck:
       return HealthCheck(configuration.server).run()
     case .prefetch(let file, let presets):
-      return PrefetchCommand(
-        configuration, file: file, presets: presets, environment: environment
-      ).run()
+      return OperatorCommand(configuration, environment: environment)
+        .prefetch(file, presets: presets)
     case .securityTest:
       return try SelfTest.security(configuration, environment: environment)
     case .purge(let subjects):
-      return PurgeCommand(
-        configuration, subjects: subjects, environment: environment
-      ).run()
+      return OperatorCommand(configuration, environment: environment).purge(subjects)
     case .explain(let order):
-      return ExplainCommand(configuration, order: order, environment: environment).run()
+      return OperatorCommand(configuration, environment: environment).explain(order)
     case .translate(let urls, let door):
       return try TranslateCommand(
         urls, of: door, doors: configuration.doors, environment: environment
@@ -185,7 +182,7 @@ enum Program {
       defer { service.stop() }
       try service.start()
       let manager = ServiceManager()
-      manager.report(.serving)
+      manager.reportServing()
       manager.watch(log: log) { [weak service] in service?.responds(within: $0) ?? true }
       run(
         service, until: stopSignals, reloading: reloading,
@@ -210,15 +207,15 @@ enum Program {
       switch signals.next() {
       case nil: continue
       case .reload:
-        manager.report(.reloading)
+        manager.reportReloading()
         log.reopen()
         reloading.reload(service, log: log, queue: queue)
-        manager.report(.serving)
+        manager.reportServing()
       case .nothing(let name):
         log.info("signal ignored", fields: ["signal": .string(name)])
       case .stop(let name, let isFromTerminal):
         log.info("stopping", fields: ["signal": .string(name)])
-        manager.report(.stopping)
+        manager.reportStopping()
         let delay = reloading.shutdownDelay
         // Connections to an inherited socket wait for the next server; no load balancer notices.
         if !isFromTerminal, !isInherited, delay > .zero {

@@ -9,16 +9,6 @@ import Serving
 ///
 /// The messages are those of sd_notify(3). libsystemd sends each in one datagram and does not wait.
 struct ServiceManager: Sendable {
-  /// A state of the server that the manager acts on.
-  enum State {
-    /// The server listens. Also said when a reload has ended.
-    case serving
-    /// The configuration is read again.
-    case reloading
-    /// The server stops, or is about to.
-    case stopping
-  }
-
   /// The time after which the manager takes a silent program for hung; `nil` if it does not watch.
   private let patience: Duration?
 
@@ -29,17 +19,19 @@ struct ServiceManager: Sendable {
     patience = isWatched ? .microseconds(Int64(clamping: microseconds)) : nil
   }
 
-  func report(_ state: State) {
-    switch state {
-    case .serving: send("READY=1")
-    case .reloading:
-      // systemd 253 and later tell this reload from an earlier one by its time.
-      var now = timespec()
-      clock_gettime(CLOCK_MONOTONIC, &now)
-      send("RELOADING=1\nMONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1_000)")
-    case .stopping: send("STOPPING=1")
-    }
+  /// The server listens, or a reload has ended.
+  func reportServing() { send("READY=1") }
+
+  /// The configuration is read again. systemd 253 and later tell this reload from an earlier one by
+  /// its time.
+  func reportReloading() {
+    var now = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    send("RELOADING=1\nMONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1_000)")
   }
+
+  /// The server stops, or is about to.
+  func reportStopping() { send("STOPPING=1") }
 
   /// Starts to tell a watching manager at regular intervals that the server responds.
   ///

@@ -11,36 +11,10 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   /// What a flight's end calls for a request without a task. Must not block.
   typealias Follower = @Sendable (Result<Value, ImageError>) -> Void
 
-  /// Who waits for a flight.
-  private enum Waiter: Sendable {
-    case task(WaitingTask)
-    case follower(Follower)
-
-    var isTask: Bool { if case .task = self { true } else { false } }
-
-    func resume(returning result: Result<Value, ImageError>) {
-      switch self {
-      case .task(let task): task.resume(returning: result)
-      case .follower(let follower): follower(result)
-      }
-    }
-  }
-
-  /// A waiting task. The result passes through a lock, because the thread sanitizer does not track
-  /// continuations.
-  private final class WaitingTask: Sendable {
-    private let continuation: CheckedContinuation<Void, Never>
-    private let outcome: Outcome
-
-    init(_ continuation: CheckedContinuation<Void, Never>, outcome: Outcome) {
-      self.continuation = continuation
-      self.outcome = outcome
-    }
-
-    func resume(returning result: Result<Value, ImageError>) {
-      outcome.withLock { $0 = result }
-      continuation.resume()
-    }
+  /// Who waits for a flight: a task, or a follower.
+  private struct Waiter: Sendable {
+    let isTask: Bool
+    let resume: Follower
   }
 
   private typealias Work = @Sendable (FlightParticipant) async throws(ImageError) -> Value
@@ -79,7 +53,12 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     let outcome = Outcome(.failure(.cancelled))
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        let waiter = Waiter.task(WaitingTask(continuation, outcome: outcome))
+        // The result passes through a lock, because the thread sanitizer does not track
+        // continuations.
+        let waiter = Waiter(isTask: true) { result in
+          outcome.withLock { $0 = result }
+          continuation.resume()
+        }
         let (entered, shared) = state.withLock { state in
           let entered = state.table.enter(key, as: waiter, isDetached: isDetached)
           // Starting or joining the flight raises the priority below.
@@ -118,8 +97,10 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     _ follower: @escaping Follower
   ) -> (@Sendable () -> Void)? {
     let joined = state.withLock { state -> (Table.Entry, FlightParticipant)? in
-      guard let entry = state.table.join(key, as: .follower(follower), isDetached: isDetached)
-      else { return nil }
+      let waiter = Waiter(isTask: false, resume: follower)
+      guard let entry = state.table.join(key, as: waiter, isDetached: isDetached) else {
+        return nil
+      }
       guard let flight = state.flights[entry.flight] else {
         // The table and the flights are changed together.
         preconditionFailure("a flight without its participant")
@@ -219,8 +200,8 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Resumes tasks, which is quick, and then calls followers.
   private static func resume(_ waiters: [Waiter], returning result: Result<Value, ImageError>) {
-    for waiter in waiters where waiter.isTask { waiter.resume(returning: result) }
-    for waiter in waiters where !waiter.isTask { waiter.resume(returning: result) }
+    for waiter in waiters where waiter.isTask { waiter.resume(result) }
+    for waiter in waiters where !waiter.isTask { waiter.resume(result) }
   }
 
   /// Returns the delayed flights that may start now.
@@ -244,7 +225,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     guard let departure else { return }
     if departure.abandoned != nil { cancelled.add() }
     task?.cancel()
-    departure.waiter.resume(returning: .failure(.cancelled))
+    departure.waiter.resume(.failure(.cancelled))
     for (flight, participant, work) in next {
       start(flight, participant: participant, work: work)
     }
