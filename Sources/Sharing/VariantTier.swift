@@ -291,3 +291,20 @@ enum SharedEntry {
     return (kind, mark, content)
   }
 }
+
+/// Counts of the shared tier in Redis.
+final class SharedCounters: Sendable {
+  let hits = Counter(
+    "hits", "pictor_fleet_lookups_total", "Look-ups in the shared tier, by result.",
+    ["result": "hit"])
+  let misses = Counter(
+    "misses", "pictor_fleet_lookups_total", "Absent entries.", ["result": "miss"])
+  let refused = Counter(
+    "refused", "pictor_fleet_lookups_total", "Entries purged, damaged or of another version.",
+    ["result": "refused"])
+  let stores = Counter(
+    "stores", "pictor_fleet_stores_total", "Variants for the shared tier.", ["result": "written"])
+  /// The queue was full, or Redis or the bucket was away or full.
+  let dropped = Counter(
+    "dropped", "pictor_fleet_stores_total", "Variants not written.", ["result": "dropped"])
+}

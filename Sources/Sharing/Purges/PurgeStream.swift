@@ -453,3 +453,13 @@ extension PurgeStream {
     reply.error?.description ?? "not of the expected kind"
   }
 }
+
+final class PurgeCounters: Sendable {
+  /// Purges of this machine that are in the stream.
+  let published = Counter(
+    "purges_published", "pictor_fleet_purges_total",
+    "Purges published, and applied from other machines.", ["direction": "published"])
+  /// Purges of other machines, and purges of everything after a loss.
+  let applied = Counter(
+    "purges_applied", "pictor_fleet_purges_total", "Purges applied.", ["direction": "applied"])
+}

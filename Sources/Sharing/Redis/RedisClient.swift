@@ -208,3 +208,22 @@ struct RedisConfiguration: Sendable {
   /// The most bytes of one reply: what one command may store, and its frame.
   var replyLimit = 17 << 20
 }
+
+final class RedisCounters: Sendable {
+  /// Commands besides those of the reader of the purge stream, which no request waits for.
+  let sent = Counter(
+    "commands", "pictor_fleet_commands_total", "Commands to Redis, by what became of them.",
+    ["result": "sent"])
+  /// Not sent, because the breaker was open or too many commands waited.
+  let unavailable = Counter(
+    "unavailable", "pictor_fleet_commands_total", "Commands not sent.", ["result": "unavailable"])
+  let timedOut = Counter(
+    "timed_out", "pictor_fleet_commands_total", "Commands without a reply in time.",
+    ["result": "timed_out"])
+  let errors = Counter(
+    "errors", "pictor_fleet_commands_total", "Error replies.", ["result": "error"])
+  /// Refused, ended, silent, or with an invalid reply.
+  let failures = Counter(
+    "failures", "pictor_fleet_connection_failures_total", "Connections that failed.",
+    ["service": "redis"])
+}

@@ -395,3 +395,35 @@ final class S3Transfer {
     }
   }
 }
+
+/// Counts of the bucket of the shared tier.
+final class S3Counters: Sendable {
+  let hits = Counter(
+    "hits", "pictor_fleet_bucket_requests_total", "Reads and writes of entries in the bucket.",
+    ["result": "hit"])
+  let misses = Counter(
+    "misses", "pictor_fleet_bucket_requests_total", "Absent entries.", ["result": "miss"])
+  /// Of `hits`.
+  let refused = Counter(
+    "refused", "pictor_fleet_bucket_requests_total",
+    "Entries purged, expired, damaged, or of another version.", ["result": "refused"])
+  /// Not sent, failed, or without room for the entry.
+  let unavailable = Counter(
+    "unavailable", "pictor_fleet_bucket_requests_total", "Reads without an answer.",
+    ["result": "unavailable"])
+  let timedOut = Counter(
+    "timed_out", "pictor_fleet_bucket_requests_total", "Reads and writes without one in time.",
+    ["result": "timed_out"])
+  /// Refused connections, errors of the bucket, time-outs, invalid answers.
+  let failures = Counter(
+    "failures", "pictor_fleet_bucket_requests_total", "Reads and writes that failed.",
+    ["result": "failed"])
+  let stores = Counter(
+    "stores", "pictor_fleet_bucket_requests_total", "Entries written.", ["result": "written"])
+  let dropped = Counter(
+    "dropped", "pictor_fleet_bucket_requests_total", "Entries not written.",
+    ["result": "dropped"])
+  let bytes = Counter(
+    "bytes", "pictor_fleet_bucket_bytes_total", "Bytes of entries found and written.",
+    ["service": "s3"])
+}
