@@ -160,7 +160,8 @@ private func networks(
 ) -> [CIDR] {
   values(
     of: texts, at: key, &problems,
-    allowed: "a network: the bits after its prefix must be 0, as in 10.0.0.0/8") { CIDR($0) }
+    allowed: "a network: the bits after its prefix must be 0, as in 10.0.0.0/8"
+  ) { CIDR($0) }
 }
 
 private func patterns(

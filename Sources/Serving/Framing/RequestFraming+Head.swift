@@ -30,7 +30,9 @@ extension RequestFraming {
         position += 1
         index += 1
       }
-      guard position <= Self.longestMethod else { throw .malformedRequest("the method is too long") }
+      guard position <= Self.longestMethod else {
+        throw .malformedRequest("the method is too long")
+      }
       try pay(index - first)
       guard index < bytes.count else { return index }
       guard bytes[index] == Byte.space, position > 0 else {
@@ -87,7 +89,9 @@ extension RequestFraming {
     for index in first..<bytes.count {
       let byte = bytes[index]
       guard position < pattern.utf8CodeUnitCount else {
-        guard byte == Byte.carriageReturn else { throw .malformedRequest("an invalid HTTP version") }
+        guard byte == Byte.carriageReturn else {
+          throw .malformedRequest("an invalid HTTP version")
+        }
         guard isHTTP1 else { throw .unsupportedVersion }
         state = .lineFeed
         return index + 1
@@ -246,6 +250,8 @@ extension RequestFraming {
   }
 
   func expectLineFeed(_ byte: UInt8) throws(ImageError) {
-    guard byte == Byte.lineFeed else { throw .malformedRequest("a carriage return without a line feed") }
+    guard byte == Byte.lineFeed else {
+      throw .malformedRequest("a carriage return without a line feed")
+    }
   }
 }

@@ -186,7 +186,9 @@ extension RequestFraming {
       position = 0
       // libmicrohttpd 1.0.1 refuses extensions (RFC 9112, section 7.1.1) with an answer of its own.
       guard byte != UInt8(ascii: ";") else { throw .malformedRequest("a chunk with an extension") }
-      guard byte == Byte.carriageReturn else { throw .malformedRequest("a chunk size is not a number") }
+      guard byte == Byte.carriageReturn else {
+        throw .malformedRequest("a chunk size is not a number")
+      }
       state = .chunkLineFeed
       return first + 1
     case .chunkLineFeed:
@@ -203,7 +205,9 @@ extension RequestFraming {
       if rest == 0 { state = .chunkEnd }
       return first + count
     case .chunkEnd:
-      guard byte == Byte.carriageReturn else { throw .malformedRequest("a chunk longer than its size") }
+      guard byte == Byte.carriageReturn else {
+        throw .malformedRequest("a chunk longer than its size")
+      }
       state = .chunkEndLineFeed
     default:
       try expectLineFeed(byte)

@@ -31,7 +31,8 @@ struct RequestLine {
   /// Creates the line of a client that disconnected before its response.
   static func gone(_ method: Method) -> RequestLine {
     RequestLine(
-      method: (method == .head ? method : .get).rawValue, status: ImageError.cancelled.status, bytes: 0,
+      method: (method == .head ? method : .get).rawValue, status: ImageError.cancelled.status,
+      bytes: 0,
       cacheStatus: nil, error: .cancelled)
   }
 

@@ -147,7 +147,8 @@ final class RequestTarget {
   /// The source's file name without its extension, if the response depends on nothing but the
   /// target and `Accept`, may be stored in all tiers, and the name is plain; `nil` otherwise.
   var plainStem: String? {
-    guard key != nil, door?.cacheField == nil, hintUse == nil, forwarding == nil, expiry == nil, !isPrivate,
+    guard key != nil, door?.cacheField == nil, hintUse == nil, forwarding == nil, expiry == nil,
+      !isPrivate,
       case .success(let request) = request, request.options.store == .all,
       request.options.age == AgeDemands(), !request.options.isRevalidation,
       let stem = ContentDisposition.plainStem(of: request.source.fileName)
