@@ -108,7 +108,7 @@ extension ImageManager: ImageProvider {
     return (fallback, found)
   }
 
-  /// See `ImageProvider`. Stores the variant in memory; calls `request` if it may be rendered again.
+  /// See `ImageProvider`. Stores the variant in memory.
   public func variantOnDisk(for key: CacheKey, of request: () -> ImageRequest?) -> Variant? {
     let now = parts.now()
     // One that waits to be written may be in a file. Its request looks again, and is counted then.

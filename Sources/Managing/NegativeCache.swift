@@ -15,8 +15,6 @@ final class NegativeCache: Sendable {
   private let now: @Sendable () -> UnixTime
 
   /// Creates an empty negative cache.
-  ///
-  /// - Parameter settings: how long failures are remembered.
   init(
     settings: FailureSettings, purges: any PurgeList, now: @escaping @Sendable () -> UnixTime
   ) {
@@ -43,10 +41,8 @@ final class NegativeCache: Sendable {
 
   /// Adds a failure unless a purge covers it. Returns the error for the client.
   ///
-  /// - Parameters:
-  ///   - generation: the purge generation of the failed work.
-  ///   - freshness: the freshness of the failed response, which limits the lifetime (RFC 9111);
-  ///     `nil` if no response arrived.
+  /// - Parameter freshness: that of the failed response, which limits the lifetime (RFC 9111); `nil`
+  ///   if no response arrived.
   func add(
     _ error: ImageError, of key: CacheKey, since generation: Int, freshness: Freshness?
   ) -> ImageError {

@@ -38,9 +38,7 @@ public final class Fleet: SharedCache {
 
   /// Connects, and reads the files of an earlier run. Blocks while it reads.
   ///
-  /// - Parameters:
-  ///   - coding: variants as bytes.
-  ///   - bodies: what entries of the bucket count against while they are received and read.
+  /// - Parameter bodies: what entries of the bucket count against while they are received and read.
   /// - Throws: if a thread for connections cannot start.
   public init(
     _ configuration: FleetConfiguration, coding: any VariantCoding,

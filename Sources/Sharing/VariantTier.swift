@@ -19,9 +19,7 @@ final class VariantTier: Sendable {
   /// Compares checksums: megabytes of them take longer than other tasks should wait.
   private let checking = BlockingThreads(name: "pictor-check", threads: 1)
 
-  /// - Parameters:
-  ///   - limit: the largest body in Redis, in bytes; 0: none.
-  ///   - bucket: `nil` without one.
+  /// - Parameter limit: the largest body in Redis, in bytes; 0: none.
   init(
     client: RedisClient, stream: PurgeStream, coding: any VariantCoding, prefix: String,
     limit: Int, bucket: S3Bucket? = nil

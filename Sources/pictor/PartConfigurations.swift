@@ -353,9 +353,7 @@ enum ScarceJobMemory {
   /// Returns the warning, or `nil` if jobs have more than their least memory, or no key that is set
   /// above its automatic value is the cause.
   ///
-  /// - Parameters:
-  ///   - parts: the bytes of the other parts together.
-  ///   - workers: the number of workers.
+  /// - Parameter parts: the bytes of the other parts together.
   static func warning(
     _ configuration: Configuration, plan: MemoryPlan, parts: Int, workers: Int
   ) -> String? {

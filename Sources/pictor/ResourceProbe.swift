@@ -55,10 +55,7 @@ enum ResourceProbe {
   /// Allocates all threads and addresses of a server at the same time, for a moment.
   ///
   /// - Parameters:
-  ///   - files: the maximum number of open descriptors.
-  ///   - loops: the number of event loops.
   ///   - otherListeners: listeners besides the first, each with an event loop of its own.
-  ///   - workers: the number of worker processes.
   ///   - bytes: the maximum bytes of images in memory and of bodies being received.
   static func run(
     files: Int, loops: Int, otherListeners: Int, workers: Int, bytes: Int

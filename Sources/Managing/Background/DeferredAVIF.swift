@@ -62,10 +62,6 @@ final class DeferredAVIF: Sendable {
   }
 
   /// Returns the response to a request from its fallback, and schedules the AVIF.
-  ///
-  /// - Parameters:
-  ///   - delivery: the response in the fallback format.
-  ///   - encode: performs the request for an AVIF.
   func response(
     to request: ImageRequest, with delivery: ImageDelivery,
     encode: @escaping @Sendable (ImageRequest) async throws(ImageError) -> Void

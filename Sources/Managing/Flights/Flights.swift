@@ -87,9 +87,7 @@ final class Flights<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
   /// Joins the flight of `key`, if one can be joined, for a request without a task.
   ///
-  /// - Parameters:
-  ///   - client: whose request it is.
-  ///   - follower: called once, on any thread, perhaps before this returns.
+  /// - Parameter follower: called once, on any thread, perhaps before this returns.
   /// - Returns: a function that leaves the flight, as the cancellation of a task does; `nil`
   ///   without a flight.
   func follow(

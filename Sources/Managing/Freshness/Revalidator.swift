@@ -44,7 +44,6 @@ struct Revalidator: Sendable {
   /// once.
   ///
   /// The revalidation has the lowest priority until a request waits for it.
-  /// - Parameter work: performs the request of the revalidation.
   func start(
     _ request: ImageRequest,
     work: @escaping @Sendable (ImageRequest) async throws(ImageError) -> Void

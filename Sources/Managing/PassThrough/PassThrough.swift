@@ -85,9 +85,7 @@ extension ImageManager {
 
   /// Returns the metadata of a body that is arriving, or `nil` if it is too large.
   ///
-  /// - Parameters:
-  ///   - format: the format in which the source can be passed through.
-  ///   - size: the image's size, from its head.
+  /// - Parameter format: the format in which the source can be passed through.
   private func arrivingInfo(
     of body: any StreamingBody, format: ImageFormat, size: PixelSize, for request: ImageRequest
   ) -> VariantInfo? {

@@ -319,8 +319,6 @@ struct ConnectionGroup {
   }
 
   /// Claims the connection that has been waiting longest; `nil` if none waits.
-  ///
-  /// - Parameter isQuiet: whether a connection has no unread input.
   mutating func claimLongestWaiting(
     where isQuiet: (ConnectionWatch) -> Bool
   ) -> ConnectionWatch? {

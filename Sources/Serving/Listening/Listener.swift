@@ -42,10 +42,8 @@ final class Listener: Sendable {
 
   /// Starts accepting.
   ///
-  /// - Parameters:
-  ///   - name: the thread's name.
-  ///   - offer: takes over an accepted socket, unless it is refused or has to wait, with others
-  ///     behind it. The last one must not wait: the listener has stopped.
+  /// - Parameter offer: takes over an accepted socket, unless it is refused or has to wait, with
+  ///   others behind it. The last one must not wait: the listener has stopped.
   func start(name: String, offer: @escaping Offer) throws(ServerError) {
     let started = try ServerError.start(
       needing: "thread",

@@ -28,8 +28,6 @@ final class ListeningSocket: Sendable {
   private let isClosed = Atomic<Bool>(false)
 
   /// Listens on all addresses, or on none of them.
-  ///
-  /// - Parameter mode: the permissions of unix sockets.
   static func all(on addresses: [ListenAddress], mode: Int) throws(ServerError)
     -> [ListeningSocket]
   {
@@ -56,9 +54,7 @@ final class ListeningSocket: Sendable {
 
   /// Listens on one address.
   ///
-  /// - Parameters:
-  ///   - isIPv6Only: whether a socket on `::` leaves IPv4 to another one.
-  ///   - mode: the permissions of a unix socket.
+  /// - Parameter isIPv6Only: whether a socket on `::` leaves IPv4 to another one.
   init(on address: ListenAddress, isIPv6Only: Bool = false, mode: Int = 0o660) throws(ServerError) {
     let socket: OwnedDescriptor
     switch address {
@@ -185,8 +181,6 @@ enum NetworkBinding {
 public enum ListenCheck {
   /// Checks an address: it belongs to this machine, and its port or path is free and permitted.
   /// Changes nothing that a client of a running server notices.
-  ///
-  /// - Parameter others: all addresses of the listener.
   public static func run(
     _ address: ListenAddress, beside others: [ListenAddress]
   ) throws(ServerError) {

@@ -41,7 +41,6 @@ final class OperatorGate: Sendable {
   ///
   /// - Parameters:
   ///   - field: the value of `Authorization` (RFC 6750, section 2.1).
-  ///   - client: the client's address.
   ///   - now: monotonic milliseconds.
   func verdict(
     on field: UnsafeRawBufferPointer?, from client: IPAddress?, at now: Int

@@ -105,10 +105,6 @@ extension ImageParameter {
 
   /// Parses a raw query, without its `?`.
   ///
-  /// - Parameters:
-  ///   - query: the query.
-  ///   - rules: the operator's rules.
-  ///   - kind: what the query asks for.
   /// - Throws: the first error in this order: parameter names, from left to right;
   ///   `forbiddenParameter` if only presets are allowed, and `unsignedParameter` or
   ///   `forbiddenParameter` for what the rules do not allow; values, those of the preset last;

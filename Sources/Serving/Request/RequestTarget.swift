@@ -192,8 +192,6 @@ extension RequestTarget {
   /// Returns the redirect location that names `format` and has numbers in place of `auto`. It is
   /// relative to the last path segment (RFC 3986, section 5.2), because a proxy may use another
   /// path. The location of a signed target is signed by `signer`, with the same `exp`.
-  ///
-  /// - Parameter sizing: the sizing of this client's request.
   func location(naming format: ImageFormat, sizing: Sizing, signer: URLSigner) -> String {
     let origin = Self.originForm(raw[...])
     let path = origin.prefix { $0 != UInt8(ascii: "?") }

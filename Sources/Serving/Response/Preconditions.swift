@@ -8,7 +8,6 @@ enum Preconditions {
   /// Returns whether the response is 304.
   ///
   /// - Parameters:
-  ///   - info: the variant's metadata.
   ///   - ifNoneMatch: `*` or a list of entity tags, compared weakly. Takes precedence over the
   ///     date. Raw bytes, so that revalidation does not allocate.
   ///   - ifModifiedSince: a date; an invalid one is ignored.

@@ -329,10 +329,6 @@ struct HitFields {
   let widths: Widths
 
   /// Takes the values at `now`, for a response whose id has `idLength` characters.
-  ///
-  /// - Parameters:
-  ///   - expiry: when the request's URL expires.
-  ///   - hints: the hints that the URL follows.
   init(
     of freshness: Freshness, at now: UnixTime, idLength: Int, until expiry: UnixTime?,
     hints: UInt8 = 0

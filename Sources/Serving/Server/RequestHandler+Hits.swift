@@ -266,9 +266,7 @@ extension ResponseHead {
   ///
   /// - Parameters:
   ///   - stem: the file name without extension, in plain characters.
-  ///   - date: `now` as an HTTP date.
   ///   - microseconds: the time of the read, and of the request so far.
-  ///   - shared: `sharedFields`.
   init(
     ofDiskHit info: VariantInfo, named stem: String, date: UnsafePointer<UInt8>, now: UnixTime,
     id: RequestID, microseconds: (disk: Int, total: Int), shared: [UInt8]

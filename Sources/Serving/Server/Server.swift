@@ -32,9 +32,6 @@ public final class Server: Sendable {
   /// Creates a server that is not running.
   ///
   /// - Parameters:
-  ///   - configuration: address and limits.
-  ///   - provider: provides the images.
-  ///   - services: the services behind `/admin`.
   ///   - stats: composes `/stats` from the request figures and the draining flag, at most once in
   ///     `statsLifetime`. Runs on an event loop, so it must not block.
   ///   - log: receives a line per request; memory hits are logged at `debug` only.

@@ -53,10 +53,8 @@ final class EventStream: StreamedBody {
   /// Appends an event. Returns what wakes the reader, which the caller calls outside its own locks.
   ///
   /// - Parameters:
-  ///   - name: the event's type.
   ///   - key: the event's subject. The event replaces a queued event with the same key that is not
   ///     final.
-  ///   - isFinal: whether the event must not be replaced.
   ///   - data: encodes one line of JSON, on the sending thread and at most once; `nil` for no
   ///     event.
   func append(

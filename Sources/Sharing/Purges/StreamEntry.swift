@@ -144,7 +144,6 @@ struct PurgeCommands: Sendable {
   /// Asks for the state of the stream.
   ///
   /// - Parameters:
-  ///   - epoch: the epoch of a new stream.
   ///   - lost: an epoch that has lost entries; empty for none.
   ///   - applied: the last entry that the machine has applied; `nil` for none.
   func state(epoch: String, lost: String, applied: StreamPosition?) -> RedisCommand {

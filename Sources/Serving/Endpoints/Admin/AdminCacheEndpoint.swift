@@ -138,10 +138,7 @@ private struct CacheReport: Encodable {
 
   /// Reports a look-up.
   ///
-  /// - Parameters:
-  ///   - lookup: the entries that were found.
-  ///   - failed: the remembered failure of the URL; `nil` if there is none.
-  ///   - now: the time at which ages are taken.
+  /// - Parameter failed: the remembered failure of the URL; `nil` if there is none.
   init(_ lookup: CacheLookup, failed: FailedURL?, now: UnixTime) {
     memory = lookup.memory.map { Entry($0, at: now) }
     disk = lookup.disk.map { Entry($0, at: now) }

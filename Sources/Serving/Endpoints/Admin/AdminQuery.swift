@@ -8,10 +8,7 @@ struct AdminQuery {
 
   /// Parses a raw query, without its `?`.
   ///
-  /// - Parameters:
-  ///   - query: the query.
-  ///   - allowed: the names of the parameters.
-  ///   - repeatable: the names that may be given more than once.
+  /// - Parameter repeatable: the names that may be given more than once.
   /// - Throws: `unknownParameter`, or `invalidParameter` for a value that cannot be decoded and for
   ///   a repeated parameter.
   init(

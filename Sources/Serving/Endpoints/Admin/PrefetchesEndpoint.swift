@@ -71,7 +71,6 @@ enum PrefetchRequestParser {
   /// Parses the request body.
   ///
   /// - Parameters:
-  ///   - body: the request body.
   ///   - presets: preset names; each line is requested once per preset. If empty, lines are
   ///     requested as they are.
   ///   - accepted: the formats that future clients accept.
