@@ -155,55 +155,6 @@ final class EventLoop: @unchecked Sendable {
   }
 }
 
-final class EventLoopGroup: Sendable {
-  let loops: [EventLoop]
-  private let added = Atomic<Int>(0)
-
-  /// Creates the loops and starts their threads. Connections arrive through `add`.
-  init(handler: RequestHandler, configuration: ServerConfiguration) throws(ServerError) {
-    MHDDaemon.reportPanics(to: handler.log)
-    var loops: [EventLoop] = []
-    do throws(ServerError) {
-      for index in 0..<configuration.workers {
-        let loop = try EventLoop(index: index, handler: handler, configuration: configuration)
-        loops.append(loop)
-        try loop.start()
-      }
-    } catch {
-      for loop in loops { loop.stop() }
-      throw error
-    }
-    self.loops = loops
-  }
-
-  /// Hands over an accepted socket, to the loops in turn.
-  func add(_ accepted: EventLoop.Accepted) {
-    let turn = added.wrappingAdd(1, ordering: .relaxed).oldValue
-    loops[turn % loops.count].add(accepted)
-  }
-
-  /// The number of requests being answered.
-  var active: Int { loops.reduce(0) { $0 + $1.active } }
-
-  var processorTime: Duration { loops.reduce(.zero) { $0 + $1.processorTime } }
-
-  /// Returns whether every loop begins a round before `end`. Blocks the calling thread.
-  func beginRounds(until end: ContinuousClock.Instant) -> Bool {
-    let before = loops.map(\.rounds)
-    for loop in loops { loop.wake() }
-    while !zip(loops, before).allSatisfy({ $0.rounds != $1 }) {
-      guard ContinuousClock.now < end else { return false }
-      usleep(1_000)
-    }
-    return true
-  }
-
-  /// Closes all connections and stops the threads. No connection may be suspended.
-  func stop() {
-    for loop in loops { loop.stop() }
-  }
-}
-
 /// `MHD_Daemon`s without threads of their own; an `EventLoop` drives each.
 enum MHDDaemon {
   /// Bytes for a request's and its response's header together. libmicrohttpd clears them after each

@@ -163,12 +163,19 @@ public final class Server: Sendable {
   /// one is blocked. Blocks the calling thread. A stopped server has no loops to wait for.
   public func responds(within time: Duration) -> Bool {
     let end = ContinuousClock.now + time
-    return fronts.allSatisfy { $0.loops.beginRounds(until: end) }
+    let loops = fronts.flatMap(\.loops)
+    let before = loops.map(\.rounds)
+    for loop in loops { loop.wake() }
+    while !zip(loops, before).allSatisfy({ $0.rounds != $1 }) {
+      guard ContinuousClock.now < end else { return false }
+      usleep(1_000)
+    }
+    return true
   }
 
   /// The processor time of all event loops together; 0 while the server is not running.
   public var loopTime: Duration {
-    fronts.reduce(.zero) { $0 + $1.loops.processorTime }
+    fronts.flatMap(\.loops).reduce(.zero) { $0 + $1.processorTime }
   }
 
   /// Lets all event loops run on these cores only. Tries all, and then throws the last error.
@@ -176,7 +183,7 @@ public final class Server: Sendable {
   /// - Throws: `EINVAL` if the server may use none of these cores (cpuset(7)).
   public func confineLoops(to cores: Cores) throws(SystemError) {
     var failure: SystemError?
-    for loop in fronts.flatMap(\.loops.loops) {
+    for loop in fronts.flatMap(\.loops) {
       do throws(SystemError) { try loop.confine(to: cores) } catch { failure = error }
     }
     if let failure { throw failure }
