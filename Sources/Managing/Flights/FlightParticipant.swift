@@ -38,11 +38,16 @@ final class FlightParticipant: WorkPriority {
   ///
   /// - Parameter onBody: called on the loader's thread when a body begins to arrive; must not
   ///   block.
-  convenience init(
-    _ priority: LoadPriority, onBody: (@Sendable (FlightBody) -> Void)? = nil
+  init(
+    _ priority: LoadPriority,
+    clients: Set<LoadClient> = [ImagingAccounts.current?.client ?? .background],
+    isRequest: Bool = true, onBody: (@Sendable (FlightBody) -> Void)? = nil,
+    onClose: (@Sendable () -> Void)? = nil
   ) {
-    let client = ImagingAccounts.current?.client ?? .background
-    self.init(priority, clients: [client], isRequest: true, onBody: onBody)
+    state = Lock(State(priority: priority, clients: clients))
+    self.isRequest = isRequest
+    self.onBody = onBody
+    self.onClose = onClose
   }
 
   /// Creates a flight's own participant, with the lowest priority and no waiting participants.
@@ -50,16 +55,6 @@ final class FlightParticipant: WorkPriority {
   /// - Parameter onClose: called once, on any thread, when the flight accepts no more participants.
   static func ofFlight(onClose: (@Sendable () -> Void)? = nil) -> FlightParticipant {
     FlightParticipant(.low, clients: [], isRequest: false, onClose: onClose)
-  }
-
-  private init(
-    _ priority: LoadPriority, clients: Set<LoadClient>, isRequest: Bool,
-    onBody: (@Sendable (FlightBody) -> Void)? = nil, onClose: (@Sendable () -> Void)? = nil
-  ) {
-    state = Lock(State(priority: priority, clients: clients))
-    self.isRequest = isRequest
-    self.onBody = onBody
-    self.onClose = onClose
   }
 
   /// Adds a waiting participant. `hasJoined` tells whether another request had started the flight.
