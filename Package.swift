@@ -61,7 +61,7 @@ let package = Package(
       dependencies: ["Core", "Requesting", "Doors", "CCurl"]),
     .target(
       name: "Serving",
-      dependencies: ["Core", "CMicrohttpd", "CGLib", "CReceiving", "CPage"],
+      dependencies: ["Core", "CMicrohttpd", "CReceiving", "CPage"],
       swiftSettings: optimized),
     .target(
       name: "Managing", dependencies: ["Core", "CDeflate"],

@@ -8,14 +8,12 @@ public func reportError(_ line: String) { Console.standard.reportError(line) }
 
 /// The output functions of a command.
 struct Console: Sendable {
-  /// Writes results.
   let output: @Sendable (String) -> Void
   /// Writes errors and progress.
   let errors: @Sendable (String) -> Void
   /// Returns the columns of the terminal that shows `errors`; `nil` without a terminal.
   let columns: @Sendable () -> Int?
 
-  /// The console of the program.
   static let standard = Console(
     output: { write($0, to: STDOUT_FILENO) }, errors: { write($0, to: STDERR_FILENO) },
     columns: { columns(of: STDERR_FILENO) })
@@ -42,7 +40,6 @@ struct Console: Sendable {
     }.joined()
   }
 
-  /// Writes an error as one line.
   func reportError(_ line: String) { errors("pictor: \(line)\n") }
 
   /// Writes a text, and stops when the descriptor is closed.

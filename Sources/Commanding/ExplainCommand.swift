@@ -3,45 +3,25 @@
 import Core
 import FoundationEssentials
 
-/// `pictor explain URL`.
-public struct ExplainCommand {
+extension OperatorCommand {
   /// Deadline in seconds: the server reads at most the heads of a few files.
-  private static let seconds = 15
+  private static let explainingTime = 15
 
-  private let configuration: Configuration
-  private let environment: [String: String]
-  private let order: ExplainOrder
-  /// Replaced by tests.
-  var console = Console.standard
-
-  /// Creates a question to the configured server, with its first token that may read.
-  ///
-  /// - Parameter environment: the variables that tokens may refer to.
-  public init(
-    _ configuration: Configuration, order: ExplainOrder, environment: [String: String] = [:]
-  ) {
-    self.configuration = configuration
-    self.environment = environment
-    self.order = order
-  }
-
-  /// Asks and prints. Returns the exit status: 0 with an explanation, otherwise 1 with a line on
-  /// standard error.
-  public func run() -> CInt {
-    do throws(CommandFailure) {
-      let client = try ServerClient(configuration, needing: [.read], environment: environment)
-      console.output(try answer(client))
+  /// `pictor explain URL`: asks and prints. Returns the exit status: 0 with an explanation,
+  /// otherwise 1 with a line on standard error.
+  public func explain(_ order: ExplainOrder) -> CInt {
+    run(needing: [.read]) { client throws(CommandFailure) in
+      console.output(try answer(to: order, client))
       return 0
-    } catch {
-      console.reportError(error.description)
-      return 1
     }
   }
 
-  private func answer(_ client: ServerClient) throws(CommandFailure) -> String {
+  private func answer(
+    to order: ExplainOrder, _ client: ServerClient
+  ) throws(CommandFailure) -> String {
     let answer: ServerAnswer
     do throws(ServerClient.Failure) {
-      answer = try client.request(.get, target: order.target, seconds: Self.seconds)
+      answer = try client.request(.get, target: order.target, seconds: Self.explainingTime)
     } catch {
       throw CommandFailure(description: error.description)
     }
@@ -49,15 +29,17 @@ public struct ExplainCommand {
       throw CommandFailure(description: answer.refusal(client))
     }
     guard !order.isJSON else { return PrefetchReport.printableJSON(answer.body) + "\n" }
-    guard let report = try? JSONDecoder().decode(ExplainText.self, from: Data(answer.body)) else {
+    let json = Data(answer.body)
+    guard let report = try? JSONDecoder().decode(ExplainText.self, from: json),
+      let explanation = try? JSONDecoder().decode(Explanation.self, from: json)
+    else {
       throw CommandFailure(description: "the server's answer is not an explanation: use --json")
     }
-    return report.text
+    return report.text(explanation)
   }
 }
 
 extension ExplainOrder {
-  /// The target of the request to the server.
   fileprivate var target: String {
     var query = subject
     if let start = ["/image?", "?"].first(where: subject.hasPrefix) {
@@ -77,5 +59,120 @@ extension ExplainOrder {
     }.joined()
     let accept = accept.map { "&accept=" + PercentEncoding.encode($0) } ?? ""
     return "/admin/explain?" + safe + accept
+  }
+}
+
+/// The used part of the JSON of `/admin/explain`, and its text.
+struct ExplainText: Decodable {
+  private struct Rule: Decodable {
+    let number: Int
+    let hosts: String
+  }
+
+  private struct Format: Decodable {
+    let name: String?
+    let negotiated: [String]
+    let redirects: Bool
+  }
+
+  private struct Client: Decodable {
+    let allowed: Bool
+    let code: String?
+    let message: String?
+  }
+
+  private let url: String
+  private let rule: Rule?
+  private let transform: String
+  private let format: Format
+  private let client: Client
+
+  /// Returns the lines, each with its line break, with the manager's part of the JSON.
+  func text(_ explanation: Explanation) -> String {
+    var rows: [(String, String)] = [
+      ("image", url),
+      ("rule", rule.map { "\($0.number), for \($0.hosts)" } ?? "none"),
+      ("transform", transform.isEmpty ? "none" : transform),
+      ("format", formatText),
+    ]
+    if !client.allowed {
+      rows.append(("client", "refused, \(client.code ?? ""): \(client.message ?? "")"))
+    }
+    rows += [
+      ("memory", explanation.memory?.text ?? "absent"),
+      ("disk", explanation.disk?.text ?? "absent"),
+      ("source", explanation.source?.text ?? "absent"),
+    ]
+    if let said = explanation.source?.originText { rows.append(("origin said", said)) }
+    if let origin = explanation.origin { rows.append(("host", origin.text)) }
+    for failure in explanation.failures {
+      rows.append(("failure", "\(failure.code) \(failure.status), for \(failure.seconds) s more"))
+    }
+    rows.append(("would", ""))
+    rows += explanation.would.map { ("  " + $0.step, "\($0.outcome.rawValue): \($0.why)") }
+    if let answer = explanation.answer { rows.append(("answer", answer.text)) }
+    return rows.map { PrefetchReport.printable(Self.line($0.0, $0.1)) + "\n" }.joined()
+  }
+
+  private var formatText: String {
+    let names =
+      format.name
+      ?? (format.negotiated.isEmpty
+        ? "the source's or JPEG" : "negotiated: " + format.negotiated.joined(separator: ", "))
+    return names + (format.redirects ? ", after a redirect" : "")
+  }
+
+  private static func line(_ name: String, _ value: String) -> String {
+    guard !value.isEmpty else { return name }
+    return name + String(repeating: " ", count: max(18 - name.count, 1)) + value
+  }
+}
+
+extension ExplainedEntry {
+  fileprivate var text: String {
+    let life = ttl > 0 ? "fresh for \(ttl) s" : "stale for \(ttl.magnitude) s"
+    var parts = ["\(bytes) bytes", "age \(age) s", life]
+    if ttl <= 0 || use != .fresh {
+      parts.append(use == .no ? "not usable without the origin" : "usable: \(use.rawValue)")
+    }
+    if let etag { parts.append("ETag \(etag)") }
+    if let lastModified { parts.append("Last-Modified \(lastModified)") }
+    return parts.joined(separator: ", ")
+  }
+
+  /// What the origin said, in words.
+  fileprivate var originText: String? {
+    guard let origin else { return nil }
+    var parts = ["\(origin.status)"]
+    if let value = origin.targetedControl { parts.append("CDN-Cache-Control: \(value)") }
+    if let value = origin.cacheControl { parts.append("Cache-Control: \(value)") }
+    if let value = origin.expires { parts.append("Expires: \(value)") }
+    if let value = origin.contentType { parts.append("Content-Type: \(value)") }
+    if let value = origin.date { parts.append("Date: \(value)") }
+    return parts.joined(separator: ", ")
+  }
+}
+
+extension LoadOutlook {
+  fileprivate var text: String {
+    guard let host else { return "refused: \(refusal ?? "unknown")" }
+    var parts = [host, "circuit \(circuit.rawValue)"]
+    if let seconds = opensAgain { parts.append("for \(Self.whole(seconds)) s more") }
+    if recentFailures > 0 { parts.append("\(recentFailures) failures in a row") }
+    parts.append("\(running) running and \(waiting) waiting, at most \(limitPerHost)")
+    if isPaused { parts.append("downloads are paused") }
+    return parts.joined(separator: ", ")
+  }
+
+  /// Rounds seconds up, and to the range of `Int`: another program may have sent them.
+  private static func whole(_ seconds: Double) -> Int {
+    Int(exactly: seconds.rounded(.up)) ?? (seconds > 0 ? .max : 0)
+  }
+}
+
+extension ExplainedAnswer {
+  fileprivate var text: String {
+    if let status { return "\(status) \(code ?? "")" }
+    return "Cache-Status: \(cacheStatus ?? "")" + (isCollapsed ? "…; collapsed" : "")
   }
 }

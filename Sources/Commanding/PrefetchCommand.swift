@@ -4,65 +4,46 @@ import Core
 import FoundationEssentials
 import Glibc
 
-/// `pictor prefetch FILE`.
-public struct PrefetchCommand {
+extension OperatorCommand {
   /// What the server answers to the list.
   private struct StartedPrefetch: Decodable {
     let id: String
   }
 
   /// Deadline in seconds for sending the list. The server answers after it has read the whole list.
-  private static let seconds = 60
+  private static let prefetchingTime = 60
 
-  private let configuration: Configuration
-  private let environment: [String: String]
-  private let presets: [String]
-  /// Replaced by tests, as all below.
-  var list: ListFile
-  var console = Console.standard
-  var pace = PrefetchWatch.Pace()
-  /// `nil` for the program's own signals.
-  var interruption: Interruption?
-
-  /// Creates the command for the list in `file` (`-`: standard input), with each preset for each
-  /// line. It uses the configured server and its first token that may read and write.
-  ///
-  /// - Parameter environment: the variables that tokens may refer to.
-  public init(
-    _ configuration: Configuration, file: String, presets: [String],
-    environment: [String: String] = [:]
-  ) {
-    self.configuration = configuration
-    self.environment = environment
-    self.presets = presets
-    list = ListFile(file, input: STDIN_FILENO)
-  }
-
-  /// Runs the command on the main thread. Returns the exit status:
+  /// `pictor prefetch FILE`: loads the list in `file` (`-`: standard input), with each preset for
+  /// each line. Call on the main thread. Returns the exit status:
   ///
   /// - 0: all items succeeded.
   /// - 1: an item failed, or the prefetch could not be started or watched. A line on standard error
   ///   says which.
   /// - 128 plus the signal (130 for Ctrl-C): the command was interrupted. The prefetch is then
   ///   cancelled; a line on standard error says if that fails.
-  public func run() -> CInt {
-    do throws(CommandFailure) {
-      let client = try ServerClient(
-        configuration, needing: [.read, .write], environment: environment)
+  public func prefetch(_ file: String, presets: [String]) -> CInt {
+    prefetch(ListFile(file, input: STDIN_FILENO), presets: presets)
+  }
+
+  /// Does the same for a test.
+  ///
+  /// - Parameter interruption: `nil` for the program's own signals.
+  func prefetch(
+    _ list: ListFile, presets: [String], pace: PrefetchWatch.Pace = PrefetchWatch.Pace(),
+    interruption: Interruption? = nil
+  ) -> CInt {
+    run(needing: [.read, .write]) { client throws(CommandFailure) in
       let bytes = try list.contents()
       let interruption = try Interruption.ofCommand(or: interruption)
-      let id = try begin(bytes, client: client, interruption: interruption)
+      let id = try begin(bytes, presets, client: client, interruption: interruption)
       return PrefetchWatch(
         of: id, by: client, until: interruption, on: console, pace: pace
       ).run()
-    } catch {
-      console.reportError(error.description)
-      return error.status
     }
   }
 
   private func begin(
-    _ list: [UInt8], client: ServerClient, interruption: Interruption
+    _ list: [UInt8], _ presets: [String], client: ServerClient, interruption: Interruption
   ) throws(CommandFailure) -> String {
     let query = presets.map { "preset=" + PercentEncoding.encode($0) }.joined(separator: "&")
     let target = "/admin/prefetch" + (query.isEmpty ? "" : "?" + query)
@@ -71,7 +52,7 @@ public struct PrefetchCommand {
     do throws(ServerClient.Failure) {
       // Waits for the answer even if interrupted: cancelling needs the id in it.
       answer = try client.request(
-        .post, target: target, type: "application/jsonl", body: list, seconds: Self.seconds,
+        .post, target: target, type: "application/jsonl", body: list, seconds: Self.prefetchingTime,
         until: interruption, awaitsAnswer: true)
     } catch {
       switch error {
@@ -131,7 +112,6 @@ struct ListFile {
     self.input = input
   }
 
-  /// Reads the whole file.
   func contents() throws(CommandFailure) -> [UInt8] {
     do throws(SystemError) {
       let limit = Self.maximumBytes

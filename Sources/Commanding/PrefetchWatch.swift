@@ -8,9 +8,7 @@ import Glibc
 struct PrefetchWatch {
   /// The timing of the polls. Tests replace it.
   struct Pace: Sendable {
-    /// Returns the current time.
     var now: @Sendable () -> ContinuousClock.Instant = { .now }
-    /// Milliseconds between two polls.
     var milliseconds: CInt = 250
   }
 
@@ -19,14 +17,11 @@ struct PrefetchWatch {
     case status(PrefetchStatus)
     /// The server does not know the prefetch any more.
     case unknown
-    /// A permanent failure.
     case refused(String)
-    /// A temporary failure.
     case failed(String)
     case interrupted
   }
 
-  /// Why the watch ends.
   private enum End {
     case status(PrefetchStatus)
     case lost(String)
@@ -45,7 +40,6 @@ struct PrefetchWatch {
   private let console: Console
   private let pace: Pace
 
-  /// Creates a watch of the prefetch with this id.
   init(
     of id: String, by client: ServerClient, until interruption: Interruption, on console: Console,
     pace: Pace
@@ -57,7 +51,7 @@ struct PrefetchWatch {
     self.pace = pace
   }
 
-  /// Watches until the end. Returns the exit status, see `PrefetchCommand.run`.
+  /// Watches until the end. Returns the exit status, see `OperatorCommand.prefetch`.
   func run() -> CInt {
     var line = ProgressLine(on: console, now: pace.now)
     let end = follow(&line)

@@ -4,53 +4,32 @@ import Core
 import FoundationEssentials
 import Requesting
 
-/// `pictor purge …`.
-public struct PurgeCommand {
+extension OperatorCommand {
   /// The used part of the server's answer.
-  private struct Answer: Decodable {
+  private struct Purged: Decodable {
     let purged: PurgeReport
   }
 
   /// Deadline in seconds for one purge. The server may have to check all entries in memory and
   /// empty the disk tier.
-  private static let seconds = 60
+  private static let purgingTime = 60
 
-  private let configuration: Configuration
-  private let environment: [String: String]
-  private let subjects: [PurgeSubject]
-  /// Replaced by tests.
-  var console = Console.standard
-
-  /// Creates a purge of these subjects on the configured server, with its first purging token.
-  ///
-  /// - Parameter environment: the variables that tokens may refer to.
-  public init(
-    _ configuration: Configuration, subjects: [PurgeSubject], environment: [String: String] = [:]
-  ) {
-    self.configuration = configuration
-    self.environment = environment
-    self.subjects = subjects
+  /// `pictor purge …`: runs the purges, with a line of output for each. Returns the exit status: 0
+  /// if all succeeded, otherwise 1 with lines on standard error. After a refused purge the next one
+  /// is tried; after a failed connection the command ends.
+  public func purge(_ subjects: [PurgeSubject]) -> CInt {
+    run(needing: [.purge]) { purge(subjects, by: $0) }
   }
 
-  /// Runs the purges, with a line of output for each. Returns the exit status: 0 if all succeeded,
-  /// otherwise 1 with lines on standard error. After a refused purge the next one is tried; after a
-  /// failed connection the command ends.
-  public func run() -> CInt {
-    let client: ServerClient
-    do throws(CommandFailure) {
-      client = try ServerClient(configuration, needing: [.purge], environment: environment)
-    } catch {
-      console.reportError(error.description)
-      return 1
-    }
+  private func purge(_ subjects: [PurgeSubject], by client: ServerClient) -> CInt {
     var status: CInt = 0
     for subject in subjects {
       do throws(ServerClient.Failure) {
         let answer = try client.request(
-          subject.method, target: subject.target, seconds: Self.seconds)
+          subject.method, target: subject.target, seconds: Self.purgingTime)
         let report =
           answer.status == 200
-          ? try? JSONDecoder().decode(Answer.self, from: Data(answer.body)) : nil
+          ? try? JSONDecoder().decode(Purged.self, from: Data(answer.body)) : nil
         if let report {
           console.output("\(subject.name): \(report.purged.summary)\n")
         } else {

@@ -137,7 +137,6 @@ struct ServerClient {
       throw .unsent(error.logDetail ?? error.code)
     }
     let isSent = exchange.isSent
-    /// Why a connection failed.
     func reason(_ code: CURLcode) -> String {
       exchange.systemError.map { "\($0)" } ?? exchange.easy.detail(of: code)
     }
@@ -181,18 +180,44 @@ struct ServerClient {
   }
 }
 
-/// An answer of the server.
 struct ServerAnswer: Hashable {
-  /// The status code.
   let status: Int
-  /// The body.
   let body: [UInt8]
+}
+
+/// A command for operators, who ask the configured server with their token.
+public struct OperatorCommand: Sendable {
+  private let configuration: Configuration
+  private let environment: [String: String]
+  /// Replaced by tests.
+  var console = Console.standard
+
+  /// Creates a command for the configured server.
+  ///
+  /// - Parameter environment: the variables that tokens may refer to.
+  public init(_ configuration: Configuration, environment: [String: String] = [:]) {
+    self.configuration = configuration
+    self.environment = environment
+  }
+
+  /// Runs a command with the first token that has the scopes. Returns the exit status: that of the
+  /// command, or of its failure with a line on standard error.
+  func run(
+    needing scopes: Set<OperatorScope>, _ command: (ServerClient) throws(CommandFailure) -> CInt
+  ) -> CInt {
+    do throws(CommandFailure) {
+      return try command(
+        try ServerClient(configuration, needing: scopes, environment: environment))
+    } catch {
+      console.reportError(error.description)
+      return error.status
+    }
+  }
 }
 
 /// Why a command ends, as one line for the user.
 struct CommandFailure: Error {
   let description: String
-  /// The exit status.
   var status: CInt = 1
 }
 

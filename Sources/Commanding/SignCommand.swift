@@ -6,21 +6,15 @@ import Core
 public struct SignCommand {
   private let signer: URLSigner
   private let order: SigningOrder
-  private let console: Console
-  private let now: UnixTime
+  /// Replaced by tests, as all below.
+  var console = Console.standard
+  var now = UnixTime.now
 
   /// Creates a command with the keys of the settings.
   ///
   /// - Throws: `ConfigurationError` if a secret cannot be read, or if there is no key.
   public init(
     _ settings: SigningSettings, environment: [String: String], order: SigningOrder
-  ) throws(ConfigurationError) {
-    try self.init(settings, environment: environment, order: order, console: .standard, now: .now)
-  }
-
-  init(
-    _ settings: SigningSettings, environment: [String: String], order: SigningOrder,
-    console: Console, now: UnixTime
   ) throws(ConfigurationError) {
     guard !settings.keys.isEmpty else {
       throw ConfigurationError(at: "signing.keys", "a key of the server is required")
@@ -34,8 +28,6 @@ public struct SignCommand {
         SigningKey(id: $0.id, secret: $0.secret)
       })
     self.order = order
-    self.console = console
-    self.now = now
   }
 
   /// Writes a line for each URL. Returns the exit status: 0, or 1 if a URL cannot be signed, with a

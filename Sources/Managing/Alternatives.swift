@@ -57,8 +57,7 @@ extension ImageManager {
     }
   }
 
-  /// Stores a negotiated variant under the key with its explicit format, too, for redirected
-  /// clients, unless a tier has a fresh entry of that key.
+  /// See `ImageProvider`. It is for redirected clients.
   public func keepNamed(_ variant: Variant, of request: ImageRequest) async {
     guard let image = variant.info.image else { return }
     let named = request.naming(image.format)
@@ -83,7 +82,6 @@ extension ImageManager {
   }
 }
 
-/// Counters for substituted variants.
 final class SubstitutionCounters: Sendable {
   /// Sources served because the encoded image was larger.
   let sourcesInstead = Counter(

@@ -2,7 +2,6 @@
 
 import Core
 
-/// The result of a miss.
 struct VariantResult: Sendable {
   let variant: Variant
   let status: CacheStatus
@@ -61,12 +60,12 @@ struct FlightDeliveries: Sendable {
 }
 
 extension ImageManager: ImageProvider {
-  /// Returns the variant from memory if it is fresh.
+  /// See `ImageProvider`.
   public func cachedVariant(for key: CacheKey) -> Variant? {
     parts.cache.hit(key, freshAt: parts.now()) { recompressor.add($0) }
   }
 
-  /// Returns whether memory has a fresh variant. Does not update hit statistics.
+  /// See `ImageProvider`.
   public func isCached(_ key: CacheKey) -> Bool { parts.cache.isFresh(key, at: parts.now()) }
 
   /// Returns a response available without blocking. It is a stale memory entry the request accepts,
@@ -109,11 +108,7 @@ extension ImageManager: ImageProvider {
     return (fallback, found)
   }
 
-  /// Returns a fresh small variant on disk if it is available without blocking, and stores it in
-  /// memory.
-  ///
-  /// - Parameter request: returns the request for the key, without options; called only if the
-  ///   variant may be rendered again.
+  /// See `ImageProvider`. Stores the variant in memory.
   public func variantOnDisk(for key: CacheKey, of request: () -> ImageRequest?) -> Variant? {
     let now = parts.now()
     // One that waits to be written may be in a file. Its request looks again, and is counted then.
@@ -125,7 +120,7 @@ extension ImageManager: ImageProvider {
       parts.requests.note(request, of: variant)
     }
     parts.cache.store(variant, in: .memory)
-    parts.revalidator.count(.hit(.disk))
+    parts.revalidator.counters.add(.hit(.disk))
     return variant
   }
 
@@ -142,7 +137,7 @@ extension ImageManager: ImageProvider {
     let delivery = try await delivery(
       of: request, holding: held, for: FlightParticipant(request.options.priority),
       isDetached: request.options.isDetached)
-    parts.revalidator.count(delivery.cacheStatus)
+    parts.revalidator.counters.add(delivery.cacheStatus)
     return delivery
   }
 
@@ -167,7 +162,7 @@ extension ImageManager: ImageProvider {
     return delivery
   }
 
-  /// Joins the flight of a request's variant without a task. See `ImageProvider`.
+  /// See `ImageProvider`.
   public func follow(
     _ request: ImageRequest, for client: LoadClient,
     completion: @escaping @Sendable (Result<ImageDelivery, ImageError>) -> Void
@@ -181,7 +176,7 @@ extension ImageManager: ImageProvider {
       switch result {
       case .success(let deliveries):
         countRequest(demand, for: deliveries.joined.variant)
-        parts.revalidator.count(deliveries.joined.cacheStatus)
+        parts.revalidator.counters.add(deliveries.joined.cacheStatus)
         completion(.success(deliveries.joined))
       case .failure(let error): completion(.failure(error))
       }
@@ -196,7 +191,7 @@ extension ImageManager: ImageProvider {
 
   private func deliver(_ response: VariantResult, to request: ImageRequest) -> ImageDelivery {
     revalidate(request, after: response.status)
-    parts.revalidator.count(response.status)
+    parts.revalidator.counters.add(response.status)
     return response.delivery
   }
 

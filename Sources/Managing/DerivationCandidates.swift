@@ -17,7 +17,6 @@ struct DerivationCandidates {
 
   private var sources = BoundedTable<CacheKey, [Candidate]>(limit: Self.limit)
 
-  /// The number of sources with candidates.
   var count: Int { sources.count }
 
   /// Adds a variant if others can be derived from it. The newest candidate of a source comes last.

@@ -32,7 +32,6 @@ final class ExplanationTrace: Sendable {
 
   private let state = Lock(State())
 
-  /// Adds a step.
   func note(_ step: String, _ why: String) {
     state.withLock { $0.steps.append(ExplainedStep(step, .next, why)) }
   }
@@ -135,7 +134,6 @@ extension Source {
 }
 
 extension CacheStatus {
-  /// Whether the origin is asked.
   fileprivate var isForwarded: Bool {
     switch self {
     case .miss, .staleIfError: true
@@ -145,7 +143,6 @@ extension CacheStatus {
 }
 
 extension CacheStatus.StaleReason {
-  /// The reason in words.
   var text: String {
     switch self {
     case .whileRevalidating: "stale, while it is revalidated"

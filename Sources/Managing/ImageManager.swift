@@ -16,16 +16,11 @@ public final class ImageManager: Sendable {
   /// Creates a manager with its tiers, its loader and its image processor, and connects its parts.
   ///
   /// - Parameters:
-  ///   - purges: the list of purges, shared with the tiers.
-  ///   - failures: how long failures are negatively cached.
-  ///   - stale: the back-off from failing origins.
   ///   - imaging: which formats are accepted, passed through, deferred and recompressed.
   ///   - workers: the number of imaging workers, at least 1.
   ///   - storage: where variants are until they are sent.
   ///   - fleet: what machines share; `nil` for a machine that is alone.
-  ///   - files: the threads that read files.
   ///   - log: receives warnings about the clock and about slow file reads.
-  ///   - now: the wall clock.
   public init(
     memory: any MemoryCache, disk: any DiskCache, loader: any ImageLoader,
     processor: any ImageProcessor, freshnessPolicy: any FreshnessPolicy,

@@ -430,7 +430,7 @@ extension ImageManager {
     var info = VariantInfo(image, of: source, watermark: watermark)
     if image.report.isDamaged {
       // Forces a new download, because the origin may soon have an intact image.
-      await parts.store.remove(source)
+      await parts.disk.remove(source.key)
       info.isDamaged = true
       info.freshness = parts.freshness.limited(info.freshness)
     } else if let fallback = await smallerFallback(
@@ -455,7 +455,7 @@ extension ImageManager {
         cause, of: key, since: watermark.generation, freshness: watermark.freshness
       ).ofWatermark
     }
-    if case .undecodable = error.cause { await parts.store.remove(source) }
+    if case .undecodable = error.cause { await parts.disk.remove(source.key) }
     return parts.failures.add(error, rendering: request, of: source)
   }
 

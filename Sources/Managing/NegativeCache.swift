@@ -6,9 +6,7 @@ import Core
 final class NegativeCache: Sendable {
   /// The work that failed.
   enum Stage {
-    /// Loading a source.
     case loading
-    /// Rendering a variant.
     case rendering
   }
 
@@ -17,8 +15,6 @@ final class NegativeCache: Sendable {
   private let now: @Sendable () -> UnixTime
 
   /// Creates an empty negative cache.
-  ///
-  /// - Parameter settings: how long failures are remembered.
   init(
     settings: FailureSettings, purges: any PurgeList, now: @escaping @Sendable () -> UnixTime
   ) {
@@ -27,7 +23,6 @@ final class NegativeCache: Sendable {
     self.now = now
   }
 
-  /// See `FailedURLs.apply`.
   func apply(_ settings: FailureSettings) { entries.withLock { $0.apply(settings) } }
 
   /// The number of entries, including expired ones that are not removed yet.
@@ -46,10 +41,8 @@ final class NegativeCache: Sendable {
 
   /// Adds a failure unless a purge covers it. Returns the error for the client.
   ///
-  /// - Parameters:
-  ///   - generation: the purge generation of the failed work.
-  ///   - freshness: the freshness of the failed response, which limits the lifetime (RFC 9111);
-  ///     `nil` if no response arrived.
+  /// - Parameter freshness: that of the failed response, which limits the lifetime (RFC 9111); `nil`
+  ///   if no response arrived.
   func add(
     _ error: ImageError, of key: CacheKey, since generation: Int, freshness: Freshness?
   ) -> ImageError {
@@ -72,15 +65,13 @@ final class NegativeCache: Sendable {
   ) -> ImageError {
     // `BackgroundQueue` remembers this failure, and no client waited for it.
     guard !request.options.awaitsAVIF else { return error }
+    let key: CacheKey
     switch error {
-    case .ofVariant:
-      return add(
-        error, of: request.key, since: source.generation, freshness: source.freshness)
-    case _ where error.isOfSource:
-      return add(
-        error, of: request.key.source, since: source.generation, freshness: source.freshness)
+    case .ofVariant: key = request.key
+    case _ where error.isOfSource: key = request.key.source
     default: return error
     }
+    return add(error, of: key, since: source.generation, freshness: source.freshness)
   }
 
   /// Removes the failures of a request's source, variant and watermark.

@@ -55,7 +55,6 @@ extension VariantInfo {
     EntityTag("\"\(String(version, radix: 16))\"")
   }
 
-  /// Describes a source that is passed through.
   init(passingThrough image: RenderedImage, of source: Source) {
     self.init(
       passingThrough: image, origin: source.origin, freshness: source.freshness,

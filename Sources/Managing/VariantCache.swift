@@ -104,9 +104,7 @@ final class VariantCache: Sendable {
   /// Stores a variant in the given tiers and returns whether one accepted it. Damaged variants stay
   /// in memory.
   ///
-  /// - Parameters:
-  ///   - demand: who asks; the disk tier may defer the variant.
-  ///   - isFromFleet: whether the shared tier has the variant.
+  /// - Parameter demand: who asks; the disk tier may defer the variant.
   @discardableResult
   func store(
     _ variant: Variant, in tiers: StoreTiers, for demand: VariantDemand = .vouched,
@@ -180,10 +178,6 @@ final class VariantCache: Sendable {
 
   /// Stores a new variant and returns whether a tier accepted it. A tier that may not store the
   /// variant drops an outdated one, which the next request would get otherwise.
-  ///
-  /// - Parameters:
-  ///   - old: the cached variant on disk, if any.
-  ///   - demand: who asks.
   func replace(
     _ old: Variant?, with variant: Variant, in tiers: StoreTiers,
     for demand: VariantDemand = .vouched

@@ -38,9 +38,7 @@ public final class Fleet: SharedCache {
 
   /// Connects, and reads the files of an earlier run. Blocks while it reads.
   ///
-  /// - Parameters:
-  ///   - coding: variants as bytes.
-  ///   - bodies: what entries of the bucket count against while they are received and read.
+  /// - Parameter bodies: what entries of the bucket count against while they are received and read.
   /// - Throws: if a thread for connections cannot start.
   public init(
     _ configuration: FleetConfiguration, coding: any VariantCoding,
@@ -70,8 +68,8 @@ public final class Fleet: SharedCache {
   /// Replaces the rules with the tags of hosts.
   public func apply(_ filter: CacheKeyFilter) { stream.apply(filter) }
 
-  /// Publishes a purge that this machine has applied. Waits for Redis no longer than its time-out;
-  /// if Redis is away, the purge waits on disk and is delivered later.
+  /// See `SharedCache`. Waits for Redis no longer than its time-out; if it is away, the purge waits
+  /// on disk.
   public func publish(
     _ scope: PurgeScope, number: Int, isDurable: Bool
   ) async throws(ImageError) {
@@ -91,9 +89,6 @@ public final class Fleet: SharedCache {
 
   /// See `SharedCache`.
   public func store(_ variant: Variant, since mark: SharedMark) { tier.store(variant, since: mark) }
-
-  /// Whether this machine has applied all purges that the stream had at the last read.
-  var isSynchronised: Bool { stream.isSynchronised }
 
   /// Begins to follow the purge stream.
   ///

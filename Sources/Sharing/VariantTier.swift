@@ -19,9 +19,7 @@ final class VariantTier: Sendable {
   /// Compares checksums: megabytes of them take longer than other tasks should wait.
   private let checking = BlockingThreads(name: "pictor-check", threads: 1)
 
-  /// - Parameters:
-  ///   - limit: the largest body in Redis, in bytes; 0: none.
-  ///   - bucket: `nil` without one.
+  /// - Parameter limit: the largest body in Redis, in bytes; 0: none.
   init(
     client: RedisClient, stream: PurgeStream, coding: any VariantCoding, prefix: String,
     limit: Int, bucket: S3Bucket? = nil
@@ -228,7 +226,6 @@ final class VariantTier: Sendable {
 /// The bytes of an entry: a version, the mark, a SHA-256 in hexadecimal, and the content that it is
 /// of.
 enum SharedEntry {
-  /// The versions.
   enum Kind: UInt8 {
     /// The content is a variant.
     case whole = 1
@@ -261,7 +258,6 @@ enum SharedEntry {
     return (entry.mark, UnsafeRawBufferPointer(rebasing: entry.content[8...]))
   }
 
-  /// Returns the bytes of an entry.
   static func bytes(_ mark: SharedMark, _ content: [UInt8], as kind: Kind = .whole) -> [UInt8] {
     var bytes = [kind.rawValue, UInt8(clamping: mark.epoch.utf8.count)]
     bytes.reserveCapacity(2 + mark.epoch.utf8.count + 80 + content.count)
@@ -292,12 +288,21 @@ enum SharedEntry {
       epoch: epoch, milliseconds: number(at: start), number: number(at: start + 8))
     return (kind, mark, content)
   }
+}
 
-  /// Reads an entry of the kind `whole`.
-  static func read(_ bytes: [UInt8]) -> (SharedMark, ArraySlice<UInt8>)? {
-    let found = bytes.withUnsafeBytes { buffer in
-      parse(buffer).flatMap { $0.kind == .whole ? ($0.mark, $0.content.count) : nil }
-    }
-    return found.map { ($0.0, bytes.suffix($0.1)) }
-  }
+/// Counts of the shared tier in Redis.
+final class SharedCounters: Sendable {
+  let hits = Counter(
+    "hits", "pictor_fleet_lookups_total", "Look-ups in the shared tier, by result.",
+    ["result": "hit"])
+  let misses = Counter(
+    "misses", "pictor_fleet_lookups_total", "Absent entries.", ["result": "miss"])
+  let refused = Counter(
+    "refused", "pictor_fleet_lookups_total", "Entries purged, damaged or of another version.",
+    ["result": "refused"])
+  let stores = Counter(
+    "stores", "pictor_fleet_stores_total", "Variants for the shared tier.", ["result": "written"])
+  /// The queue was full, or Redis or the bucket was away or full.
+  let dropped = Counter(
+    "dropped", "pictor_fleet_stores_total", "Variants not written.", ["result": "dropped"])
 }

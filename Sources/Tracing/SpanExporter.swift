@@ -192,7 +192,6 @@ struct ExportPolicy: Sendable {
     case lost
   }
 
-  /// The most attempts of a batch.
   var attempts = 5
   /// The first back-off; each further one is twice as long.
   var delay: Duration = .seconds(1)
@@ -226,7 +225,6 @@ struct ExportPolicy: Sendable {
 enum CollectorReply: Equatable, Sendable {
   /// A response, with its `Retry-After` in seconds, and the number of spans it says it refused.
   case answered(status: Int, retryAfter: Int?, rejected: Int)
-  /// No response, and why.
   case failed(String)
 
   /// What is wrong; `nil` if nothing is.
@@ -246,7 +244,6 @@ struct SpanQueue {
   enum Step {
     /// Sleep until then, or until it is woken; `nil`: until it is woken.
     case wait(until: ContinuousClock.Instant?)
-    /// Send these.
     case send([Span])
     /// End: the queue is closed and empty, or out of time.
     case end
@@ -262,7 +259,6 @@ struct SpanQueue {
   private(set) var end: ContinuousClock.Instant?
   /// Spans, by what became of them.
   private var exported = 0, dropped = 0, rejected = 0, lost = 0
-  /// Requests to the collector.
   var exportsSucceeded = 0, exportsFailed = 0
 
   init(_ configuration: SpanExporterConfiguration) {
@@ -314,7 +310,6 @@ struct SpanQueue {
   /// Takes no more spans. What waits has to be sent until `end`.
   mutating func close(until end: ContinuousClock.Instant) { self.end = min(self.end ?? end, end) }
 
-  /// The figures now.
   var figures: Figures {
     var figures = Figures()
     let spans = "pictor_trace_spans_total"
@@ -361,5 +356,73 @@ struct PartialSuccess: Decodable {
   static func rejected(_ json: [UInt8]) -> Int {
     let found = try? JSONDecoder().decode(PartialSuccess.self, from: Data(json))
     return max(found?.partialSuccess?.rejectedSpans?.value ?? 0, 0)
+  }
+}
+
+/// Writes requests to export spans (opentelemetry-proto, "OTLP/JSON"): ids in hexadecimal digits,
+/// 64-bit integers as texts, enumerations as numbers.
+struct SpanText: Sendable {
+  private let head: String
+  private static let tail = "]}]}]}"
+
+  /// Prepares what all requests begin with.
+  init(instance: String) {
+    let resource = [
+      SpanAttribute("service.name", "pictor"), SpanAttribute("service.version", pictorVersion),
+      SpanAttribute("service.instance.id", instance),
+    ]
+    head =
+      "{\"resourceSpans\":[{\"resource\":{\"attributes\":\(Self.text(resource))},"
+      + "\"scopeSpans\":[{\"scope\":{\"name\":\"pictor\",\"version\":\(Self.quoted(pictorVersion))},"
+      + "\"spans\":["
+  }
+
+  func body(of spans: [Span]) -> [UInt8] {
+    Array((head + spans.map(Self.text).joined(separator: ",") + Self.tail).utf8)
+  }
+
+  /// The flag that says that the next one has a meaning, and the flag of a parent in another
+  /// process (`SpanFlags`).
+  private static let knowsParent = 0x100, hasRemoteParent = 0x200
+
+  private static func text(_ span: Span) -> String {
+    let context = span.context
+    let isRemote = span.kind == .server && context.parent != nil
+    let flags = Int(context.flags) | knowsParent | (isRemote ? hasRemoteParent : 0)
+    var text = "{\"traceId\":\"\(context.traceID)\",\"spanId\":\"\(context.spanID)\","
+    if let parent = context.parentID { text += "\"parentSpanId\":\"\(parent)\"," }
+    if !context.state.isEmpty { text += "\"traceState\":\(quoted(context.state))," }
+    text += "\"flags\":\(flags),\"name\":\(quoted(span.name)),\"kind\":\(span.kind.rawValue),"
+    text += "\"startTimeUnixNano\":\"\(span.start)\",\"endTimeUnixNano\":\"\(span.end)\","
+    text += "\"attributes\":\(Self.text(span.attributes)),"
+    // 0: unset, 2: error.
+    return text + "\"status\":{\"code\":\(span.isError ? 2 : 0)}}"
+  }
+
+  private static func text(_ attributes: [SpanAttribute]) -> String {
+    let members = attributes.map { attribute in
+      let value =
+        switch attribute.value {
+        case .text(let text): "\"stringValue\":\(quoted(text))"
+        case .integer(let integer): "\"intValue\":\"\(integer)\""
+        case .number(let number): "\"doubleValue\":\(number.isFinite ? number : 0)"
+        }
+      return "{\"key\":\(quoted(attribute.name)),\"value\":{\(value)}}"
+    }
+    return "[" + members.joined(separator: ",") + "]"
+  }
+
+  /// Returns a JSON string (RFC 8259, section 7).
+  static func quoted(_ text: String) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"", "\\": result += "\\\(scalar)"
+      case _ where scalar.value < 0x20:
+        result += "\\u00" + (scalar.value < 0x10 ? "0" : "") + String(scalar.value, radix: 16)
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    return result + "\""
   }
 }

@@ -143,38 +143,34 @@ struct PartConfigurations: Sendable {
   }
 }
 
-/// Returns the networks of a list. Adds invalid ones to `problems`.
+/// Returns what the texts of a list stand for. Adds those that `read` cannot read to `problems`.
+private func values<Value>(
+  of texts: [String], at key: String, _ problems: inout ConfigurationProblems, allowed: String,
+  read: (String) -> Value?
+) -> [Value] {
+  texts.compactMap { text in
+    let value = read(text)
+    if value == nil { problems.add(at: key, "'\(text)' is not \(allowed)") }
+    return value
+  }
+}
+
 private func networks(
   _ texts: [String], at key: String, into problems: inout ConfigurationProblems
 ) -> [CIDR] {
-  var networks: [CIDR] = []
-  for text in texts {
-    if let network = CIDR(text) {
-      networks.append(network)
-    } else {
-      problems.add(
-        at: key,
-        "'\(text)' is not a network: the bits after its prefix must be 0, as in 10.0.0.0/8")
-    }
-  }
-  return networks
+  values(
+    of: texts, at: key, &problems,
+    allowed: "a network: the bits after its prefix must be 0, as in 10.0.0.0/8"
+  ) { CIDR($0) }
 }
 
-/// Returns the patterns of a list of sources. Adds invalid ones to `problems`.
 private func patterns(
   of texts: [String], at key: String, _ problems: inout ConfigurationProblems
 ) -> [SourcePattern] {
-  var patterns: [SourcePattern] = []
-  for text in texts {
-    if let pattern = SourcePattern(text) {
-      patterns.append(pattern)
-    } else {
-      problems.add(
-        at: key,
-        "'\(text)' is not a host such as example.com, *.example.com:8443 or example.com/path")
-    }
-  }
-  return patterns
+  values(
+    of: texts, at: key, &problems,
+    allowed: "a host such as example.com, *.example.com:8443 or example.com/path"
+  ) { SourcePattern($0) }
 }
 
 /// Checks that a configured file or folder exists and is readable. An empty path is valid.
@@ -357,9 +353,7 @@ enum ScarceJobMemory {
   /// Returns the warning, or `nil` if jobs have more than their least memory, or no key that is set
   /// above its automatic value is the cause.
   ///
-  /// - Parameters:
-  ///   - parts: the bytes of the other parts together.
-  ///   - workers: the number of workers.
+  /// - Parameter parts: the bytes of the other parts together.
   static func warning(
     _ configuration: Configuration, plan: MemoryPlan, parts: Int, workers: Int
   ) -> String? {
@@ -383,4 +377,53 @@ enum ScarceJobMemory {
   }
 
   private static func mebibytes(_ bytes: Int) -> String { "\(bytes >> 20) MiB" }
+}
+
+extension PartConfigurations {
+  /// Whether every client of another machine can have every image of the web loaded: the server
+  /// listens beyond loopback, needs no signature and has no list of hosts.
+  var isOpenRelay: Bool {
+    server.signing.mode == .off && downloader.hosts.allowed.isEmpty
+      && !server.clientAddresses.allSatisfy(Self.isLocal)
+  }
+
+  /// Whether every client of another machine can read the figures: there is no listener for
+  /// operators, and the server listens beyond loopback.
+  var showsFigures: Bool {
+    server.operatorAddresses.isEmpty && !server.clientAddresses.allSatisfy(Self.isLocal)
+  }
+
+  /// What the operator should know of the configuration.
+  var openDoors: [String] {
+    (isOpenRelay ? [Self.openRelay] : []) + (showsFigures ? [Self.openFigures] : [])
+  }
+
+  private static let openFigures =
+    "every client may read /stats and /metrics: set server.operator_address, or listen on 127.0.0.1 only"
+
+  private static let openRelay =
+    "every client may load images of all hosts: set signing.mode or download.allow_hosts, or listen on 127.0.0.1 only"
+
+  private static func isLocal(_ address: ListenAddress) -> Bool {
+    switch address {
+    case .network(let host, _): IPAddress(numeric: host)?.isLoopback ?? false
+    case .unix: true
+    }
+  }
+}
+
+extension SigningSettings {
+  /// Returns the policy with the secrets of its keys.
+  ///
+  /// - Throws: `ConfigurationError` if a secret cannot be used, or a needed key is missing.
+  func policy(environment: [String: String]) throws(ConfigurationError) -> SigningPolicy {
+    guard mode == .off || !keys.isEmpty else {
+      throw ConfigurationError(
+        at: "signing.mode", "'\(mode.rawValue)' is not allowed without signing.keys")
+    }
+    let keys = try secrets(environment: environment).map {
+      SigningKey(id: $0.id, secret: $0.secret)
+    }
+    return SigningPolicy(mode: mode, keys: keys)
+  }
 }

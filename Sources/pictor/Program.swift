@@ -2,6 +2,7 @@
 
 import Commanding
 import Core
+import Downloading
 import Glibc
 import ImagingPool
 
@@ -50,17 +51,14 @@ enum Program {
     case .healthcheck:
       return HealthCheck(configuration.server).run()
     case .prefetch(let file, let presets):
-      return PrefetchCommand(
-        configuration, file: file, presets: presets, environment: environment
-      ).run()
+      return OperatorCommand(configuration, environment: environment)
+        .prefetch(file, presets: presets)
     case .securityTest:
       return try SelfTest.security(configuration, environment: environment)
     case .purge(let subjects):
-      return PurgeCommand(
-        configuration, subjects: subjects, environment: environment
-      ).run()
+      return OperatorCommand(configuration, environment: environment).purge(subjects)
     case .explain(let order):
-      return ExplainCommand(configuration, order: order, environment: environment).run()
+      return OperatorCommand(configuration, environment: environment).explain(order)
     case .translate(let urls, let door):
       return try TranslateCommand(
         urls, of: door, doors: configuration.doors, environment: environment
@@ -184,7 +182,7 @@ enum Program {
       defer { service.stop() }
       try service.start()
       let manager = ServiceManager()
-      manager.report(.serving)
+      manager.reportServing()
       manager.watch(log: log) { [weak service] in service?.responds(within: $0) ?? true }
       run(
         service, until: stopSignals, reloading: reloading,
@@ -209,15 +207,15 @@ enum Program {
       switch signals.next() {
       case nil: continue
       case .reload:
-        manager.report(.reloading)
+        manager.reportReloading()
         log.reopen()
         reloading.reload(service, log: log, queue: queue)
-        manager.report(.serving)
+        manager.reportServing()
       case .nothing(let name):
         log.info("signal ignored", fields: ["signal": .string(name)])
       case .stop(let name, let isFromTerminal):
         log.info("stopping", fields: ["signal": .string(name)])
-        manager.report(.stopping)
+        manager.reportStopping()
         let delay = reloading.shutdownDelay
         // Connections to an inherited socket wait for the next server; no load balancer notices.
         if !isFromTerminal, !isInherited, delay > .zero {
@@ -243,5 +241,43 @@ enum Program {
       next += 1
     }
     return variables
+  }
+}
+
+/// `pictor selftest …`. Needs no running server: it reads the configuration that the server would
+/// read, and uses the server's own downloader, which connects to nothing.
+enum SelfTest {
+  /// Runs the security test. Returns the exit status.
+  ///
+  /// - Throws: what cannot be used in the configuration.
+  static func security(
+    _ configuration: Configuration, environment: [String: String]
+  ) throws(ConfigurationError) -> CInt {
+    let parts = try PartConfigurations(configuration, environment: environment)
+    let server = configuration.server
+    let probe: SourceProbe
+    do throws(ImageError) {
+      probe = try SourceProbe(
+        parts.downloader, local: parts.local, own: server.listenAddresses)
+    } catch {
+      reportError(error.logDetail ?? error.message)
+      return 1
+    }
+    let cases = SecurityCase.all(
+      ownPort: server.clientAddresses.lazy.compactMap(\.port).first ?? server.port,
+      hostName: hostName())
+    return SecuritySelfTest(cases).run { test in
+      switch waiting(for: { await probe.finding(for: test.source, isRedirect: test.isRedirect) }) {
+      case .open(let endpoint): (true, endpoint)
+      case .refused(let error):
+        (false, "refused: \(error.code), \(error.logDetail ?? error.message)")
+      }
+    }
+  }
+
+  private static func hostName() -> String {
+    var name = [CChar](repeating: 0, count: 256)
+    guard gethostname(&name, name.count - 1) == 0 else { return "" }
+    return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
   }
 }

@@ -4,11 +4,9 @@ import Core
 
 /// The running configuration, and where it was read.
 struct Reloading {
-  /// The settings that are applied.
   private(set) var parts: PartConfigurations
   /// The command line, which is applied again.
   let invocation: Invocation
-  /// The variables of the start.
   let environment: [String: String]
 
   /// How long requests are served after a stop was requested.

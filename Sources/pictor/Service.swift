@@ -12,7 +12,6 @@ import Serving
 import Sharing
 import Tracing
 
-/// A running server.
 final class Service: Sendable {
   private let memory: MemoryTier
   private let warnings: MemoryWarnings

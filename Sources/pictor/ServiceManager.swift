@@ -1,23 +1,14 @@
-// ServiceManager: tells systemd, or another manager with its protocol, what the server does.
+// ServiceManager: what systemd, or a manager with its protocol, gives the server and hears of it.
 
 import CSystemd
 import Core
 import Glibc
+import Serving
 
 /// The service manager that started the program. Without `NOTIFY_SOCKET`, there is none.
 ///
 /// The messages are those of sd_notify(3). libsystemd sends each in one datagram and does not wait.
 struct ServiceManager: Sendable {
-  /// A state of the server that the manager acts on.
-  enum State {
-    /// The server listens. Also said when a reload has ended.
-    case serving
-    /// The configuration is read again.
-    case reloading
-    /// The server stops, or is about to.
-    case stopping
-  }
-
   /// The time after which the manager takes a silent program for hung; `nil` if it does not watch.
   private let patience: Duration?
 
@@ -28,18 +19,19 @@ struct ServiceManager: Sendable {
     patience = isWatched ? .microseconds(Int64(clamping: microseconds)) : nil
   }
 
-  /// Reports a state.
-  func report(_ state: State) {
-    switch state {
-    case .serving: send("READY=1")
-    case .reloading:
-      // systemd 253 and later tell this reload from an earlier one by its time.
-      var now = timespec()
-      clock_gettime(CLOCK_MONOTONIC, &now)
-      send("RELOADING=1\nMONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1_000)")
-    case .stopping: send("STOPPING=1")
-    }
+  /// The server listens, or a reload has ended.
+  func reportServing() { send("READY=1") }
+
+  /// The configuration is read again. systemd 253 and later tell this reload from an earlier one by
+  /// its time.
+  func reportReloading() {
+    var now = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    send("RELOADING=1\nMONOTONIC_USEC=\(now.tv_sec * 1_000_000 + now.tv_nsec / 1_000)")
   }
+
+  /// The server stops, or is about to.
+  func reportStopping() { send("STOPPING=1") }
 
   /// Starts to tell a watching manager at regular intervals that the server responds.
   ///
@@ -67,4 +59,46 @@ struct ServiceManager: Sendable {
   }
 
   private func send(_ message: String) { sd_notify(0, message) }
+}
+
+/// The sockets of socket activation (sd_listen_fds(3)), by what they are for.
+enum ActivatedSockets {
+  /// The name of sockets for operators (`FileDescriptorName=`). All others are for clients.
+  private static let operatorName = "operator"
+
+  /// Takes the sockets and removes the variables that announce them. Must be called once, before
+  /// there are other threads. Adds sockets that cannot be used to `problems`.
+  static func take(into problems: inout ConfigurationProblems) -> InheritedSockets {
+    var sockets = InheritedSockets()
+    var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
+    // libsystemd closes them on exec, so a worker never has one.
+    let count = sd_listen_fds_with_names(1, &names)
+    guard count >= 0 else {
+      problems.add(line: "LISTEN_FDS: \(errnoText(-count))")
+      return sockets
+    }
+    defer {
+      for index in 0..<Int(count) { free(names?[index]) }
+      free(names)
+    }
+    for index in 0..<count {
+      let descriptor = SD_LISTEN_FDS_START + index
+      let name = names?[Int(index)].map { String(cString: $0) } ?? ""
+      guard sd_is_socket(descriptor, AF_UNSPEC, CInt(SOCK_STREAM.rawValue), 1) > 0,
+        InheritedSockets.address(of: descriptor) != nil
+      else {
+        problems.add(
+          line:
+            "LISTEN_FDS: descriptor \(descriptor), '\(name)', is not a stream socket that listens on "
+            + "IPv4, IPv6 or a path")
+        continue
+      }
+      if name == operatorName {
+        sockets.operators.append(descriptor)
+      } else {
+        sockets.clients.append(descriptor)
+      }
+    }
+    return sockets
+  }
 }

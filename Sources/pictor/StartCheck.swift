@@ -54,7 +54,6 @@ struct StartCheck {
     }
   }
 
-  /// Checks the addresses that are not inherited.
   private mutating func checkAddresses() {
     let server = parts.server
     let clients = server.inherited.clients.isEmpty ? server.settings.clientAddresses : []

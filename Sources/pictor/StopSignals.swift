@@ -7,7 +7,6 @@ import Glibc
 /// The main thread itself waits. An asynchronous `main` would hand the main thread to libdispatch,
 /// which unblocks all signals there.
 struct StopSignals {
-  /// The request of a signal.
   enum Request: Equatable {
     /// Stop the server. The name is for the log. A stop from a terminal (`SIGINT`) has no shutdown
     /// delay.

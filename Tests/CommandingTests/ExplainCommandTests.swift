@@ -43,9 +43,11 @@ import Testing
     let console = Console(
       output: { [said] text in said.withLock { $0.output += text } },
       errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
-    var command = ExplainCommand(configuration, order: order)
+    var command = OperatorCommand(configuration)
     command.console = console
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in command.run() }
+    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in
+      command.explain(order)
+    }
   }
 
   @Test(arguments: [

@@ -47,12 +47,13 @@ import Testing
     let console = Console(
       output: { [said] text in said.withLock { $0.output += text } },
       errors: { [said] text in said.withLock { $0.errors += text } }, columns: { columns })
-    var command = PrefetchCommand(configuration, file: "", presets: presets)
-    command.list = ListFile(file ?? folder.path + "/list", input: input)
+    var command = OperatorCommand(configuration)
     command.console = console
-    command.pace = .init(now: { [time] in time.withLock { $0 } }, milliseconds: 1)
-    command.interruption = interruption
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in command.run() }
+    let list = ListFile(file ?? folder.path + "/list", input: input)
+    let pace = PrefetchWatch.Pace(now: { [time] in time.withLock { $0 } }, milliseconds: 1)
+    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command, interruption] in
+      command.prefetch(list, presets: presets, pace: pace, interruption: interruption)
+    }
   }
 
   var errors: String { said.withLock { $0.errors } }

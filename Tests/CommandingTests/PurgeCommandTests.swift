@@ -27,9 +27,11 @@ import Testing
     let console = Console(
       output: { [said] text in said.withLock { $0.output += text } },
       errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
-    var command = PurgeCommand(configuration, subjects: subjects)
+    var command = OperatorCommand(configuration)
     command.console = console
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in command.run() }
+    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in
+      command.purge(subjects)
+    }
   }
 
   private var errors: String { said.withLock { $0.errors } }

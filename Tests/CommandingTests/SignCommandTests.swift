@@ -27,9 +27,10 @@ import Testing
     let console = Console(
       output: { [said] text in said.withLock { $0.output += text } },
       errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
-    return try SignCommand(
-      settings, environment: ["KEY": secret], order: order, console: console, now: now
-    ).run()
+    var command = try SignCommand(settings, environment: ["KEY": secret], order: order)
+    command.console = console
+    command.now = now
+    return command.run()
   }
 
   private var lines: [String] {

@@ -4,7 +4,6 @@ import Core
 
 /// The queue of background work on variants. A pure state machine: the caller passes the time.
 struct BackgroundQueue<Item: Sendable> {
-  /// Work on one variant.
   struct Work: Sendable {
     let key: CacheKey
     let item: Item
@@ -12,7 +11,6 @@ struct BackgroundQueue<Item: Sendable> {
     var delays = 0
   }
 
-  /// How work ends.
   enum End: Sendable {
     /// Nothing is left to do, until it is asked for again.
     case done

@@ -39,7 +39,6 @@ final class DeferredAVIF: Sendable {
   /// How many AVIFs may wait. Further ones are dropped until the next request asks again.
   static let limit = 1_024
 
-  /// An AVIF to encode.
   private struct Item: Sendable {
     let request: ImageRequest
     /// The number of the last purge at the time of the request. A later purge of the image cancels
@@ -63,10 +62,6 @@ final class DeferredAVIF: Sendable {
   }
 
   /// Returns the response to a request from its fallback, and schedules the AVIF.
-  ///
-  /// - Parameters:
-  ///   - delivery: the response in the fallback format.
-  ///   - encode: performs the request for an AVIF.
   func response(
     to request: ImageRequest, with delivery: ImageDelivery,
     encode: @escaping @Sendable (ImageRequest) async throws(ImageError) -> Void

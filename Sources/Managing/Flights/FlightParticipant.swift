@@ -1,4 +1,4 @@
-// FlightParticipant: a participant in a coalesced flight, with its priority and its callbacks.
+// FlightParticipant: who waits for a coalesced flight, and the keys by which requests share one.
 
 import Core
 
@@ -38,11 +38,16 @@ final class FlightParticipant: WorkPriority {
   ///
   /// - Parameter onBody: called on the loader's thread when a body begins to arrive; must not
   ///   block.
-  convenience init(
-    _ priority: LoadPriority, onBody: (@Sendable (FlightBody) -> Void)? = nil
+  init(
+    _ priority: LoadPriority,
+    clients: Set<LoadClient> = [ImagingAccounts.current?.client ?? .background],
+    isRequest: Bool = true, onBody: (@Sendable (FlightBody) -> Void)? = nil,
+    onClose: (@Sendable () -> Void)? = nil
   ) {
-    let client = ImagingAccounts.current?.client ?? .background
-    self.init(priority, clients: [client], isRequest: true, onBody: onBody)
+    state = Lock(State(priority: priority, clients: clients))
+    self.isRequest = isRequest
+    self.onBody = onBody
+    self.onClose = onClose
   }
 
   /// Creates a flight's own participant, with the lowest priority and no waiting participants.
@@ -50,16 +55,6 @@ final class FlightParticipant: WorkPriority {
   /// - Parameter onClose: called once, on any thread, when the flight accepts no more participants.
   static func ofFlight(onClose: (@Sendable () -> Void)? = nil) -> FlightParticipant {
     FlightParticipant(.low, clients: [], isRequest: false, onClose: onClose)
-  }
-
-  private init(
-    _ priority: LoadPriority, clients: Set<LoadClient>, isRequest: Bool,
-    onBody: (@Sendable (FlightBody) -> Void)? = nil, onClose: (@Sendable () -> Void)? = nil
-  ) {
-    state = Lock(State(priority: priority, clients: clients))
-    self.isRequest = isRequest
-    self.onBody = onBody
-    self.onClose = onClose
   }
 
   /// Adds a waiting participant. `hasJoined` tells whether another request had started the flight.
@@ -92,7 +87,6 @@ final class FlightParticipant: WorkPriority {
     }
   }
 
-  /// Raises the priority if `value` is higher.
   func raise(to value: LoadPriority) {
     let observers = state.withLock { state in
       guard value > state.priority else { return [] as [@Sendable (LoadPriority) -> Void] }
@@ -109,7 +103,6 @@ final class FlightParticipant: WorkPriority {
     }
   }
 
-  /// Adds a client that the flight works for.
   private func add(_ client: LoadClient) {
     let observers = state.withLock { state in
       state.clients.insert(client).inserted ? state.clientObservers : []
@@ -164,4 +157,63 @@ final class FlightParticipant: WorkPriority {
 
   /// Whether another request had started the flight that this participant joined.
   var hasJoined: Bool { state.withLock { $0.hasJoined } }
+}
+
+/// The key of a variant flight.
+///
+/// Requests with different cache policies are not coalesced: one that forces revalidation must not
+/// join a flight that may be satisfied from cache.
+struct FlightKey: Hashable, Sendable {
+  let key: CacheKey
+  /// The load options, without those that do not change the response:
+  ///
+  /// - A participant raises the flight's priority, and one detached participant makes the whole
+  ///   flight detached.
+  /// - Each participant counts by itself as a request for the variant
+  ///   (`ImageManager.countRequest`).
+  private let options: LoadOptions
+
+  init(_ request: ImageRequest) {
+    key = request.key
+    var options = request.options
+    options.priority = .normal
+    options.isDetached = false
+    options.isFreeForm = false
+    options.onFailure = .error
+    options.presentation = Presentation()
+    options.trail = options.trail.bare
+    options.trace = nil
+    self.options = options
+  }
+}
+
+/// The key of a source flight. Requests that use the cache in the same way share one download, even
+/// if their transforms differ.
+struct SourceFlightKey: Hashable, Sendable {
+  let key: CacheKey
+  /// How the flight uses cached sources.
+  let use: CacheUse
+  /// Whether the request limits the age of a cached source. Each participant checks its own limit.
+  let demandsAge: Bool
+  /// Whether the flight ignores the negative cache.
+  let retriesFailed: Bool
+  /// Whether the flight is a background revalidation, which a stale source cannot satisfy.
+  let isRevalidation: Bool
+  /// The servers that the request came through. In a loop of servers, each would otherwise join the
+  /// flight that waits for it, and no server would see its own name.
+  let trail: ServerTrail
+
+  init(_ request: ImageRequest) {
+    key = request.key.source
+    use = request.options.cache
+    demandsAge = request.options.age != AgeDemands()
+    retriesFailed = request.options.retriesFailed
+    isRevalidation = request.options.isRevalidation
+    trail = request.options.trail.bare
+  }
+}
+
+extension CacheUse {
+  /// Whether a cached entry may satisfy the request.
+  var readsCache: Bool { self == .normal || self == .only }
 }

@@ -34,7 +34,6 @@ struct Revalidations {
   func includes(_ source: CacheKey) -> Bool { sources[source] != nil }
 }
 
-/// Starts background revalidations.
 struct Revalidator: Sendable {
   private let running = Lock(Revalidations())
   let staleness: Staleness
@@ -45,7 +44,6 @@ struct Revalidator: Sendable {
   /// once.
   ///
   /// The revalidation has the lowest priority until a request waits for it.
-  /// - Parameter work: performs the request of the revalidation.
   func start(
     _ request: ImageRequest,
     work: @escaping @Sendable (ImageRequest) async throws(ImageError) -> Void
@@ -81,9 +79,6 @@ struct Revalidator: Sendable {
     return request.revalidation
   }
 
-  /// Counts a response if it is stale.
-  func count(_ status: CacheStatus) { counters.add(status) }
-
   /// Stale responses and revalidations since the start.
   var figures: Figures {
     var figures = Figures(of: counters)
@@ -112,7 +107,6 @@ extension ImageRequest {
   }
 }
 
-/// Counters for stale responses.
 final class FreshnessCounters: Sendable {
   let revalidations = Counter(
     "revalidations", "pictor_revalidations_started_total", "Background revalidations started.")

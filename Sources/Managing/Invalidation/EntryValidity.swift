@@ -18,9 +18,7 @@ final class EntryValidity: Sendable {
   /// The last purge and the last upload before a load. After a later one, the result of the load
   /// must not be stored.
   struct LoadStart: Sendable {
-    /// The number of the last purge.
     let generation: Int
-    /// The number of the last upload.
     let upload: Int
   }
 
@@ -49,7 +47,6 @@ final class EntryValidity: Sendable {
 
   init(purges: any PurgeList) { self.purges = purges }
 
-  /// The number of the last purge.
   var generation: Int { purges.generation }
 
   /// Returns the start of a load. Read it before the first look-up.

@@ -1,6 +1,7 @@
 // Invalidation: purges, clears and uploads, and what keeps running work from undoing them.
 
 import Core
+import Synchronization
 
 extension ImageManager: CacheOperations {
   /// Applies a purge, then tells the other machines, even if a step failed here.
@@ -20,9 +21,7 @@ extension ImageManager: CacheOperations {
     return report
   }
 
-  /// Makes purges durable that are in force and could not be recorded.
-  ///
-  /// - Throws: `internal` if they still cannot.
+  /// See `DiskCache`.
   public func recordPurges() async throws(ImageError) { try await parts.disk.recordPurges() }
 
   /// Applies a purge that another machine has published. Does not publish it again.
@@ -78,9 +77,7 @@ extension ImageManager: CacheOperations {
     return report
   }
 
-  /// Removes matching entries from one tier, without the guarantees of a purge.
-  ///
-  /// - Throws: as `CacheOperations.remove`.
+  /// See `CacheOperations`.
   public func remove(
     _ scope: PurgeScope, from tier: CacheTier, filter: CacheKeyFilter
   ) async throws(ImageError) -> PurgeReport {
@@ -107,7 +104,7 @@ extension ImageManager: CacheOperations {
     return report
   }
 
-  /// Removes expired entries from the disk tier, and evicts others if the tier is nearly full.
+  /// See `CacheOperations`.
   public func clean() async -> CleanReport { await parts.disk.clean() }
 
   /// Returns what the tiers have of a request, without updating hit statistics.
@@ -117,12 +114,7 @@ extension ImageManager: CacheOperations {
     return lookup
   }
 
-  /// Stores an image as the source of `url`. A download that began before the upload does not
-  /// replace it.
-  ///
-  /// - Parameter origin: the response that the image would have come with.
-  /// - Throws: `forbiddenSource` for local files, `unsupportedFormat`, `invalidParameter` if the
-  ///   response may not be stored, `overloaded` if the disk tier does not accept it.
+  /// See `CacheOperations`. A download that began before the upload does not replace it.
   public func put(
     _ url: SourceURL, file: FileRegion, origin: OriginResponse
   ) async throws(ImageError) -> PurgeReport {
@@ -161,5 +153,96 @@ extension ImageManager: CacheOperations {
     parts.validity.waitForWriters()
     await parts.disk.removeVariants(of: source)
     parts.memory.removeVariants(of: source)
+  }
+}
+
+/// Removes purged variants from memory. A small tier is searched before the answer; in a large one,
+/// hits check the list of purges until one sweep has removed the variants of all purges that wait.
+final class MemorySweep: Sendable {
+  /// Up to this number of variants, a purge searches them itself.
+  static let quickCount = 4_096
+
+  private struct State {
+    var isRunning = false
+    /// The first purge that waits for a sweep that has not begun.
+    var first: Int?
+  }
+
+  private let memory: any MemoryCache
+  private let purges: any PurgeList
+  private let validity: EntryValidity
+  private let state = Lock(State())
+  /// Variants of purges up to this number are not in memory.
+  private let done = Atomic<Int>(0)
+
+  init(memory: any MemoryCache, purges: any PurgeList, validity: EntryValidity) {
+    self.memory = memory
+    self.purges = purges
+    self.validity = validity
+  }
+
+  /// Returns what `mayServe` compares with. Read it before the look-up: a sweep may end in between.
+  var mark: Int { done.load(ordering: .acquiring) }
+
+  /// Returns whether a variant that memory had after `mark` is not purged. Allocates nothing unless
+  /// a sweep is due.
+  func mayServe(_ variant: Variant, since mark: Int) -> Bool {
+    !purges.covers(variant.key, generation: max(variant.info.generation, mark))
+  }
+
+  /// Removes the variants of a purge that no writer may undo any more.
+  ///
+  /// - Returns: their number; `nil` if they are still being searched.
+  func remove(_ purge: Purge) -> Int? {
+    guard memory.count > Self.quickCount, purge.scope != .everything else {
+      let count = memory.removeAll { [purges] in
+        purges.covers($0.key, generation: purge.number - 1)
+      }
+      state.withLock { state in
+        if state.isRunning {
+          state.first = min(state.first ?? purge.number, purge.number)
+        } else {
+          done.store(max(mark, purge.number), ordering: .releasing)
+        }
+      }
+      return count
+    }
+    let starts = state.withLock { state in
+      state.first = min(state.first ?? purge.number, purge.number)
+      // A later purge may have been carried out before.
+      done.store(min(mark, purge.number - 1), ordering: .releasing)
+      defer { state.isRunning = true }
+      return !state.isRunning
+    }
+    if starts { Task(priority: .utility) { await run() } }
+    return nil
+  }
+
+  /// Sweeps until no purge waits, for a tenth of the time at most.
+  private func run() async {
+    repeat {
+      let start = ContinuousClock.now
+      sweep()
+      try? await Task.sleep(for: min(start.duration(to: .now) * 10, .seconds(2)))
+    } while state.withLock { state in
+      state.isRunning = state.first != nil
+      return state.isRunning
+    }
+  }
+
+  private func sweep() {
+    let last = state.withLock { state in
+      state.first = nil
+      return purges.generation
+    }
+    // Their purges may not have got this far.
+    validity.waitForWriters()
+    let mark = mark
+    _ = memory.removeAll { [purges] in
+      purges.covers($0.key, generation: max($0.info.generation, mark))
+    }
+    state.withLock { state in
+      done.store(state.first.map { min(last, $0 - 1) } ?? last, ordering: .releasing)
+    }
   }
 }

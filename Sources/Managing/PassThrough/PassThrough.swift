@@ -85,9 +85,7 @@ extension ImageManager {
 
   /// Returns the metadata of a body that is arriving, or `nil` if it is too large.
   ///
-  /// - Parameters:
-  ///   - format: the format in which the source can be passed through.
-  ///   - size: the image's size, from its head.
+  /// - Parameter format: the format in which the source can be passed through.
   private func arrivingInfo(
     of body: any StreamingBody, format: ImageFormat, size: PixelSize, for request: ImageRequest
   ) -> VariantInfo? {
@@ -121,7 +119,7 @@ extension ImageManager {
       format: format, size: size, density: Double(request.source.density))
     var info = VariantInfo(passingThrough: image, of: source)
     if try await isDamaged(source, request: request, participant: participant) {
-      await parts.store.remove(source)
+      await parts.disk.remove(source.key)
       info.isDamaged = true
       info.freshness = parts.freshness.limited(info.freshness)
     }
@@ -158,7 +156,7 @@ extension ImageManager {
       ).report.isDamaged
     } catch {
       guard case .undecodable = error else { throw error }
-      await parts.store.remove(source)
+      await parts.disk.remove(source.key)
       throw parts.failures.add(
         error, of: source.key, since: source.generation, freshness: source.freshness)
     }
@@ -189,7 +187,6 @@ final class StreamingHead: Sendable {
     }
   }
 
-  /// Records that a body begins to arrive.
   func begin(_ body: FlightBody) {
     state.withLock { $0.body = body }
     signal.yield()

@@ -25,10 +25,7 @@ public final class Prefetcher: PrefetchOperations {
   /// Creates a prefetcher without lists.
   ///
   /// - Parameters:
-  ///   - provider: the source of the images.
-  ///   - settings: the limits.
   ///   - endedLists: the number of ended lists whose status stays available.
-  ///   - now: the clock.
   ///   - pause: sleeps for the duration, or until the calling task is cancelled.
   public init(
     provider: any ImageProvider, settings: PrefetchSettings = PrefetchSettings(),
@@ -47,12 +44,7 @@ public final class Prefetcher: PrefetchOperations {
     advance()
   }
 
-  /// Starts a list and returns its identifier. O(n) in the number of lines, so event loops must not
-  /// call this method.
-  ///
-  /// Invalid lines fail at once, and a line that repeats an earlier one is skipped. All lines get
-  /// low priority and are not detached.
-  /// - Throws: `overloaded` if too many lists run, `draining` after `shutDown`.
+  /// See `PrefetchOperations`. O(n) in the number of lines, so event loops must not call it.
   public func prefetch(_ lines: [PrefetchLine]) throws(ImageError) -> String {
     let now = now()
     let list = PrefetchList(id: RequestID().description, lines: lines, at: now)
@@ -61,20 +53,19 @@ public final class Prefetcher: PrefetchOperations {
     return list.id
   }
 
-  /// Returns running lists and the most recent ended ones, in order of arrival.
+  /// See `PrefetchOperations`.
   public func prefetches() -> [PrefetchStatus] {
     let now = now()
     return table.withLock { $0.statuses(at: now) }
   }
 
-  /// Returns the progress of a list, or `nil` if the list is unknown or forgotten.
+  /// See `PrefetchOperations`.
   public func prefetchStatus(_ id: String) -> PrefetchStatus? {
     let now = now()
     return table.withLock { $0.status(id, at: now) }
   }
 
-  /// Cancels a list: running lines are cancelled and waiting lines do not start. Returns `false` if
-  /// no such list runs.
+  /// See `PrefetchOperations`. Running lines are cancelled, and waiting lines do not start.
   public func cancelPrefetch(_ id: String) -> Bool {
     let now = now()
     guard let (number, tasks) = table.withLock({ $0.cancel(id, at: now) }) else { return false }
@@ -83,8 +74,7 @@ public final class Prefetcher: PrefetchOperations {
     return true
   }
 
-  /// Calls `observer` for each further step, in order. For a list that has ended, calls it once,
-  /// immediately.
+  /// See `PrefetchOperations`. For a list that has ended, calls `observer` once, immediately.
   public func observePrefetch(
     _ id: String, observer: @escaping @Sendable (PrefetchStatus) -> Void
   ) -> Observation? {

@@ -145,9 +145,7 @@ final class SourceService: Sendable {
   ///
   /// - Parameters:
   ///   - participant: the flight's participant, which brings the priority and receives the body.
-  ///   - cached: the cached source, if any.
   ///   - start: the start of the load, before the first look-up.
-  ///   - timings: the time that the flight has spent so far.
   ///   - onHead: called with the freshness of a response when its head arrives, on the loader's
   ///     thread; must not block.
   private func fetch(
@@ -214,11 +212,8 @@ final class SourceService: Sendable {
   /// section 4).
   ///
   /// A source that the origin reports as gone is invalidated with its variants.
-  /// - Parameters:
-  ///   - freshness: the freshness of the cached entry.
-  ///   - version: the version of its source.
-  ///   - isCurrent: whether the cached entry is still current; another flight or an upload may have
-  ///     replaced it.
+  /// - Parameter isCurrent: whether the cached entry is still current; another flight or an upload
+  ///   may have replaced it.
   func allowsStale(
     _ freshness: Freshness, version: UInt64, insteadOf error: ImageError,
     to request: ImageRequest, _ effects: Effects, isCurrent: () -> Bool
@@ -249,8 +244,6 @@ extension Timings {
 
 extension CacheStatus.Forward {
   /// Why a request is forwarded to the origin.
-  ///
-  /// - Parameter hasEntry: whether the source is cached.
   init(of request: ImageRequest, hasEntry: Bool) {
     let options = request.options
     guard options.cache.readsCache, options.age == AgeDemands() else {
@@ -284,7 +277,6 @@ extension OriginResponse {
   }
 }
 
-/// The result of a source flight.
 struct LoadedSource: Sendable {
   let source: Source
   /// Why the loader was called, or `nil` if it was not.
@@ -301,9 +293,7 @@ struct LoadedSource: Sendable {
   /// origin request if there was one, otherwise the tier that had the data.
   ///
   /// - Parameters:
-  ///   - tier: the tier that had the data.
   ///   - replacesEntry: whether a stale variant was cached.
-  ///   - isStored: whether a tier stored the response.
   ///   - isCollapsed: whether another request had started the source's flight.
   func status(
     from tier: CacheStatus.Tier, replacesEntry: Bool, isStored: Bool, isCollapsed: Bool,

@@ -53,10 +53,6 @@ struct SourceStore: Sendable {
 
   /// Stores a loaded source, and invalidates the source and variants it replaces. Returns whether
   /// the source is stored.
-  ///
-  /// - Parameters:
-  ///   - old: the cached source, if any.
-  ///   - start: the start of the load.
   func replace(
     _ old: Source?, with source: Source, for request: ImageRequest,
     since start: EntryValidity.LoadStart
@@ -104,16 +100,9 @@ struct SourceStore: Sendable {
     }
   }
 
-  /// Removes a broken source, so that the next request loads it again.
-  func remove(_ source: Source) async {
-    await disk.remove(source.key)
-  }
-
   /// Invalidates a source that the origin reports as gone, and its variants.
   ///
-  /// - Parameters:
-  ///   - version: the version of the source.
-  ///   - isCurrent: whether the entry to invalidate is still the cached one.
+  /// - Parameter isCurrent: whether the entry to invalidate is still the cached one.
   /// - Returns: whether it was.
   func invalidate(
     _ key: CacheKey, version: UInt64, where isCurrent: () -> Bool

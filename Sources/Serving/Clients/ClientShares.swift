@@ -8,7 +8,6 @@ final class ClientShares: Sendable {
   private let figures: ServerFigures
   private let accounts: Lock<ClientAccounts>
 
-  /// Creates empty accounts.
   init(_ budgets: ClientBudgets, clients: CountedClients, figures: ServerFigures) {
     self.clients = Lock(clients)
     self.figures = figures
@@ -50,7 +49,6 @@ final class ClientShares: Sendable {
   }
 }
 
-/// The share of a request that waits for an image.
 struct ClientShare: ImagingAccount {
   fileprivate let network: IPAddress
   fileprivate let shares: ClientShares
@@ -119,7 +117,6 @@ struct ClientAccounts {
   private var imaging = BoundedTable<IPAddress, TokenBucket>(limit: maximumClients)
   private var requests = BoundedTable<IPAddress, TokenBucket>(limit: maximumClients)
 
-  /// Creates empty accounts.
   init(_ budgets: ClientBudgets) { self.budgets = budgets }
 
   /// The number of clients that are remembered, in the largest table.
@@ -170,7 +167,6 @@ struct ClientAccounts {
 
 /// A budget of tokens. It refills at a constant rate to a limit, and may be overdrawn by it.
 struct TokenBucket: Hashable, Sendable {
-  /// How a budget refills.
   struct Rule: Hashable, Sendable {
     /// The most tokens that the budget holds.
     let burst: Double
@@ -220,7 +216,6 @@ extension IPAddress {
 /// Trusted proxies have none, because each speaks for many clients. The machine itself has none: a
 /// proxy, a health check or a job of the operator.
 struct CountedClients: Sendable {
-  /// The proxies without a share.
   let proxies: TrustedProxies
   /// Whether clients of the machine itself have a share; for tests.
   var includesLoopback = false

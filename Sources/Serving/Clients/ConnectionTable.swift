@@ -44,7 +44,6 @@ final class ConnectionTable: Sendable {
     /// How fast the clients read that are sent a response now.
     var paces: [ObjectIdentifier: ReadingPace] = [:]
 
-    /// Counts the end of a connection.
     mutating func end(of client: IPAddress?) {
       all.end()
       change(client) { $0.end() }
@@ -163,7 +162,6 @@ final class ConnectionTable: Sendable {
     }
   }
 
-  /// Whether a client has its share.
   private func isUsedUp(_ client: IPAddress, in state: State) -> Bool {
     state.byClient[client]?.count ?? 0 >= state.limits.perClient
   }
@@ -301,22 +299,16 @@ struct ConnectionGroup {
   /// The ones that had been waiting longest, in the order of descending times.
   private var candidates: [Candidate] = []
 
-  /// Creates an empty group.
-  init() {}
-
   /// Whether the group may be forgotten.
   var isEmpty: Bool { count == 0 && members.isEmpty }
 
-  /// The open connections.
   var connections: some Collection<ConnectionWatch> { members.values }
 
   /// Counts a connection that is about to be opened.
   mutating func admit() { count += 1 }
 
-  /// Counts the end of a connection.
   mutating func end() { count -= 1 }
 
-  /// Adds an open connection.
   mutating func add(_ connection: ConnectionWatch) {
     members[ObjectIdentifier(connection)] = connection
   }
@@ -327,8 +319,6 @@ struct ConnectionGroup {
   }
 
   /// Claims the connection that has been waiting longest; `nil` if none waits.
-  ///
-  /// - Parameter isQuiet: whether a connection has no unread input.
   mutating func claimLongestWaiting(
     where isQuiet: (ConnectionWatch) -> Bool
   ) -> ConnectionWatch? {
@@ -371,7 +361,6 @@ final class ConnectionWatch: Sendable {
     case between
   }
 
-  /// The socket.
   let descriptor: CInt
   private let clientStorage: Lock<IPAddress?>
   /// Monotonic milliseconds; `Int.max` while none of the server's own deadlines applies.

@@ -82,13 +82,9 @@ struct SocketProgress: Hashable {
   let received: Int?
   /// Whether the peer's window keeps bytes back. Bytes on their way are no sign of a slow peer.
   let isPending: Bool
+}
 
-  /// Creates a progress.
-  init(received: Int?, isPending: Bool) {
-    self.received = received
-    self.isPending = isPending
-  }
-
+extension SocketProgress {
   /// Asks the kernel. Does not block.
   init(of descriptor: CInt) {
     var unsent: CInt = 0

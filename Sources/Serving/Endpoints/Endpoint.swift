@@ -41,7 +41,6 @@ extension Endpoint {
     .discard
   }
 
-  /// The value of `Allow`.
   var allow: String { Method.allow(methods) }
 }
 
@@ -135,4 +134,29 @@ enum Admission: Sendable {
   case limited
   /// The request is admitted during overload.
   case always
+}
+
+/// A request method (RFC 9110, section 9).
+enum Method: String {
+  case get = "GET"
+  case head = "HEAD"
+  case post = "POST"
+  case put = "PUT"
+  case delete = "DELETE"
+  case options = "OPTIONS"
+  case other = ""
+
+  /// Parses the method that libmicrohttpd passes. Methods are case-sensitive.
+  /// A text this short does not allocate.
+  init(_ name: UnsafePointer<CChar>) { self = Method(rawValue: String(cString: name)) ?? .other }
+
+  var isSafe: Bool { self == .get || self == .head }
+
+  /// Whether requests with the method usually have a body.
+  var hasBody: Bool { self == .post || self == .put }
+
+  /// Returns the value of `Allow` (RFC 9110, section 10.2.1): the methods and `OPTIONS`.
+  static func allow(_ methods: [Method]) -> String {
+    (methods + [.options]).map(\.rawValue).joined(separator: ", ")
+  }
 }

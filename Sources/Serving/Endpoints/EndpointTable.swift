@@ -22,7 +22,9 @@ struct EndpointTable: Sendable {
   ]
 
   /// The page for people, on every listener.
-  private static let forPeople: [any Endpoint] = [PageEndpoint(), PageFileEndpoint()]
+  private static let forPeople: [any Endpoint] = [
+    PageEndpoint(path: .exact("/")), PageEndpoint(path: .item(under: "/page/")),
+  ]
 
   /// The endpoints that move to the operators' listener, if there is one.
   private static let forOperators: [any Endpoint] = [
@@ -41,15 +43,14 @@ struct EndpointTable: Sendable {
     PrefetchEndpoint(),
   ]
 
-  /// What clients have in place of the operators' endpoints, if there is a listener for operators.
-  private static let inTheirPlace: [any Endpoint] = [HealthEndpoint("/stats", .readiness)]
-
   /// The endpoints of the only listener.
   static let everyone = EndpointTable(
     endpoints: forClients + forOrchestrators + forBrowsers + forPeople + forOperators)
   /// The endpoints of clients, beside a listener for operators.
   static let clients = EndpointTable(
-    endpoints: forClients + forOrchestrators + forBrowsers + forPeople + inTheirPlace)
+    endpoints: forClients + forOrchestrators + forBrowsers + forPeople
+      // In place of the figures.
+      + [HealthEndpoint("/stats", .readiness)])
   /// The endpoints of the operators' listener.
   static let operators = EndpointTable(
     endpoints: forOrchestrators + forBrowsers + forPeople + forOperators)
@@ -66,7 +67,6 @@ struct EndpointTable: Sendable {
   /// The hosts that only some doors have.
   private(set) var hosts: [String] = []
 
-  /// The same endpoints without the page for people.
   var withoutPage: EndpointTable {
     let page = Set(Self.forPeople.map(\.path))
     return EndpointTable(endpoints: endpoints.filter { !page.contains($0.path) })
@@ -95,7 +95,7 @@ struct EndpointTable: Sendable {
     path: ArraySlice<UInt8>, query: ArraySlice<UInt8>, host: String,
     besides endpoint: (any Endpoint)?
   ) -> (door: any Door, address: DoorAddress)? {
-    guard endpoint == nil || endpoint is PageEndpoint && !query.isEmpty else { return nil }
+    guard endpoint == nil || endpoint?.path == .exact("/") && !query.isEmpty else { return nil }
     for place in doors {
       if let address = place.address(path: path, query: query, host: host) {
         return (place.door, address)
@@ -122,7 +122,6 @@ enum Audience: Sendable {
   /// Operators, on a listener of their own.
   case operators
 
-  /// The endpoints.
   var endpoints: EndpointTable {
     switch self {
     case .everyone: .everyone

@@ -65,9 +65,7 @@ struct FallbackRequest: Sendable {
 struct FallbackDelivery: Sendable {
   /// The name in the configuration.
   let name: String
-  /// The image.
   let delivery: ImageDelivery
-  /// The failure of the requested image.
   let error: ImageError
 }
 

@@ -67,9 +67,7 @@ struct ProxyHeader: Hashable, Sendable {
   }
 
   private static func isPort(_ word: ArraySlice<UInt8>) -> Bool {
-    guard (1...5).contains(word.count), word.allSatisfy({ (0x30...0x39).contains($0) }) else {
-      return false
-    }
+    guard (1...5).contains(word.count), word.allSatisfy(\.isDigit) else { return false }
     return word.reduce(0) { $0 * 10 + Int($1 - 0x30) } <= 65_535
   }
 
@@ -128,14 +126,14 @@ extension RequestHandler {
   /// Takes the header off the received bytes, and counts the connection as its client's. Returns
   /// the number of bytes behind it, moved to the beginning; 0 while it is incomplete.
   ///
-  /// - Throws: `malformed` without a header, `tooManyConnections` if the client has its share.
+  /// - Throws: `malformedRequest` without a header, `rateLimited` if the client has its share.
   func takeProxyHeader(
     off buffer: UnsafeMutableRawBufferPointer, of client: Connection
-  ) throws(FramingFault) -> Int {
+  ) throws(ImageError) -> Int {
     let earlier = client.proxyHeader ?? []
     let bytes = earlier + UnsafeRawBufferPointer(buffer)
     switch ProxyHeader.read(bytes) {
-    case .invalid: throw .malformed("the connection does not begin with a PROXY header")
+    case .invalid: throw .malformedRequest("the connection does not begin with a PROXY header")
     case .incomplete:
       client.proxyHeader = bytes
       return 0
@@ -144,7 +142,7 @@ extension RequestHandler {
       if let named = header.client {
         client.peer = named
         guard monitor.connections.assign(client.watch, to: named) else {
-          throw .tooManyConnections
+          throw ConnectionRefusal.error
         }
       }
       let taken = header.length - earlier.count

@@ -74,7 +74,7 @@ extension RequestHandler {
   fileprivate func received(_ buffer: UnsafeMutableRawBufferPointer, on client: Connection) -> Int {
     if client.fault != nil { return drop(client) }
     guard client.proxyHeader != nil else { return check(buffer, on: client) }
-    do throws(FramingFault) {
+    do throws(ImageError) {
       let count = try takeProxyHeader(off: buffer, of: client)
       guard count > 0 else { return pictor_received_nothing() }
       return check(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]), on: client)
@@ -104,7 +104,7 @@ extension RequestHandler {
 
   /// Notes a fault in the bytes from `start`, and answers it after all requests before it.
   private func refuse(
-    _ fault: FramingFault, of client: Connection, line: [UInt8], from start: Int
+    _ fault: ImageError, of client: Connection, line: [UInt8], from start: Int
   ) -> Int {
     client.fault = fault
     client.watch.begin()
@@ -129,11 +129,10 @@ extension RequestHandler {
 
   /// Sends the error response for a framing fault, once all requests before it are answered.
   func refuseIfDue(_ client: Connection) {
-    guard let fault = client.fault, !client.isRefused,
+    guard let error = client.fault, !client.isRefused,
       client.endedRequests >= client.framing.wholeRequests
     else { return }
     client.isRefused = true
-    let error = fault.error
     // Its header is not read.
     let id = RequestID()
     let text = refusal(of: error, id: id)
@@ -146,7 +145,7 @@ extension RequestHandler {
     shutdown(descriptor, CInt(SHUT_WR))
     client.watch.deadline = Clock.coarseMilliseconds() + Self.lingering
     // A connection without a share of its client yields first.
-    if fault == .tooManyConnections { client.watch.wait(since: 0) }
+    if error == ConnectionRefusal.error { client.watch.wait(since: 0) }
     figures.statuses.add("\(error.status)")
     figures.errors.add(error.code)
     let refused = RefusedLine(client.refusedLine)
@@ -200,18 +199,5 @@ extension RequestHandler {
     }
     shutdown(client.watch.descriptor, CInt(SHUT_RD))
     return 0
-  }
-}
-
-extension FramingFault {
-  /// The error sent to the client.
-  var error: ImageError {
-    switch self {
-    case .malformed(let reason): .malformedRequest(reason)
-    case .targetTooLong: .targetTooLong(limit: RequestFraming.longestTarget)
-    case .headTooLarge: .headTooLarge(limit: RequestFraming.largestHead)
-    case .unsupportedVersion: .unsupportedVersion
-    case .tooManyConnections: ConnectionRefusal.error
-    }
   }
 }

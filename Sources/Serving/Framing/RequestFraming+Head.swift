@@ -1,10 +1,12 @@
 // RequestFraming+Head: parses the request line and the header fields.
 
+import Core
+
 extension RequestFraming {
   /// Parses the request line from `first`. Returns the index after the parsed bytes.
   mutating func stepLine(
     _ bytes: UnsafeRawBufferPointer, from first: Int
-  ) throws(FramingFault) -> Int {
+  ) throws(ImageError) -> Int {
     var index = first
     switch state {
     case .start:
@@ -28,11 +30,13 @@ extension RequestFraming {
         position += 1
         index += 1
       }
-      guard position <= Self.longestMethod else { throw .malformed("the method is too long") }
+      guard position <= Self.longestMethod else {
+        throw .malformedRequest("the method is too long")
+      }
       try pay(index - first)
       guard index < bytes.count else { return index }
       guard bytes[index] == Byte.space, position > 0 else {
-        throw .malformed("a request begins with a method, a space and a target")
+        throw .malformedRequest("a request begins with a method, a space and a target")
       }
       methodIsOptions = methodIsOptions && position == FieldNames.options.utf8CodeUnitCount
       state = .target
@@ -50,13 +54,13 @@ extension RequestFraming {
 
   private mutating func stepTarget(
     _ bytes: UnsafeRawBufferPointer, from first: Int
-  ) throws(FramingFault) -> Int {
+  ) throws(ImageError) -> Int {
     var index = first
     if position == 0 {
       switch bytes[index] {
       case UInt8(ascii: "/"), UInt8(ascii: "h"), UInt8(ascii: "H"): break
       case UInt8(ascii: "*") where methodIsOptions: break
-      default: throw .malformed("the target is neither a path nor an http URL")
+      default: throw .malformedRequest("the target is neither a path nor an http URL")
       }
     }
     var items = 0
@@ -65,11 +69,11 @@ extension RequestFraming {
       index += 1
     }
     position += index - first
-    guard position <= Self.longestTarget else { throw .targetTooLong }
+    guard position <= Self.longestTarget else { throw .targetTooLong(limit: Self.longestTarget) }
     try pay(index - first + items * Self.itemCost)
     guard index < bytes.count else { return index }
     guard bytes[index] == Byte.space, position > 0 else {
-      throw .malformed(
+      throw .malformedRequest(
         bytes[index] == Byte.carriageReturn
           ? "HTTP/0.9 is not supported" : "an invalid character in the target")
     }
@@ -80,26 +84,28 @@ extension RequestFraming {
 
   private mutating func stepVersion(
     _ bytes: UnsafeRawBufferPointer, from first: Int
-  ) throws(FramingFault) -> Int {
+  ) throws(ImageError) -> Int {
     let pattern = FieldNames.version
     for index in first..<bytes.count {
       let byte = bytes[index]
       guard position < pattern.utf8CodeUnitCount else {
-        guard byte == Byte.carriageReturn else { throw .malformed("an invalid HTTP version") }
+        guard byte == Byte.carriageReturn else {
+          throw .malformedRequest("an invalid HTTP version")
+        }
         guard isHTTP1 else { throw .unsupportedVersion }
         state = .lineFeed
         return index + 1
       }
       let expected = pattern.utf8Start[position]
       if expected == UInt8(ascii: "0") {
-        guard Byte.isDigit(byte) else { throw .malformed("an invalid HTTP version") }
+        guard byte.isDigit else { throw .malformedRequest("an invalid HTTP version") }
         if position == FieldNames.majorPosition {
           isHTTP1 = byte == UInt8(ascii: "1")
         } else {
           isHTTP11 = byte != UInt8(ascii: "0")
         }
       } else {
-        guard byte == expected else { throw .malformed("an invalid HTTP version") }
+        guard byte == expected else { throw .malformedRequest("an invalid HTTP version") }
       }
       position += 1
     }
@@ -109,7 +115,7 @@ extension RequestFraming {
   /// Parses the fields from `first`. Returns the index after the parsed bytes.
   mutating func stepField(
     _ bytes: UnsafeRawBufferPointer, from first: Int
-  ) throws(FramingFault) -> Int {
+  ) throws(ImageError) -> Int {
     var index = first
     switch state {
     case .fieldStart:
@@ -117,7 +123,7 @@ extension RequestFraming {
       case Byte.carriageReturn:
         state = .endLineFeed
         return index + 1
-      case Byte.space, Byte.tab: throw .malformed("a folded header line")
+      case Byte.space, Byte.tab: throw .malformedRequest("a folded header line")
       default: break
       }
       try pay(Self.itemCost)
@@ -133,7 +139,7 @@ extension RequestFraming {
       try pay(index - first)
       guard index < bytes.count else { return index }
       guard bytes[index] == UInt8(ascii: ":"), position > 0 else {
-        throw .malformed("an invalid character in a header name")
+        throw .malformedRequest("an invalid character in a header name")
       }
       try beginValue(of: candidates.field(length: position))
       return index + 1
@@ -153,14 +159,14 @@ extension RequestFraming {
       while index < bytes.count, Byte.isValue(bytes[index]) {
         if field != .other {
           try judge(bytes[index])
-          if field == .cookie, bytes[index] == UInt8(ascii: "\"") { noteCookieQuote(at: index) }
+          if field == .cookie, bytes[index] == UInt8(ascii: "\"") { cookieQuotes.append(index) }
         }
         index += 1
       }
       try pay((index - first) * (field == .cookie ? 2 : 1))
       guard index < bytes.count else { return index }
       guard bytes[index] == Byte.carriageReturn else {
-        throw .malformed("a control character in a header value")
+        throw .malformedRequest("a control character in a header value")
       }
       try endValue()
       state = .valueLineFeed
@@ -177,23 +183,23 @@ extension RequestFraming {
     return index
   }
 
-  private mutating func beginValue(of field: Field) throws(FramingFault) {
+  private mutating func beginValue(of field: Field) throws(ImageError) {
     self.field = field
     valueCount = 0
     sawBlankInValue = false
     state = .valueStart
     guard field != .other else { return }
     guard field != .cookie else { return try pay(Self.itemCost) }
-    guard !isTrailer else { throw .malformed("a framing header in the trailers") }
+    guard !isTrailer else { throw .malformedRequest("a framing header in the trailers") }
     switch field {
     case .host:
       hosts += 1
-      guard hosts == 1 else { throw .malformed("two Host headers") }
+      guard hosts == 1 else { throw .malformedRequest("two Host headers") }
     case .contentLength:
-      guard !hasLength else { throw .malformed("two Content-Length headers") }
+      guard !hasLength else { throw .malformedRequest("two Content-Length headers") }
       hasLength = true
     case .transferEncoding:
-      guard !hasCoding else { throw .malformed("two Transfer-Encoding headers") }
+      guard !hasCoding else { throw .malformedRequest("two Transfer-Encoding headers") }
       hasCoding = true
     case .cookie, .other: break
     }
@@ -201,49 +207,51 @@ extension RequestFraming {
 
   /// Checks a byte of a value that affects framing. It contains no blank. `Host` may end with
   /// blanks (RFC 9110, section 5.5); libmicrohttpd 0.9.75 leaves them in a length.
-  private mutating func judge(_ byte: UInt8) throws(FramingFault) {
+  private mutating func judge(_ byte: UInt8) throws(ImageError) {
     guard field != .cookie else {
       // Both end a cookie for libmicrohttpd.
       if byte == UInt8(ascii: ";") || byte == UInt8(ascii: ",") { try pay(Self.itemCost) }
       return
     }
     guard byte != Byte.space, byte != Byte.tab else {
-      guard field == .host else { throw .malformed("a blank behind a length or a coding") }
+      guard field == .host else { throw .malformedRequest("a blank behind a length or a coding") }
       sawBlankInValue = true
       return
     }
-    guard !sawBlankInValue else { throw .malformed("a space in a framing header") }
+    guard !sawBlankInValue else { throw .malformedRequest("a space in a framing header") }
     switch field {
     case .contentLength:
-      guard Byte.isDigit(byte) else { throw .malformed("Content-Length is not a number") }
+      guard byte.isDigit else { throw .malformedRequest("Content-Length is not a number") }
       // 18 decimal digits cannot overflow `Int`.
-      guard valueCount < 18 else { throw .malformed("Content-Length is too long") }
+      guard valueCount < 18 else { throw .malformedRequest("Content-Length is too long") }
       rest = rest * 10 + Int(byte - UInt8(ascii: "0"))
     case .transferEncoding:
       let coding = FieldNames.chunked
       guard valueCount < coding.utf8CodeUnitCount,
         coding.utf8Start[valueCount] == byte | Byte.caseBit
-      else { throw .malformed("a Transfer-Encoding other than chunked") }
+      else { throw .malformedRequest("a Transfer-Encoding other than chunked") }
     case .host:
-      guard Byte.isHost(byte) else { throw .malformed("an invalid character in Host") }
+      guard Byte.isHost(byte) else { throw .malformedRequest("an invalid character in Host") }
     case .cookie, .other: break
     }
     valueCount += 1
   }
 
-  private func endValue() throws(FramingFault) {
+  private func endValue() throws(ImageError) {
     switch field {
     case .contentLength:
-      guard valueCount > 0 else { throw .malformed("Content-Length is not a number") }
+      guard valueCount > 0 else { throw .malformedRequest("Content-Length is not a number") }
     case .transferEncoding:
       guard valueCount == FieldNames.chunked.utf8CodeUnitCount else {
-        throw .malformed("a Transfer-Encoding other than chunked")
+        throw .malformedRequest("a Transfer-Encoding other than chunked")
       }
     case .host, .cookie, .other: break
     }
   }
 
-  func expectLineFeed(_ byte: UInt8) throws(FramingFault) {
-    guard byte == Byte.lineFeed else { throw .malformed("a carriage return without a line feed") }
+  func expectLineFeed(_ byte: UInt8) throws(ImageError) {
+    guard byte == Byte.lineFeed else {
+      throw .malformedRequest("a carriage return without a line feed")
+    }
   }
 }

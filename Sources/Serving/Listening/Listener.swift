@@ -11,7 +11,6 @@ import Synchronization
 /// process if a thread removes the listening socket from its epoll set at the same moment. After
 /// running out of descriptors, libmicrohttpd does not accept for seconds.
 final class Listener: Sendable {
-  /// Where it listens.
   var addresses: [ListenAddress] { sockets.map(\.address) }
   /// The port of the first IP address, also if the system chose it; 0 with unix sockets only.
   var port: Int { addresses.lazy.compactMap(\.port).first ?? 0 }
@@ -43,10 +42,8 @@ final class Listener: Sendable {
 
   /// Starts accepting.
   ///
-  /// - Parameters:
-  ///   - name: the thread's name.
-  ///   - offer: takes over an accepted socket, unless it is refused or has to wait, with others
-  ///     behind it. The last one must not wait: the listener has stopped.
+  /// - Parameter offer: takes over an accepted socket, unless it is refused or has to wait, with
+  ///   others behind it. The last one must not wait: the listener has stopped.
   func start(name: String, offer: @escaping Offer) throws(ServerError) {
     let started = try ServerError.start(
       needing: "thread",

@@ -5,15 +5,12 @@ import Glibc
 
 /// One request that ended, for the log.
 struct RequestLine {
-  /// The method as the client sent it.
   let method: String
   /// The response status; 499 if the client disconnected.
   let status: Int
   /// Bytes of the body.
   let bytes: Int
-  /// The value of the `Cache-Status` field.
   let cacheStatus: String?
-  /// The error, if any.
   let error: ImageError?
   /// What was sent in place of the error: the name of a fallback image, or `redirect`.
   var fallback: String?
@@ -26,7 +23,7 @@ struct RequestLine {
     _ tier: CacheStatus.Tier, status: Int, bytes: Int, of client: Connection
   ) -> RequestLine {
     RequestLine(
-      method: client.method.name, status: status,
+      method: client.method.rawValue, status: status,
       bytes: client.bodyBytes(status: status, of: bytes),
       cacheStatus: CacheStatus.hit(tier).headerValue, error: nil)
   }
@@ -34,7 +31,8 @@ struct RequestLine {
   /// Creates the line of a client that disconnected before its response.
   static func gone(_ method: Method) -> RequestLine {
     RequestLine(
-      method: (method == .head ? method : .get).name, status: ImageError.cancelled.status, bytes: 0,
+      method: (method == .head ? method : .get).rawValue, status: ImageError.cancelled.status,
+      bytes: 0,
       cacheStatus: nil, error: .cancelled)
   }
 
@@ -42,7 +40,7 @@ struct RequestLine {
   /// status was sent.
   static func streamed(_ streaming: Streaming, error: ImageError?) -> RequestLine {
     RequestLine(
-      method: Method.get.name, status: streaming.status, bytes: streaming.stream.sent,
+      method: Method.get.rawValue, status: streaming.status, bytes: streaming.stream.sent,
       cacheStatus: streaming.cacheStatus, error: error ?? streaming.failure?.error,
       fallback: streaming.failure?.name)
   }
@@ -178,7 +176,6 @@ struct LoggedHeader {
 
   /// The lines of `X-Forwarded-For`, in order.
   private(set) var forwardedFor: [[UInt8]] = []
-  /// The lines of `Forwarded`, in order.
   private(set) var forwarded: [[UInt8]] = []
   /// `User-Agent`, cut.
   private(set) var userAgent: String?

@@ -6,7 +6,6 @@ import Glibc
 
 /// The trace of a request. The log, origins and the exported span name the same ids.
 struct RequestTrace {
-  /// Whether the fields were read.
   private(set) var isRead = false
   /// The trace; `nil` if the request belongs to none.
   private(set) var context: TraceContext?
@@ -14,18 +13,7 @@ struct RequestTrace {
   private(set) var isRecorded = false
   /// What the log says of the request.
   var line: RequestLine?
-  /// The durations of its stages.
   var timings: Timings?
-
-  /// Creates a trace that is not read.
-  init() {}
-
-  /// Creates a trace that was read.
-  init(_ context: TraceContext?, isRecorded: Bool) {
-    self.context = context
-    self.isRecorded = isRecorded
-    isRead = true
-  }
 }
 
 extension RequestHandler {
@@ -49,7 +37,8 @@ extension RequestHandler {
         && client.target?.endpoint?.isRoutine != true)
     guard isRecorded else { return }
     let told = Self.traceContext(on: connection)?.sampled(true)
-    client.trace = RequestTrace(told ?? TraceContext(), isRecorded: true)
+    client.trace = RequestTrace(
+      isRead: true, context: told ?? TraceContext(), isRecorded: true)
   }
 
   /// Returns the trace of a request, read at the first call. `nil` without a valid `traceparent`,
@@ -59,7 +48,7 @@ extension RequestHandler {
       let told = Self.traceContext(on: connection)
       // With an exporter, origins are told this server's decision.
       client.trace = RequestTrace(
-        client.policy.exportsSpans ? told?.sampled(false) : told, isRecorded: false)
+        isRead: true, context: client.policy.exportsSpans ? told?.sampled(false) : told)
     }
     return client.trace.context
   }
@@ -134,7 +123,6 @@ struct TraceSampler {
 
 /// The span of a request that has ended: from its complete header to the last byte of its response.
 struct ServerSpan {
-  /// The span.
   let span: Span
 
   /// The methods that the conventions know (RFC 9110, RFC 5789).
@@ -149,7 +137,7 @@ struct ServerSpan {
     _ client: Connection, context: TraceContext, on connection: OpaquePointer?, isWhole: Bool
   ) {
     let line = client.trace.line
-    let sent = line?.method ?? client.method.name
+    let sent = line?.method ?? client.method.rawValue
     let method = Self.methods.contains(sent) ? sent : Self.otherMethod
     let route = client.target?.endpoint?.path.template
     var attributes = [

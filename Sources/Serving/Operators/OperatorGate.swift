@@ -8,9 +8,7 @@ import Glibc
 enum OperatorVerdict {
   /// The token is this operator's.
   case known(Operator)
-  /// There is no token.
   case missing
-  /// The token is wrong.
   case wrong
   /// The token is wrong, as too many before it from the client's network.
   case limited(retryAfter: Int)
@@ -25,10 +23,8 @@ final class OperatorGate: Sendable {
 
   private let state = Lock(State())
 
-  /// Creates a gate for these operators.
   init(_ operators: [Operator]) { set(operators) }
 
-  /// Replaces the operators.
   func set(_ operators: [Operator]) {
     let entries = operators.map { (holder: $0, token: Array($0.token.utf8)) }
     state.withLock { $0.operators = entries }
@@ -45,7 +41,6 @@ final class OperatorGate: Sendable {
   ///
   /// - Parameters:
   ///   - field: the value of `Authorization` (RFC 6750, section 2.1).
-  ///   - client: the client's address.
   ///   - now: monotonic milliseconds.
   func verdict(
     on field: UnsafeRawBufferPointer?, from client: IPAddress?, at now: Int
@@ -104,10 +99,6 @@ struct RefusedAttempts {
 
   private var counts = BoundedTable<IPAddress?, Count>(limit: maximumNetworks)
 
-  /// Creates an empty table.
-  init() {}
-
-  /// The number of remembered networks.
   var networkCount: Int { counts.count }
 
   /// Returns the seconds until a client may try again, at least 1; `nil` if it may try now.
@@ -121,7 +112,6 @@ struct RefusedAttempts {
     return rest > 0 ? (rest + 999) / 1_000 : nil
   }
 
-  /// Counts a wrong token.
   mutating func add(from client: IPAddress?, at now: Int) {
     let network = client?.clientNetwork
     if let count = counts[network], now - count.since < Self.window {
@@ -162,12 +152,7 @@ extension RequestContext {
 
   /// Whether the client may use an endpoint with its method.
   func hasAccess(to endpoint: any Endpoint) -> Bool {
-    do throws(ImageError) {
-      try checkScope(of: try identify(for: endpoint), for: endpoint)
-      return true
-    } catch {
-      return false
-    }
+    (try? checkScope(of: try identify(for: endpoint), for: endpoint)) != nil
   }
 
   /// What the request's token proves. Determined once per request, so that a wrong one counts once.

@@ -1,27 +1,20 @@
 // PageEndpoint: sends the page for people, its files, and what browsers ask of every server.
 
-import CGLib
 import CMicrohttpd
 import CPage
 import Core
 
-/// `/`: the page on which people try a URL and watch the server.
+/// `/`: the page on which people try a URL and watch the server. `/page/…`: its style, its scripts
+/// and the description of the parameters.
 struct PageEndpoint: Endpoint {
-  let path = EndpointPath.exact("/")
+  let path: EndpointPath
   let access = EndpointAccess.open
 
+  /// - Throws: `notFound`.
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
-    try context.page(PageFiles.index)
-  }
-}
-
-/// `/page/…`: the style, the scripts and the description of the parameters.
-struct PageFileEndpoint: Endpoint {
-  let path = EndpointPath.item(under: "/page/")
-  let access = EndpointAccess.open
-
-  func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
-    try context.page(context.name)
+    let name = context.name.isEmpty ? PageFiles.index : context.name
+    guard let file = context.policy.page?[name] else { throw context.notFound }
+    return .page(file)
   }
 }
 
@@ -48,14 +41,6 @@ struct UnaskedFileEndpoint: Endpoint {
 }
 
 extension RequestContext {
-  /// Returns a file of the page.
-  ///
-  /// - Throws: `notFound`.
-  fileprivate func page(_ name: String) throws(ImageError) -> Disposition {
-    guard let file = policy.page?[name] else { throw notFound }
-    return .page(file)
-  }
-
   /// Responds with a file of the page. Browsers ask each time whether it has changed, because an
   /// update of the server changes all files at once.
   func respond(with file: PageFile) -> MHD_Result {
@@ -74,7 +59,6 @@ extension RequestContext {
 
 /// A file that the server sends as it is. Its bytes are shared by all responses.
 struct PageFile: Sendable {
-  /// The media type.
   let type: StaticString
   /// A strong validator of the bytes.
   let etag: EntityTag
@@ -83,11 +67,7 @@ struct PageFile: Sendable {
   init(_ bytes: ImageBytes, type: StaticString) {
     self.bytes = bytes
     self.type = type
-    let digest = g_compute_checksum_for_data(
-      G_CHECKSUM_SHA256, bytes.baseAddress.assumingMemoryBound(to: guchar.self),
-      gsize(bytes.count))
-    defer { g_free(digest) }
-    etag = EntityTag("\"\((digest.map { String(cString: $0) } ?? "").prefix(32))\"")
+    etag = EntityTag("\"\(bytes.withUnsafeBytes { HMAC.hexSHA256(of: $0) }.prefix(32))\"")
   }
 
   /// What the page may load and do: its own files, images and requests to its own server. No text
@@ -98,7 +78,6 @@ struct PageFile: Sendable {
     + "require-trusted-types-for 'script'; trusted-types 'none'"
 }
 
-/// The files of the page, by name.
 struct PageFiles: Sendable {
   /// The name of the file that `/` sends.
   static let index = "index.html"
@@ -131,5 +110,116 @@ struct PageFiles: Sendable {
     if name.hasSuffix(".html") { return "text/html; charset=utf-8" }
     return name.hasSuffix(".css")
       ? "text/css; charset=utf-8" : "text/javascript; charset=utf-8"
+  }
+}
+
+/// The content of `/page/parameters.json`. The page makes its controls from it.
+struct PageDescription: Encodable {
+  /// Of Pictor.
+  let version: String
+  /// What the listener has: images, figures, or both.
+  let listener: Listener
+  let hasOperators: Bool
+  /// Which requests need a signature.
+  let signing: String
+  let samples: [String]
+  /// Output formats in the order in which `format=auto` prefers them.
+  let autoFormats: [String]
+  let groups: [Group]
+
+  struct Listener: Encodable {
+    let images: Bool
+    /// Whether it has the figures of `/stats` and operators' paths.
+    let figures: Bool
+  }
+
+  struct Group: Encodable {
+    let title: String
+    let parameters: [Parameter]
+  }
+
+  /// A parameter, as its row of the table describes it.
+  struct Parameter: Encodable {
+    let name: String
+    let help: String
+    /// The allowed values, as error messages say them.
+    let allowed: String
+    /// The value that stands for an absent parameter.
+    let standard: String?
+    /// Single values.
+    let names: [String]
+    /// The form of other values: `text`, `color`, `point`, `area` or `url`.
+    let form: String?
+    let numbers: Numbers?
+    let unit: String?
+    /// Whether unsigned requests may use it.
+    let open: Bool
+    /// The names that unsigned requests may not use, if they may use others.
+    let closed: [String]
+  }
+
+  struct Numbers: Encodable {
+    let minimum: Double
+    /// Absent if only the size of an integer limits the number.
+    let maximum: Double?
+    /// Whether only whole numbers are allowed.
+    let whole: Bool
+    /// Whether the minimum itself is not allowed.
+    let above: Bool
+  }
+
+  init(of audience: Audience, configuration: ServerConfiguration, rules: RequestRules) {
+    version = pictorVersion
+    listener = Listener(images: audience != .operators, figures: audience != .clients)
+    hasOperators = !configuration.operators.isEmpty
+    signing = configuration.signing.mode.rawValue
+    samples = configuration.samples
+    autoFormats = configuration.imaging.autoFormats.map(\.mediaType)
+    groups = ParameterGroup.allCases.map { group in
+      Group(
+        title: group.rawValue,
+        parameters: ImageParameter.table.filter { $0.group == group }
+          .map { Parameter($0, rules: rules) })
+    }
+  }
+}
+
+extension PageDescription.Parameter {
+  fileprivate init(_ parameter: ImageParameter, rules: RequestRules) {
+    let values = parameter.allowed(rules)
+    let isOpen = { parameter.isOpen(value: $0, rules: rules) }
+    name = parameter.name
+    help = parameter.help
+    allowed = values.text
+    standard = parameter.standard
+    names = values.names
+    form = values.form?.rawValue
+    numbers = values.numbers.map(PageDescription.Numbers.init)
+    unit = values.unit
+    let hasOthers = values.names.isEmpty || values.numbers != nil || values.form != nil
+    // No value of a table is empty, so an empty one stands for all that have no name.
+    let open = values.names.contains(where: isOpen) || hasOthers && isOpen("")
+    self.open = open
+    closed = open ? values.names.filter { !isOpen($0) } : []
+  }
+}
+
+extension PageDescription.Numbers {
+  /// The largest whole number that JavaScript represents exactly: 2⁵³ − 1.
+  private static let largest = (1 << 53) - 1
+
+  fileprivate init(_ numbers: AllowedValues.Numbers) {
+    switch numbers {
+    case .whole(let range):
+      self.init(
+        minimum: Double(range.lowerBound),
+        maximum: range.upperBound > Self.largest ? nil : Double(range.upperBound), whole: true,
+        above: false)
+    case .decimal(let range):
+      self.init(
+        minimum: range.lowerBound, maximum: range.upperBound, whole: false, above: false)
+    case .decimalAbove(let range):
+      self.init(minimum: range.lowerBound, maximum: range.upperBound, whole: false, above: true)
+    }
   }
 }

@@ -13,7 +13,6 @@ struct AcceptedFormats: Hashable, Sendable {
   /// One bit per format, in the order of `ImageFormat.negotiable`.
   let rawValue: UInt8
 
-  /// Creates an empty set.
   init() { rawValue = 0 }
 
   /// Parses the value of an `Accept` field.
@@ -51,15 +50,12 @@ struct AcceptedFormats: Hashable, Sendable {
     }
   }
 
-  /// Whether the set is empty.
   var isEmpty: Bool { rawValue == 0 }
 
-  /// Whether the set contains `format`.
   func contains(_ format: ImageFormat) -> Bool {
     rawValue & AcceptedFormats([format]).rawValue != 0
   }
 
-  /// Returns the formats in both sets.
   func intersection(_ other: AcceptedFormats) -> AcceptedFormats {
     AcceptedFormats(rawValue: rawValue & other.rawValue)
   }
@@ -79,11 +75,7 @@ struct AcceptScanner {
   /// The formats that were refused, in the same bits.
   private var refused = UInt8(0)
 
-  /// The formats that were named and not refused.
   var formats: AcceptedFormats { AcceptedFormats(rawValue: named & ~refused) }
-
-  /// Creates a scanner that has parsed nothing.
-  init() {}
 
   /// Parses one field value. Several fields form one list (RFC 9110, section 5.3).
   mutating func read(_ line: UnsafeRawBufferPointer) {

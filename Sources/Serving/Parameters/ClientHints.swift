@@ -21,7 +21,6 @@ struct ClientHints: Hashable, Sendable {
 
 /// How a target follows hints.
 struct HintUse: Sendable {
-  /// The hints that count.
   let needs: HintNeeds
   /// The target's own `scale`.
   private let scale: Double?
@@ -136,12 +135,6 @@ struct HintNeeds: Hashable, Sendable {
   var fields: [String] {
     (density ? ["Sec-CH-DPR", "DPR"] : []) + (width ? ["Sec-CH-Width", "Width"] : [])
       + (savesData ? ["Save-Data"] : [])
-  }
-
-  /// Makes the target follow a hint. Returns `true`.
-  mutating func follow(_ hint: WritableKeyPath<HintNeeds, Bool>) -> Bool {
-    self[keyPath: hint] = true
-    return true
   }
 }
 

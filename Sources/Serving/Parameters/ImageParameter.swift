@@ -4,20 +4,16 @@ import Core
 
 /// A parameter of `/image`, and possibly of `/info`.
 struct ImageParameter: Sendable {
-  /// Its name in the query.
   let name: String
-  /// Returns the allowed values.
   let allowed: @Sendable (RequestRules) -> AllowedValues
-  /// The group of parameters that it belongs to.
   let group: ParameterGroup
   /// What it does, in one line for people.
   let help: String
   /// The value that stands for an absent parameter; `nil` if no value does.
-  let standard: String?
+  var standard: String?
   /// Whether the parameter changes the image, rather than how the image is loaded.
-  let shapesImage: Bool
-  /// Who may use it.
-  let access: ParameterAccess
+  var shapesImage = false
+  var access = ParameterAccess.plain
   /// Stores a decoded value in the draft. Returns `false` if the value is not allowed.
   let apply: @Sendable (_ value: String, _ draft: inout Draft) -> Bool
 
@@ -26,7 +22,9 @@ struct ImageParameter: Sendable {
   var isForInfo: Bool {
     name == "placeholder" || !shapesImage && !["preset", "fallback", "onerror"].contains(name)
   }
+}
 
+extension ImageParameter {
   /// Creates a parameter with the same values on every server.
   init(
     name: String, allowed: AllowedValues, group: ParameterGroup, help: String,
@@ -36,23 +34,6 @@ struct ImageParameter: Sendable {
     self.init(
       name: name, allowed: { _ in allowed }, group: group, help: help, standard: standard,
       access: access, apply: apply)
-  }
-
-  /// Creates a parameter whose allowed values depend on the configuration.
-  init(
-    name: String, allowed: @escaping @Sendable (RequestRules) -> AllowedValues,
-    group: ParameterGroup, help: String, standard: String? = nil, shapesImage: Bool = false,
-    access: ParameterAccess = .plain,
-    apply: @escaping @Sendable (_ value: String, _ draft: inout Draft) -> Bool
-  ) {
-    self.name = name
-    self.allowed = allowed
-    self.group = group
-    self.help = help
-    self.standard = standard
-    self.shapesImage = shapesImage
-    self.access = access
-    self.apply = apply
   }
 
   /// Creates the parameter of a row of the transform; `nil` for what clients cannot name.
@@ -81,7 +62,10 @@ struct ImageParameter: Sendable {
       group: group, help: row.help, standard: row.standard, shapesImage: true,
       access: row.isPlain ? .plain : .signed
     ) { value, draft in
-      if let hint, value == "auto" { return draft.hints.follow(hint) }
+      if let hint, value == "auto" {
+        draft.hints[keyPath: hint] = true
+        return true
+      }
       if group == .watermark { draft.placesWatermark = true }
       return row.read(ParameterText(value), &draft.image)
         && (!isLimited || draft.image.transform.sizing.limitBytes <= draft.rules.highestLimitBytes)
@@ -97,21 +81,16 @@ struct ImageParameter: Sendable {
 
   /// The request as parsed so far.
   struct Draft {
-    /// The operator's rules.
     let rules: RequestRules
     /// The source's URL, not yet parsed.
     var url: String?
-    /// The requested transform.
     var image = TransformDraft()
-    /// The loading options.
     var options = LoadOptions()
     /// The request fields that parameters with the value `auto` follow.
     var hints = HintNeeds()
     /// What `fallback` says; `nil` if it is absent.
     var fallback: FailureAnswer?
-    /// Whether failures are redirected to the source.
     var redirectsFailures = false
-    /// The watermark's URL.
     var watermark: SourceURL?
     /// Whether a parameter sets the watermark's placement.
     var placesWatermark = false
@@ -126,10 +105,6 @@ struct ImageParameter: Sendable {
 
   /// Parses a raw query, without its `?`.
   ///
-  /// - Parameters:
-  ///   - query: the query.
-  ///   - rules: the operator's rules.
-  ///   - kind: what the query asks for.
   /// - Throws: the first error in this order: parameter names, from left to right;
   ///   `forbiddenParameter` if only presets are allowed, and `unsignedParameter` or
   ///   `forbiddenParameter` for what the rules do not allow; values, those of the preset last;
@@ -179,11 +154,60 @@ struct ImageParameter: Sendable {
     }
   }
 
-  /// Returns the product that the parameters request.
   private static func product(of draft: TransformDraft) throws(ImageError) -> Product {
     if let product = draft.product { return product }
     throw .invalidParameter(
       name: "placeholder", value: draft.placeholder?.rawValue ?? "",
       allowed: "only together with format=placeholder")
+  }
+}
+
+/// Who may use a parameter.
+enum ParameterAccess: Hashable, Sendable {
+  /// Every client, unless all requests need a signature.
+  case plain
+  /// With `signing.mode` `options` only signed requests.
+  case signed
+  /// Only requests with a signature or an operator's token, with every `signing.mode`.
+  case vouched
+  /// Clients that have the option (`server.allow`). The values in `except` are for every client.
+  case option(ClientOption, except: Set<String> = [])
+}
+
+extension ImageParameter {
+  /// Whether an unsigned request may use the parameter with this value.
+  func isOpen(value: String, rules: RequestRules) -> Bool {
+    guard !isBeyondPresets(rules), !enlarges(value, against: rules) else { return false }
+    return (try? checkAccess(value: value, rules: rules)) != nil
+  }
+
+  /// Whether the rules allow presets only, and the parameter changes the image.
+  func isBeyondPresets(_ rules: RequestRules) -> Bool {
+    // A redirected request names a format in addition to its preset.
+    rules.presetsOnly && shapesImage && !(rules.redirectsAuto && name == "format")
+  }
+
+  func enlarges(_ value: String, against rules: RequestRules) -> Bool {
+    Sizing.enlarging.contains(name) && value != "0" && !rules.allowsEnlarging
+  }
+
+  /// Checks that the rules let a client use the parameter with this value.
+  ///
+  /// - Throws: `unsignedParameter`, or `forbiddenParameter` if no signature would help.
+  func checkAccess(value: String, rules: RequestRules) throws(ImageError) {
+    switch access {
+    case .plain: return
+    case .signed:
+      if rules.plainOnly { throw .unsignedParameter(name, key: "signing.mode") }
+    case .vouched:
+      if !rules.areVouched { throw .unsignedParameter(name, key: "signing.mode") }
+    case .option(let option, let free):
+      // What no request may say is a wrong value, and no matter of rights.
+      guard !rules.options.contains(option), !free.contains(value),
+        allowed(rules).names.contains(value)
+      else { return }
+      throw rules.signing.mode == .off
+        ? .forbiddenParameter(name) : .unsignedParameter(name, key: "server.allow")
+    }
   }
 }

@@ -24,10 +24,7 @@ struct ImageQuery: Sendable {
 
   /// Splits a raw query, without its `?`. Decodes values but does not check them.
   ///
-  /// - Parameters:
-  ///   - query: the query.
-  ///   - kind: what the query asks for.
-  ///   - ignored: names that are skipped, but for those in the table.
+  /// - Parameter ignored: names that are skipped, but for those in the table.
   /// - Throws: the first error from left to right: `unknownParameter`, `invalidParameter`
   ///   (undecodable or repeated), or `invalidURL`.
   init(

@@ -1,6 +1,5 @@
 // Forwarding: forwards request fields to origins, and the effects on keys and responses.
 
-import CGLib
 import Core
 import Glibc
 
@@ -49,15 +48,7 @@ struct Forwarding: Sendable {
   /// out of keys on disk and in logs. The text is unambiguous: names contain no colon and values no
   /// line break.
   static func digest(of fields: [HeaderField]) -> String {
-    var text = fields.map { "\($0.name.lowercased()):\($0.value)\n" }.sorted().joined()
-    return text.withUTF8 { bytes in
-      // GLib fails only for unknown digest types.
-      guard
-        let digest = g_compute_checksum_for_data(
-          G_CHECKSUM_SHA256, bytes.baseAddress, gsize(bytes.count))
-      else { preconditionFailure("GLib knows no SHA-256") }
-      defer { g_free(digest) }
-      return String(String(cString: digest).prefix(32))
-    }
+    let text = fields.map { "\($0.name.lowercased()):\($0.value)\n" }.sorted().joined()
+    return String(HMAC.hexSHA256(of: Array(text.utf8)).prefix(32))
   }
 }

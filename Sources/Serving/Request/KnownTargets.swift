@@ -5,7 +5,6 @@ import Glibc
 
 /// What a hit needs of a request, for clients of one class: its target is not parsed again.
 struct KnownTarget: Sendable {
-  /// The cache key.
   let key: CacheKey
   /// The source's file name without its extension; `nil` if a hit from disk needs the request.
   let stem: String?
@@ -83,9 +82,7 @@ final class KnownTargets: Sendable {
   private static let shardCount = 16
   /// Keys longer than this, in bytes, are not kept.
   static let longestKey = 512
-  private static let secrets = (
-    SystemRandomNumberGenerator.word(), SystemRandomNumberGenerator.word()
-  )
+  private static let secrets = (UInt64.random(in: 0 ... .max), UInt64.random(in: 0 ... .max))
 
   private let shards: [Lock<Shard>]
   private let placesPerShard: Int
@@ -98,7 +95,6 @@ final class KnownTargets: Sendable {
     shards = (0..<(sets > 0 ? Self.shardCount : 0)).map { _ in Lock(Shard()) }
   }
 
-  /// The number of entries.
   var count: Int { shards.reduce(0) { $0 + $1.withLock { $0.count } } }
 
   /// Returns what is known. Does not allocate.
@@ -161,8 +157,4 @@ final class KnownTargets: Sendable {
     // A power of two.
     digest.first & (places / ways - 1) * ways
   }
-}
-
-extension SystemRandomNumberGenerator {
-  fileprivate static func word() -> UInt64 { UInt64.random(in: 0 ... .max) }
 }

@@ -18,7 +18,6 @@ struct RequestBody: Sendable {
     case bytes([UInt8])
     case file(BodyFile)
     case form(FormFile)
-    /// Memory was exhausted.
     case failed
   }
 
@@ -186,7 +185,6 @@ private final class BodyFile: @unchecked Sendable {
 }
 
 extension Connection {
-  /// Moves the body to the caller.
   func takeBody() -> RequestBody {
     let body = body
     self.body = RequestBody()

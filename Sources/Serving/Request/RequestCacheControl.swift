@@ -16,7 +16,6 @@ struct RequestCacheControl: Equatable {
   /// Derived from the urgency, 0 to 7; 3 is normal.
   var priority: LoadPriority?
 
-  /// Creates an empty set of directives.
   init() {}
 
   /// Whether the request has a `Cache-Control` field. Called for each hit, so it does not parse.

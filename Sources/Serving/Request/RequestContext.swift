@@ -24,7 +24,6 @@ struct RequestContext {
   /// The error for an item that does not exist.
   var notFound: ImageError { .notFound(path: displayable(client.target?.path ?? "")) }
 
-  /// The image formats that the client accepts.
   var acceptedFormats: AcceptedFormats { AcceptedFormats(on: connection) }
 
   /// Returns a target's request for this client.
@@ -47,7 +46,6 @@ struct RequestContext {
   /// What the configuration decides about the request.
   var policy: RequestPolicy { client.policy }
 
-  /// The services behind the admin endpoints.
   var services: AdminServices { handler.services }
 
   /// The parts of a request that form cache keys.

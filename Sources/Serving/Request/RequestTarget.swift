@@ -17,32 +17,33 @@ final class RequestTarget {
   /// The name of the item in the path; empty for endpoints without items.
   let name: String
   /// The image request of the query, or its error; `nil` for endpoints without an `imageQuery`.
-  let request: Result<ImageRequest, ImageError>?
+  var request: Result<ImageRequest, ImageError>? { parsed?.request }
   /// The request fields forwarded to the source's origin; `nil` for none.
-  let forwarding: Forwarding?
+  var forwarding: Forwarding? { parsed?.forwarding }
   /// The cache key, if the target alone determines it and memory may have the response. A hit
   /// copies the key instead of the whole request.
-  let key: CacheKey?
+  var key: CacheKey? { parsed?.key }
   /// Whether the response depends on `Accept`; `key` is then for clients that accept no negotiable
   /// format.
-  let isNegotiated: Bool
+  var isNegotiated: Bool { parsed?.isNegotiated ?? false }
   /// How the response follows client hints; `nil` if it does not. `key` is then for clients without
   /// hints.
-  let hintUse: HintUse?
+  var hintUse: HintUse? { parsed?.hintUse }
   /// Whether the response depends on request fields beside those that are forwarded.
-  let isAdaptive: Bool
+  var isAdaptive: Bool { isNegotiated || hintUse != nil }
   /// The `Vary` field of the response (RFC 9110, section 12.5.5); `nil` if the response does not
   /// vary.
-  let vary: String?
+  var vary: String? { parsed?.vary }
   /// Whether the target has a valid signature.
-  let isSigned: Bool
+  var isSigned: Bool { parsed?.grant.isSigned ?? false }
   /// What a field of each request must say besides; `nil`: nothing.
-  let secret: DoorSecret?
+  var secret: DoorSecret? { parsed?.secret }
   /// When the signature expires; `nil` without `exp`. The signature is verified once per target,
   /// this time at each request.
-  let expiry: UnixTime?
+  var expiry: UnixTime? { parsed?.grant.expiry }
   /// The loading options that requests with the target may use.
-  let rights: Set<ClientOption>
+  var rights: Set<ClientOption> { parsed?.grant.rules.options ?? [] }
+  private let parsed: Parsed?
   /// Whether an operator's token stands for the signature. Shared caches must not store the
   /// response, which they would send to others.
   var isOfOperator = false
@@ -71,20 +72,9 @@ final class RequestTarget {
         return image
       } ?? found?.endpoint
     name = found?.name ?? ""
-    let parsed =
+    parsed =
       entered.map { Parsed($0.address, at: $0.door, rules: rules) }
       ?? endpoint?.imageQuery.map { Parsed(query, path: path, kind: $0, rules: rules) }
-    request = parsed?.request
-    forwarding = parsed?.forwarding
-    key = parsed?.key
-    isNegotiated = parsed?.isNegotiated ?? false
-    hintUse = parsed?.hintUse
-    isAdaptive = isNegotiated || hintUse != nil
-    vary = parsed?.vary
-    isSigned = parsed?.grant.isSigned ?? false
-    secret = parsed?.secret
-    expiry = parsed?.grant.expiry
-    rights = parsed?.grant.rules.options ?? []
   }
 
   /// What follows from a query for an image. After an error the rest has its defaults.
@@ -202,8 +192,6 @@ extension RequestTarget {
   /// Returns the redirect location that names `format` and has numbers in place of `auto`. It is
   /// relative to the last path segment (RFC 3986, section 5.2), because a proxy may use another
   /// path. The location of a signed target is signed by `signer`, with the same `exp`.
-  ///
-  /// - Parameter sizing: the sizing of this client's request.
   func location(naming format: ImageFormat, sizing: Sizing, signer: URLSigner) -> String {
     let origin = Self.originForm(raw[...])
     let path = origin.prefix { $0 != UInt8(ascii: "?") }

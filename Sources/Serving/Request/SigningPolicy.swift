@@ -18,7 +18,6 @@ public struct SigningPolicy: Equatable, Sendable {
 
 /// What a target may ask for.
 struct RequestGrant: Sendable {
-  /// The rules for its parameters.
   let rules: RequestRules
   /// Whether it has a valid signature.
   var isSigned = false
@@ -29,10 +28,7 @@ struct RequestGrant: Sendable {
 extension RequestRules {
   /// Verifies a target's signature, without its time: a grant is kept with its target.
   ///
-  /// - Parameters:
-  ///   - path: the decoded path.
-  ///   - query: the query as sent, without its `?`.
-  ///   - kind: what the query asks for.
+  /// - Parameter query: the query as sent, without its `?`.
   /// - Throws: `invalidSignature`; the errors of `ImageQuery` if the query cannot be signed at all.
   func grant(
     path: String, query: ArraySlice<UInt8>, kind: ImageQuery.Kind

@@ -2,7 +2,6 @@
 
 import Core
 
-/// Builds `Content-Disposition`.
 enum ContentDisposition {
   /// Maximum length in code points. A character has no maximum size, and the response head has
   /// limited room.

@@ -15,7 +15,6 @@ struct CrossOrigin: Sendable {
   private static let name = "Access-Control-Allow-Origin: "
 
   private let origins: [String]
-  /// The value of `Timing-Allow-Origin`.
   private let timingOrigins: String
   /// One field per origin, and last the one for other pages; all of the same length.
   private let lines: [[UInt8]]

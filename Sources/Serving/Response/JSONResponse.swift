@@ -3,42 +3,30 @@
 import Core
 import FoundationEssentials
 
-/// A response field.
-struct ResponseField: Sendable {
-  let name: StaticString
-  let value: String
-}
-
 /// Encoded JSON with its status and fields.
 struct JSONResponse: Sendable {
-  /// The body.
   let bytes: [UInt8]
-  /// The status.
   let status: Int
   /// Fields besides those that every response has.
-  let fields: [ResponseField]
+  var fields: [(name: StaticString, value: String)] = []
   /// The value of `Content-Type`; only `/metrics` and doors have another text than JSON.
   var contentType = "application/json"
   /// Whether the response closes its connection. `nil` if it does so while the server drains.
   var closes: Bool?
+}
 
+extension JSONResponse {
   /// Encodes a value in a form that people and programs can read.
   ///
   /// - Throws: `internal` for a value that cannot be encoded, such as one with an infinite number.
   init(
-    _ content: some Encodable, status: Int = 200, fields: [ResponseField] = []
+    _ content: some Encodable, status: Int = 200,
+    fields: [(name: StaticString, value: String)] = []
   ) throws(ImageError) {
     guard let json = JSON.bytes(of: content, isForPeople: true) else {
       throw .internal(detail: "a response that cannot be encoded")
     }
     self.init(bytes: json, status: status, fields: fields)
-  }
-
-  /// Creates a response from encoded JSON.
-  init(bytes: [UInt8], status: Int, fields: [ResponseField] = []) {
-    self.bytes = bytes
-    self.status = status
-    self.fields = fields
   }
 }
 

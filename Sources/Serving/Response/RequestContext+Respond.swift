@@ -35,7 +35,6 @@ extension RequestContext {
     }
   }
 
-  /// Creates the head of an image response.
   func imageHead(
     of info: VariantInfo, timings: Timings, cacheStatus: CacheStatus, for request: ImageRequest,
     microseconds: Int
@@ -61,18 +60,13 @@ extension RequestContext {
     return head
   }
 
-  /// Responds with an endpoint's JSON.
-  func respond(with response: JSONResponse) -> MHD_Result {
-    respond(with: response, error: nil)
-  }
-
   /// Responds with an error. Clients may store one that is remembered, for at most `limit` seconds.
   func refuse(_ error: ImageError, limit: Int = .max) -> MHD_Result {
     count(error)
     if let answer = client.target?.door?.reply(to: error) {
-      var response = JSONResponse(
-        bytes: Array(SecretMask.masked(answer.body).utf8), status: answer.status)
-      response.contentType = answer.contentType
+      let response = JSONResponse(
+        bytes: Array(SecretMask.masked(answer.body).utf8), status: answer.status,
+        contentType: answer.contentType)
       return respond(with: response, error: error, limit: limit, fields: answer.fields)
     }
     let body = ErrorBody(
@@ -83,8 +77,9 @@ extension RequestContext {
   }
 
   /// Responds with JSON; `error` is what it describes, if that is an error.
-  private func respond(
-    with json: JSONResponse, error: ImageError?, limit: Int = .max, fields: [HeaderField] = []
+  func respond(
+    with json: JSONResponse, error: ImageError? = nil, limit: Int = .max,
+    fields: [HeaderField] = []
   ) -> MHD_Result {
     let closes = json.closes ?? handler.closesConnections
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
@@ -166,7 +161,6 @@ extension RequestContext {
 
   // MARK: Counting and logging
 
-  /// Counts a failed request.
   func count(_ error: ImageError) {
     handler.figures.errors.add(error.code)
     if client.target?.endpoint?.imageQuery != nil { handler.figures.outcomes.addError() }
@@ -268,7 +262,6 @@ extension RequestContext {
 }
 
 extension RequestContext {
-  /// Whether this request is answered with a redirect.
   var isRedirected: Bool {
     policy.rules.redirectsAuto && client.method.isSafe && client.target?.isAdaptive == true
       && client.target?.door == nil

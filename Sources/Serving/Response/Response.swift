@@ -200,7 +200,6 @@ enum HeadStyle: Hashable, Sendable {
   private static let blanks: [CChar] =
     Array(repeating: CChar(bitPattern: UInt8(ascii: " ")), count: 2_047) + [0]
 
-  /// Adds a field of `count` blanks.
   private static func addBlanks(
     _ count: Int, named name: UnsafePointer<CChar>, to response: OpaquePointer
   ) -> Bool {

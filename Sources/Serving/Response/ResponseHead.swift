@@ -19,13 +19,11 @@ struct ResponseHead {
   private static let sharedName = ", s-maxage="
   private static let timingLength = 5
 
-  /// The offset of the request id.
   static let idOffset = HTTPDate.length + idName.utf8.count
   /// The offset of the five characters of a hit's total time.
   static func timingOffset(_ widths: HitFields.Widths) -> Int {
     idOffset + widths.id + timingName.utf8.count
   }
-  /// The offset of a hit's age.
   static func ageOffset(_ widths: HitFields.Widths) -> Int {
     timingOffset(widths) + timingLength + ageName.utf8.count
   }
@@ -35,15 +33,12 @@ struct ResponseHead {
 
   /// The block so far.
   private(set) var bytes: [UInt8]
-  /// The offset of a hit's `max-age`.
   private(set) var maxAgeOffset = 0
   /// The offset of a hit's `s-maxage`; 0 without it.
   private(set) var sharedMaxAgeOffset = 0
 
-  /// Creates an empty block.
   init() { bytes = [] }
 
-  /// Creates a block with date and request id.
   init(date: UnixTime, id: RequestID) {
     self = withUnsafeTemporaryAllocation(of: UInt8.self, capacity: HTTPDate.length) { text in
       guard let start = text.baseAddress else { return ResponseHead() }
@@ -131,14 +126,8 @@ struct ResponseHead {
 
   /// Appends the digits of a number of 0 or more.
   mutating func append(number: Int) {
-    let width = Self.width(of: number)
-    let start = bytes.count
-    for _ in 0..<width { bytes.append(UInt8(ascii: "0")) }
-    bytes.withUnsafeMutableBufferPointer { bytes in
-      if let first = bytes.baseAddress {
-        Self.write(number: number, width: width, into: first + start)
-      }
-    }
+    // A text this short does not allocate.
+    append(number.description)
   }
 
   /// Appends a text without control characters.
@@ -178,7 +167,6 @@ struct ResponseHead {
     place[4] = zero + UInt8(value % 10)
   }
 
-  /// Writes exactly `width` digits.
   static func write(number age: Int, width: Int, into place: UnsafeMutablePointer<UInt8>) {
     var rest = age
     for position in stride(from: width - 1, through: 0, by: -1) {
@@ -341,10 +329,6 @@ struct HitFields {
   let widths: Widths
 
   /// Takes the values at `now`, for a response whose id has `idLength` characters.
-  ///
-  /// - Parameters:
-  ///   - expiry: when the request's URL expires.
-  ///   - hints: the hints that the URL follows.
   init(
     of freshness: Freshness, at now: UnixTime, idLength: Int, until expiry: UnixTime?,
     hints: UInt8 = 0

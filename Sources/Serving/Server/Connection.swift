@@ -15,7 +15,6 @@ final class Connection {
     case headed
     /// Suspended, or resumed and not yet handled.
     case suspended
-    /// A response was queued.
     case answered
   }
 
@@ -54,11 +53,9 @@ final class Connection {
   var known: KnownTarget?
   /// Where `KnownTargets` may keep the target after a hit; `nil` if it need not.
   var unknownDigest: KnownTargets.Digest?
-  /// The raw target.
   private(set) var rawTarget: [UInt8] = []
   /// The request's id in its response and in the log.
   var requestID = RequestID()
-  /// The trace that the request belongs to.
   var trace = RequestTrace()
   /// Monotonic nanoseconds at which the header was complete.
   var startedAt = 0
@@ -68,13 +65,11 @@ final class Connection {
   var bodyBytes = 0
   /// Whether the request is complete and counted in `EventLoopState.active`.
   var isActive = false
-  /// The request method.
   var method = Method.other
   /// Whether the request uses HTTP/1.1. Such clients detect a truncated chunked body.
   var isHTTP11 = false
   /// What the request's token proves; `nil` until an endpoint for operators asks.
   var verdict: OperatorVerdict?
-  /// The suspended request.
   var suspendedRequest: SuspendedRequest?
   /// Whether the monitor's epoll set has the socket: since a request was suspended, until a hit.
   var isMonitored = false
@@ -83,7 +78,7 @@ final class Connection {
   /// The number of requests that were answered or aborted.
   var endedRequests = 0
   /// The framing fault after the last complete request.
-  var fault: FramingFault?
+  var fault: ImageError?
   /// The received part of the request line that is refused for the fault.
   var refusedLine: [UInt8] = []
   /// The beginning of a request line that arrived in several pieces.
@@ -93,7 +88,6 @@ final class Connection {
   /// The response whose body arrives while it is sent.
   var streaming: Streaming?
 
-  /// Creates a connection without a request.
   init(
     loop: EventLoopState, watch: ConnectionWatch, peer: IPAddress?, policy: RequestPolicy
   ) {

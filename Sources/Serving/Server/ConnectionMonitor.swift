@@ -28,7 +28,6 @@ final class ConnectionMonitor: Sendable {
     var isClosed = false
   }
 
-  /// All connections of the listener.
   let connections: ConnectionTable
   private let epoll: OwnedDescriptor
   private let wake: WakeSignal
@@ -83,8 +82,8 @@ final class ConnectionMonitor: Sendable {
 
   // MARK: Suspended requests
 
-  /// Reserves a slot for a suspended request. Returns `false` if all slots are taken; `resume` and
-  /// `resumeRefused` release the slot.
+  /// Reserves a slot for a suspended request. Returns `false` if all slots are taken; `resume`
+  /// releases the slot.
   ///
   /// - Parameters:
   ///   - beyondLimit: `true` for admin requests, which are admitted during overload.
@@ -100,7 +99,6 @@ final class ConnectionMonitor: Sendable {
     return true
   }
 
-  /// Returns a number for a suspended request.
   func nextNumber() -> UInt64 { numbers.wrappingAdd(1, ordering: .relaxed).oldValue }
 
   /// Watches the client and the deadline of a suspended request, on the thread of its event loop.
@@ -153,12 +151,9 @@ final class ConnectionMonitor: Sendable {
     if isWatched { resume(connection, wake: wake) }
   }
 
-  /// Resumes a connection that `add` refused. Only for the thread that suspended the connection.
-  func resumeRefused(_ connection: OpaquePointer, wake: WakeSignal) {
-    resume(connection, wake: wake)
-  }
-
-  private func resume(_ connection: OpaquePointer, wake: WakeSignal) {
+  /// Resumes a connection that is not watched, because `add` refused it. Only for the thread that
+  /// suspended the connection.
+  func resume(_ connection: OpaquePointer, wake: WakeSignal) {
     // The order matters: libmicrohttpd checks for resumed connections at the start of a round, and
     // does not wake the thread.
     MHD_resume_connection(connection)

@@ -14,7 +14,6 @@ final class SingleWriterCounter: Sendable {
     storage.store(storage.load(ordering: .relaxed) &+ amount, ordering: .relaxed)
   }
 
-  /// The current value.
   var value: Int { storage.load(ordering: .relaxed) }
 }
 
@@ -24,7 +23,6 @@ final class EventLoopState: @unchecked Sendable {
   // thread only, because libmicrohttpd calls back on the thread a connection belongs to. Everything
   // else is immutable and Sendable.
 
-  /// The loop's index, from 0.
   let index: Int
   /// What the configuration decides about requests that begin now: a copy of the loop's own.
   var policy: RequestPolicy
@@ -38,7 +36,6 @@ final class EventLoopState: @unchecked Sendable {
 
   /// Rounds of the loop that have begun.
   let rounds = SingleWriterCounter()
-  /// Request lines received.
   let received = SingleWriterCounter()
   /// Complete requests without a response. A request whose body never ends is not counted, so it
   /// does not delay a stop.
@@ -55,7 +52,6 @@ final class EventLoopState: @unchecked Sendable {
   private var dateSecond = Int.min
   private let dateText = UnsafeMutablePointer<UInt8>.allocate(capacity: HTTPDate.length)
 
-  /// Creates the state of a loop.
   init(index: Int, policy: RequestPolicy, wake: WakeSignal) {
     self.policy = policy
     self.index = index

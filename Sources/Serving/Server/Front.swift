@@ -2,6 +2,7 @@
 
 import Core
 import Glibc
+import Synchronization
 
 /// What all listeners of a server share.
 struct SharedParts: Sendable {
@@ -20,7 +21,9 @@ struct SharedParts: Sendable {
 final class Front: Sendable {
   let listener: Listener
   let handler: RequestHandler
-  let loops: EventLoopGroup
+  let loops: [EventLoop]
+  /// Accepted sockets so far.
+  private let added = Atomic<Int>(0)
   private let monitor: ConnectionMonitor
 
   /// Starts the event loops. Nothing is accepted before `start`.
@@ -36,7 +39,19 @@ final class Front: Sendable {
         clients: configuration.countedClients, figures: shared.figures))
     handler = RequestHandler(
       configuration: configuration, shared: shared, monitor: monitor, audience: audience)
-    loops = try EventLoopGroup(handler: handler, configuration: configuration)
+    MHDDaemon.reportPanics(to: handler.log)
+    var loops: [EventLoop] = []
+    do throws(ServerError) {
+      for index in 0..<configuration.workers {
+        let loop = try EventLoop(index: index, handler: handler, configuration: configuration)
+        loops.append(loop)
+        try loop.start()
+      }
+    } catch {
+      for loop in loops { loop.stop() }
+      throw error
+    }
+    self.loops = loops
   }
 
   /// Starts to accept. On failure, the front must be shut down.
@@ -46,12 +61,14 @@ final class Front: Sendable {
     let refusal = ConnectionRefusal()
     try listener.start(
       name: audience.threadName("listener"),
-      offer: { [handler, loops] accepted, isLast in
+      offer: { [self] accepted, isLast in
         let admission = handler.monitor.connections.admit(accepted.peer, isLast: isLast)
         switch admission {
         case .admitted:
-          handler.connectionAccepted()
-          loops.add(accepted)
+          handler.connections.add(1)
+          // To the loops in turn.
+          let turn = added.wrappingAdd(1, ordering: .relaxed).oldValue
+          loops[turn % loops.count].add(accepted)
         case .refused: refusal.answer(accepted, by: handler)
         case .full: break
         }
@@ -101,7 +118,7 @@ final class Front: Sendable {
 
   /// Waits until no request runs, or until `end`. A cancelled task does not wait.
   func waitUntilIdle(until end: ContinuousClock.Instant) async {
-    while loops.active > 0, ContinuousClock.now < end {
+    while loops.contains(where: { $0.active > 0 }), ContinuousClock.now < end {
       guard (try? await Task.sleep(for: .milliseconds(5))) != nil else { return }
     }
   }
@@ -119,7 +136,7 @@ final class Front: Sendable {
     monitor.close(with: .draining)
     // Wait for threads that are still inside MHD_resume_connection, which takes microseconds.
     while monitor.waitingCount > 0 { sched_yield() }
-    loops.stop()
+    for loop in loops { loop.stop() }
     monitor.stop()
   }
 }

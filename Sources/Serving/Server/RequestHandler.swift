@@ -35,14 +35,12 @@ final class RequestHandler: Sendable {
   private let closing = Atomic<Bool>(false)
   /// Recognizes operators; without operators `/admin` is disabled.
   let gate: OperatorGate
-  /// The open connections of the listener.
   let connections: Gauge
   /// What each client may have done.
   let shares: ClientShares
   /// Running requests that a later one may supersede.
   let supersededRequests = SupersededRequests()
   let unlistedProxies = UnlistedProxies()
-  /// The services behind the admin endpoints.
   let services: AdminServices
   /// Threads that read the parts of large files that are not in the page cache.
   let fileReaders = BlockingThreads(name: "pictor-send")
@@ -83,7 +81,6 @@ final class RequestHandler: Sendable {
   /// Whether new requests are refused.
   var isDraining: Bool { draining.load(ordering: .relaxed) }
 
-  /// Whether responses close their connections.
   var closesConnections: Bool { closing.load(ordering: .relaxed) }
 
   /// Refuses further work with 503 `draining`.
@@ -99,9 +96,6 @@ final class RequestHandler: Sendable {
   }
 
   // MARK: Connections
-
-  /// Counts a connection that is about to be passed to libmicrohttpd.
-  func connectionAccepted() { connections.add(1) }
 
   /// Counts the end of a connection that was accepted and not opened.
   func connectionLost(_ accepted: EventLoop.Accepted) {
@@ -193,7 +187,6 @@ final class RequestHandler: Sendable {
     return hosts.firstIndex(of: host).map { $0 + 1 } ?? 0
   }
 
-  /// Returns the context of the current call.
   func context(
     of client: Connection, on connection: OpaquePointer, method: UnsafePointer<CChar>
   ) -> RequestContext {

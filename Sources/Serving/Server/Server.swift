@@ -32,9 +32,6 @@ public final class Server: Sendable {
   /// Creates a server that is not running.
   ///
   /// - Parameters:
-  ///   - configuration: address and limits.
-  ///   - provider: provides the images.
-  ///   - services: the services behind `/admin`.
   ///   - stats: composes `/stats` from the request figures and the draining flag, at most once in
   ///     `statsLifetime`. Runs on an event loop, so it must not block.
   ///   - log: receives a line per request; memory hits are logged at `debug` only.
@@ -166,12 +163,19 @@ public final class Server: Sendable {
   /// one is blocked. Blocks the calling thread. A stopped server has no loops to wait for.
   public func responds(within time: Duration) -> Bool {
     let end = ContinuousClock.now + time
-    return fronts.allSatisfy { $0.loops.beginRounds(until: end) }
+    let loops = fronts.flatMap(\.loops)
+    let before = loops.map(\.rounds)
+    for loop in loops { loop.wake() }
+    while !zip(loops, before).allSatisfy({ $0.rounds != $1 }) {
+      guard ContinuousClock.now < end else { return false }
+      usleep(1_000)
+    }
+    return true
   }
 
   /// The processor time of all event loops together; 0 while the server is not running.
   public var loopTime: Duration {
-    fronts.reduce(.zero) { $0 + $1.loops.processorTime }
+    fronts.flatMap(\.loops).reduce(.zero) { $0 + $1.processorTime }
   }
 
   /// Lets all event loops run on these cores only. Tries all, and then throws the last error.
@@ -179,7 +183,7 @@ public final class Server: Sendable {
   /// - Throws: `EINVAL` if the server may use none of these cores (cpuset(7)).
   public func confineLoops(to cores: Cores) throws(SystemError) {
     var failure: SystemError?
-    for loop in fronts.flatMap(\.loops.loops) {
+    for loop in fronts.flatMap(\.loops) {
       do throws(SystemError) { try loop.confine(to: cores) } catch { failure = error }
     }
     if let failure { throw failure }

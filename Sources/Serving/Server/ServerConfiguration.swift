@@ -109,7 +109,6 @@ public struct ServerConfiguration: Sendable {
     return min(max(shortest / 8, 20), 1_000)
   }
 
-  /// Which clients have shares.
   var countedClients: CountedClients {
     CountedClients(proxies: trustedProxies, includesLoopback: countsLoopback)
   }

@@ -48,13 +48,11 @@ final class ServerFigures: Sendable {
   private let loops = Lock<[EventLoopState]>([])
   private let tables = Lock<[KnownTargets]>([])
 
-  /// Adds the counters of an event loop.
   func add(_ loop: EventLoopState) { loops.withLock { $0.append(loop) } }
 
   /// Adds the targets that a listener keeps.
   func add(_ table: KnownTargets) { tables.withLock { $0.append(table) } }
 
-  /// Returns the current figures.
   func figures(limit: Int) -> Figures {
     let loops = loops.withLock { $0 }
     func sum(_ counter: (EventLoopState) -> SingleWriterCounter) -> Int {
@@ -152,7 +150,6 @@ final class OutcomeCounts: Sendable {
     }
   }()
 
-  /// Counts a delivered image.
   func add(_ status: CacheStatus) {
     switch status {
     case .hit(let tier): add("hit", tier.rawValue)
@@ -162,7 +159,6 @@ final class OutcomeCounts: Sendable {
     }
   }
 
-  /// Counts an error.
   func addError() { add("error") }
 
   private func add(_ outcome: String, _ tier: String = "none") { counters[outcome]?[tier]?.add() }
@@ -182,7 +178,6 @@ final class StageLatencies: Sendable {
   private let histograms = Timings.Stage.allCases.map { _ in LatencyHistogram() }
   private let disk: LatencyHistogram?
 
-  /// Creates empty histograms.
   init() { disk = zip(Timings.Stage.allCases, histograms).first { $0.0 == .disk }?.1 }
 
   /// Records the phases that happened.
@@ -192,7 +187,6 @@ final class StageLatencies: Sendable {
     }
   }
 
-  /// Records a read from disk, in microseconds.
   func record(diskMicroseconds: Int) { disk?.record(microseconds: diskMicroseconds) }
 
   /// The summary of each phase.

@@ -184,11 +184,8 @@ final class BodyStream: Suspended, @unchecked Sendable {
 
 /// A streamed response, as its connection stores it.
 struct Streaming {
-  /// The body.
   let stream: BodyStream
-  /// The `Cache-Status` header.
   let cacheStatus: String?
-  /// The status of the response.
   var status = 200
   /// What the body is sent in place of, if it is a fallback image, and the fallback's name.
   var failure: (error: ImageError, name: String)?

@@ -27,13 +27,11 @@ final class EventStream: StreamedBody {
     var outgoing: [UInt8] = []
     var start = 0
     var isEnded = false
-    /// Whether the queue overflowed.
     var isOverrun = false
     var isReadingEnded = false
     var wake: (@Sendable () -> Void)?
     var onEnd: (@Sendable () -> Void)?
 
-    /// Discards all events.
     mutating func discard() {
       waiting = []
       outgoing = []
@@ -55,10 +53,8 @@ final class EventStream: StreamedBody {
   /// Appends an event. Returns what wakes the reader, which the caller calls outside its own locks.
   ///
   /// - Parameters:
-  ///   - name: the event's type.
   ///   - key: the event's subject. The event replaces a queued event with the same key that is not
   ///     final.
-  ///   - isFinal: whether the event must not be replaced.
   ///   - data: encodes one line of JSON, on the sending thread and at most once; `nil` for no
   ///     event.
   func append(
@@ -169,10 +165,7 @@ final class EventStream: StreamedBody {
 struct ProgressFilter {
   /// The smallest reported step, as a fraction from 0 to 1; 0 reports every step.
   let minimumInterval: Double
-  private var reported: [UInt64: Double] = [:]
-
-  /// Creates a filter.
-  init(minimumInterval: Double) { self.minimumInterval = minimumInterval }
+  private(set) var reported: [UInt64: Double] = [:]
 
   /// Returns whether this step of `id` is reported.
   ///
@@ -192,7 +185,6 @@ struct ProgressFilter {
 
 /// Converts progress steps to server-sent events.
 final class ProgressEvents: Sendable {
-  /// The stream that receives the events.
   let stream = EventStream()
   private struct State {
     var filter: ProgressFilter
@@ -209,7 +201,6 @@ final class ProgressEvents: Sendable {
     state = Lock(State(filter: ProgressFilter(minimumInterval: minimumInterval)))
   }
 
-  /// Reports a step of a download.
   func report(_ status: DownloadStatus) {
     send { state in
       state.known?.insert(status.id)

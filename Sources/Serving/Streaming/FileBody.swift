@@ -11,7 +11,6 @@ import Glibc
 final class FileBody: StreamedBody {
   private enum Piece {
     case none
-    /// A thread reads it.
     case loading
     case loaded(ImageBytes, position: Int)
     case failed

@@ -10,8 +10,6 @@ extension RequestContext {
   private static let keepAlive = 15_000
 
   /// Sends an image while it is being received. Aborts the connection if the origin closes early.
-  ///
-  /// - Parameter suspended: the request that the image was requested for.
   func stream(_ delivery: StreamingDelivery, for suspended: SuspendedRequest) -> MHD_Result {
     let body = StreamedImage(delivery)
     guard case .success(let request)? = client.target?.request else {

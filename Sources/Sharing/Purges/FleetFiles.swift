@@ -22,7 +22,6 @@ struct FleetFiles: Sendable {
     }
   }
 
-  /// Replaces the position.
   func write(_ applied: AppliedPosition) throws(SystemError) {
     try write("fleet-position", applied.text)
   }
@@ -38,7 +37,6 @@ struct FleetFiles: Sendable {
     }
   }
 
-  /// Replaces the purges that wait.
   func write(_ purges: [PurgeScope]) throws(SystemError) {
     try write("fleet-purges", purges.map { $0.json + "\n" }.joined())
   }
@@ -51,18 +49,13 @@ struct FleetFiles: Sendable {
 
   private func read(_ name: String) -> Content {
     guard let folder else { return .absent }
-    let descriptor = open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
-    guard descriptor >= 0 else { return errno == ENOENT ? .absent : .unreadable }
-    defer { close(descriptor) }
-    var text: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    while true {
-      let count = Glibc.read(descriptor, &buffer, buffer.count)
-      if count < 0, errno == EINTR { continue }
-      guard count >= 0, text.count <= Self.longest else { return .unreadable }
-      if count == 0 { return .text(String(decoding: text, as: UTF8.self)) }
-      text += buffer[..<count]
+    let file = OwnedDescriptor(
+      owning: open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC | O_NOFOLLOW))
+    guard file.value >= 0 else { return errno == ENOENT ? .absent : .unreadable }
+    guard let text = try? FileContents.read(file.value, limit: Self.longest) else {
+      return .unreadable
     }
+    return .text(String(decoding: text, as: UTF8.self))
   }
 
   /// Replaces a file. It is on the medium when this returns.
@@ -93,7 +86,7 @@ struct FleetFiles: Sendable {
 /// the rest again.
 struct PositionFile {
   /// Purges in force that the disk refused, so far.
-  private(set) var refused = 0
+  var refused = 0
   /// How many of these it has taken since.
   private var recorded = 0
   /// Whether the file has the position of the last attempt.
@@ -103,9 +96,6 @@ struct PositionFile {
 
   /// Whether all applied purges are durable.
   var isDurable: Bool { recorded == refused }
-
-  /// Notes that a purge is in force and not durable.
-  mutating func refuse() { refused += 1 }
 
   /// Notes that the purges up to a number of refused ones are durable. A later one may have been
   /// refused meanwhile.

@@ -83,7 +83,6 @@ struct KeyMatch {
     self.filter = filter
   }
 
-  /// Whether a scope contains the key.
   mutating func isIn(_ scope: PurgeScope) -> Bool {
     if case .tag(let tag) = scope { return tags.contains(tag) }
     return scope.matches(key, filter: filter)
@@ -107,7 +106,6 @@ struct OwnPurges {
 
   private var scopes: [PurgeScope: Purge] = [:]
   private var lastNumber = 0
-  /// The number of scopes that wait.
   private(set) var waitingCount = 0
 
   /// Begins with purges of an earlier run, which wait.

@@ -108,7 +108,7 @@ final class PurgeStream: Sendable {
     _ scope: PurgeScope, number: Int, isDurable: Bool
   ) async throws(ImageError) {
     // Before the reader meets it in the stream: the position in the file must not be after it.
-    if !isDurable { positionFile.withLock { $0.refuse() } }
+    if !isDurable { positionFile.withLock { $0.refused += 1 } }
     if client.isReady, isSynchronised,
       let reply = try? await client.send([commands.add(scope, number: number, from: machine)])
         .first,
@@ -386,7 +386,7 @@ extension PurgeStream {
       try await application.apply(scope)
     } catch {
       let isNew = positionFile.withLock { file in
-        defer { file.refuse() }
+        defer { file.refused += 1 }
         return file.isDurable
       }
       guard isNew else { return }
@@ -452,4 +452,14 @@ extension PurgeStream {
   private static func text(_ reply: RedisReply) -> String {
     reply.error?.description ?? "not of the expected kind"
   }
+}
+
+final class PurgeCounters: Sendable {
+  /// Purges of this machine that are in the stream.
+  let published = Counter(
+    "purges_published", "pictor_fleet_purges_total",
+    "Purges published, and applied from other machines.", ["direction": "published"])
+  /// Purges of other machines, and purges of everything after a loss.
+  let applied = Counter(
+    "purges_applied", "pictor_fleet_purges_total", "Purges applied.", ["direction": "applied"])
 }

@@ -11,11 +11,14 @@ struct StreamPosition: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// Before the first entry.
   static let start = StreamPosition(milliseconds: 0, number: 0)
 
-  init(milliseconds: UInt64, number: UInt64) {
-    self.milliseconds = milliseconds
-    self.number = number
-  }
+  var description: String { "\(milliseconds)-\(number)" }
 
+  static func < (left: Self, right: Self) -> Bool {
+    (left.milliseconds, left.number) < (right.milliseconds, right.number)
+  }
+}
+
+extension StreamPosition {
   /// Parses `1700000000000-0`.
   init?(_ text: String) {
     let parts = text.split(separator: "-", omittingEmptySubsequences: false)
@@ -24,15 +27,8 @@ struct StreamPosition: Hashable, Comparable, Sendable, CustomStringConvertible {
     }
     self.init(milliseconds: first, number: last)
   }
-
-  var description: String { "\(milliseconds)-\(number)" }
-
-  static func < (left: Self, right: Self) -> Bool {
-    (left.milliseconds, left.number) < (right.milliseconds, right.number)
-  }
 }
 
-/// An entry of the purge stream.
 struct StreamEntry: Equatable {
   enum Content: Equatable {
     /// The beginning of a stream, with its epoch.
@@ -148,7 +144,6 @@ struct PurgeCommands: Sendable {
   /// Asks for the state of the stream.
   ///
   /// - Parameters:
-  ///   - epoch: the epoch of a new stream.
   ///   - lost: an epoch that has lost entries; empty for none.
   ///   - applied: the last entry that the machine has applied; `nil` for none.
   func state(epoch: String, lost: String, applied: StreamPosition?) -> RedisCommand {
@@ -190,11 +185,8 @@ struct PurgeCommands: Sendable {
 
 /// The state of the stream when a machine connects.
 struct StreamState: Equatable {
-  /// The epoch.
   let epoch: String
-  /// The oldest entry.
   let oldest: StreamPosition
-  /// The newest entry.
   let newest: StreamPosition
   /// Whether the stream still has its first entry, so nothing was trimmed.
   let isWhole: Bool
@@ -203,7 +195,6 @@ struct StreamState: Equatable {
 
   /// What a machine does before it reads the stream.
   enum Beginning: Equatable {
-    /// Applies the entries after this position.
     case read(after: StreamPosition)
     /// Purges everything, because purges may be lost, and continues after this position.
     case purgeEverything(StreamPosition)
@@ -239,8 +230,7 @@ struct AppliedPosition: Hashable, Sendable {
 
   /// The epoch of the stream; empty if it is unknown.
   let epoch: String
-  /// The last applied entry.
-  private(set) var position: StreamPosition
+  let position: StreamPosition
   /// Earlier epochs, the last one first. One of them comes back if Redis' data is set back, without
   /// the purges that were made meanwhile.
   private(set) var left: [String] = []
@@ -248,22 +238,18 @@ struct AppliedPosition: Hashable, Sendable {
   /// A machine that may have missed any purge: it purges everything before it reads the stream.
   static let unknown = AppliedPosition(epoch: "", position: .start)
 
-  init(epoch: String, position: StreamPosition) {
-    self.epoch = epoch
-    self.position = position
-  }
-
   /// The position after this one.
   func moved(to position: StreamPosition, epoch: String) -> AppliedPosition {
-    var next = AppliedPosition(epoch: epoch, position: position)
     let isSame = epoch == self.epoch || self.epoch.isEmpty
-    next.left = Array(((isSame ? [] : [self.epoch]) + left).prefix(Self.limit))
-    return next
+    let left = Array(((isSame ? [] : [self.epoch]) + left).prefix(Self.limit))
+    return AppliedPosition(epoch: epoch, position: position, left: left)
   }
 
   /// The position as text: a line for epoch and entry, and one for each epoch that was left.
   var text: String { (["\(epoch) \(position)"] + left).map { $0 + "\n" }.joined() }
+}
 
+extension AppliedPosition {
   /// Parses `text`; `nil` for anything else.
   init?(_ text: String) {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
@@ -275,7 +261,6 @@ struct AppliedPosition: Hashable, Sendable {
     guard left.count <= Self.limit, left.allSatisfy({ !$0.isEmpty && !$0.contains(" ") }) else {
       return nil
     }
-    self.init(epoch: String(parts[0]), position: position)
-    self.left = left.map { String($0) }
+    self.init(epoch: String(parts[0]), position: position, left: left.map { String($0) })
   }
 }

@@ -11,7 +11,6 @@ import Glibc
 /// few time-outs an interval, and a busy machine is not Redis away.
 final class RedisClient: Sendable {
   private struct State {
-    /// Whether the breaker is closed.
     var isReady = false
     var isStopped = false
     /// Requests that the thread has not taken yet.
@@ -38,7 +37,6 @@ final class RedisClient: Sendable {
     try OwnThread.start(name: "pictor-redis", rank: .work) { [self] in run() }
   }
 
-  /// Whether the breaker is closed.
   var isReady: Bool { state.withLock { $0.isReady } }
 
   /// Sets what is called on the client's thread after each greeting. It must not block.
@@ -187,10 +185,8 @@ struct RedisRequest: Sendable {
   let finish: @Sendable (Outcome) -> Void
 }
 
-/// The configuration of a `RedisClient`.
 struct RedisConfiguration: Sendable {
   let address: RedisAddress
-  /// The name of the connection, for the log.
   var name = "commands"
   /// Whether requests wait for its commands, which are counted then; `false`: each is an `XREAD`
   /// that waits for entries.
@@ -211,4 +207,23 @@ struct RedisConfiguration: Sendable {
   var queueLimit = 16 << 20
   /// The most bytes of one reply: what one command may store, and its frame.
   var replyLimit = 17 << 20
+}
+
+final class RedisCounters: Sendable {
+  /// Commands besides those of the reader of the purge stream, which no request waits for.
+  let sent = Counter(
+    "commands", "pictor_fleet_commands_total", "Commands to Redis, by what became of them.",
+    ["result": "sent"])
+  /// Not sent, because the breaker was open or too many commands waited.
+  let unavailable = Counter(
+    "unavailable", "pictor_fleet_commands_total", "Commands not sent.", ["result": "unavailable"])
+  let timedOut = Counter(
+    "timed_out", "pictor_fleet_commands_total", "Commands without a reply in time.",
+    ["result": "timed_out"])
+  let errors = Counter(
+    "errors", "pictor_fleet_commands_total", "Error replies.", ["result": "error"])
+  /// Refused, ended, silent, or with an invalid reply.
+  let failures = Counter(
+    "failures", "pictor_fleet_connection_failures_total", "Connections that failed.",
+    ["service": "redis"])
 }

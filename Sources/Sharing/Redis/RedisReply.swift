@@ -8,11 +8,8 @@ enum RedisReply: Hashable, Sendable {
   case status(String)
   /// A string of any bytes.
   case bytes([UInt8])
-  /// A number.
   case integer(Int)
-  /// A list of replies.
   case list([RedisReply])
-  /// No value.
   case none
   /// An error, for example `OOM command not allowed`.
   case error(RedisError)
@@ -23,7 +20,6 @@ enum RedisReply: Hashable, Sendable {
     return String(validating: bytes, as: UTF8.self)
   }
 
-  /// The elements; `nil` for another reply.
   var elements: [RedisReply]? {
     guard case .list(let list) = self else { return nil }
     return list
@@ -62,9 +58,7 @@ struct RedisError: Error, Hashable, Sendable, CustomStringConvertible {
   var isLasting: Bool { Self.lasting.contains(String(kind)) }
 }
 
-/// A command with its arguments.
 struct RedisCommand: Sendable {
-  /// The name and the arguments.
   let parts: [[UInt8]]
 
   init(_ parts: [[UInt8]]) { self.parts = parts }

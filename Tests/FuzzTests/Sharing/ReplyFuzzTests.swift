@@ -158,10 +158,13 @@ extension RedisReply {
         return bytes
       },
       check: { bytes in
-        guard let (found, content) = SharedEntry.read(bytes) else { return }
+        let read = bytes.withUnsafeBytes { buffer in
+          SharedEntry.parse(buffer).map { ($0.kind, $0.mark, Array($0.content)) }
+        }
+        guard let (kind, found, content) = read, kind == .whole else { return }
         // The checksum is of the content alone. Another mark cannot come back as this one.
         try hold(
-          Array(content) == Array("content".utf8) && (found == mark) == (bytes == entry),
+          content == Array("content".utf8) && (found == mark) == (bytes == entry),
           "\(found) of damaged bytes")
       })
   }

@@ -91,7 +91,7 @@ import Testing
     var found: [String: [String: OperatorScope]] = [:]
     for endpoint in EndpointTable.operators.endpoints where endpoint.access == .operators {
       for method in endpoint.methods where method != .head {
-        found[endpoint.samplePath, default: [:]][method.name] = endpoint.scope(for: method)
+        found[endpoint.samplePath, default: [:]][method.rawValue] = endpoint.scope(for: method)
         if method == .get { #expect(endpoint.scope(for: .head) == endpoint.scope(for: .get)) }
       }
     }

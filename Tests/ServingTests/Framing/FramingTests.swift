@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.onOwnThreads) struct FramingTests {
   /// Parses text that arrives in pieces of `size` bytes.
-  private func judge(_ text: String, inPiecesOf size: Int) -> (FramingFault?, whole: Int) {
+  private func judge(_ text: String, inPiecesOf size: Int) -> (ImageError?, whole: Int) {
     var framing = RequestFraming()
     let bytes = Array(text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
     for start in stride(from: 0, to: bytes.count, by: size) {
@@ -25,7 +25,7 @@ import Testing
       // When
       let (fault, whole) = judge(wrong.text, inPiecesOf: size)
       // Then
-      #expect(fault?.error.status == wrong.status, "in pieces of \(size)")
+      #expect(fault?.status == wrong.status, "in pieces of \(size)")
       #expect(whole == 0, "in pieces of \(size)")
     }
   }

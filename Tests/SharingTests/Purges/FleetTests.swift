@@ -86,7 +86,7 @@ import Testing
       FleetConfiguration(address: address, settings: settings, folder: nil),
       coding: StoredVariantCoding(memory: .unlimited), log: .silent)
     fleet.start { _ throws(ImageError) in }
-    try await eventually { fleet.isSynchronised && fleet.client.isReady }
+    try await eventually { fleet.stream.isSynchronised && fleet.client.isReady }
     try await fleet.purge(.tag("a"))
     #expect(fleet.figures.purgesPublished == 1 && fleet.figures.errors == 0)
     await fleet.stop()
@@ -112,7 +112,7 @@ import Testing
       FleetConfiguration(address: address, settings: settings, folder: folders[0].path),
       coding: StoredVariantCoding(memory: .unlimited), log: .silent)
     fleet.start { _ throws(ImageError) in }
-    try await eventually { fleet.isSynchronised }
+    try await eventually { fleet.stream.isSynchronised }
     try await eventually("the policy is known") { try server.calls(of: "config|get") >= 2 }
     server.freeze()
     let before = fleet.figures

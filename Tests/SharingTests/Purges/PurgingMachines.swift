@@ -46,7 +46,7 @@ final class PurgingMachine: Sendable {
 
   func whenSynchronised() async throws {
     try await eventually("the machine has read the stream") {
-      fleet.isSynchronised && fleet.client.isReady
+      fleet.stream.isSynchronised && fleet.client.isReady
     }
   }
 }

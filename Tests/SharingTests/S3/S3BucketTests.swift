@@ -64,7 +64,7 @@ extension S3Outcome {
     #expect(got.count == 2 && got.allSatisfy { $0.headers["range"] == nil })
     let expires = try #require(put.headers["x-amz-meta-expires"])
     let accepted = (before...UnixTime.now.seconds).map {
-      S3Request.text(of: UnixTime(seconds: $0 + 3_600))
+      AWSDate(UnixTime(seconds: $0 + 3_600), isExtended: true).text
     }
     #expect(accepted.contains(expires))
     let figures = store.figures
@@ -344,6 +344,6 @@ extension S3Outcome {
     (1_795_618_799, "2026-11-25T14:59:59Z"), (253_402_300_799, "9999-12-31T23:59:59Z"),
   ])
   func `times are written as RFC 3339 does`(seconds: Int, text: String) {
-    #expect(S3Request.text(of: UnixTime(seconds: seconds)) == text)
+    #expect(AWSDate(UnixTime(seconds: seconds), isExtended: true).text == text)
   }
 }

@@ -174,3 +174,13 @@ import Testing
     for count in bytes.indices { #expect(SharedEntry.read(Array(bytes.prefix(count))) == nil) }
   }
 }
+
+extension SharedEntry {
+  /// Reads an entry of the kind `whole`.
+  static func read(_ bytes: [UInt8]) -> (SharedMark, ArraySlice<UInt8>)? {
+    let found = bytes.withUnsafeBytes { buffer in
+      parse(buffer).flatMap { $0.kind == .whole ? ($0.mark, $0.content.count) : nil }
+    }
+    return found.map { ($0.0, bytes.suffix($0.1)) }
+  }
+}

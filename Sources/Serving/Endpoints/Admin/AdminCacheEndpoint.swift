@@ -138,10 +138,7 @@ private struct CacheReport: Encodable {
 
   /// Reports a look-up.
   ///
-  /// - Parameters:
-  ///   - lookup: the entries that were found.
-  ///   - failed: the remembered failure of the URL; `nil` if there is none.
-  ///   - now: the time at which ages are taken.
+  /// - Parameter failed: the remembered failure of the URL; `nil` if there is none.
   init(_ lookup: CacheLookup, failed: FailedURL?, now: UnixTime) {
     memory = lookup.memory.map { Entry($0, at: now) }
     disk = lookup.disk.map { Entry($0, at: now) }
@@ -151,15 +148,14 @@ private struct CacheReport: Encodable {
 
   /// `Cache-Status` (RFC 9211) and `Age` of the entry a request would hit first; empty without an
   /// entry.
-  var fields: [ResponseField] {
+  var fields: [(name: StaticString, value: String)] {
     let places = [("memory", memory), ("disk", disk), ("source", source)]
     let found = places.compactMap { name, entry in entry.map { (name, $0) } }
     guard let (_, first) = found.first else { return [] }
     let names = found.map(\.0).joined(separator: " ")
     return [
-      ResponseField(
-        name: "Cache-Status", value: "pictor; hit; ttl=\(first.ttl); detail=\"\(names)\""),
-      ResponseField(name: "Age", value: "\(first.age)"),
+      ("Cache-Status", "pictor; hit; ttl=\(first.ttl); detail=\"\(names)\""),
+      ("Age", "\(first.age)"),
     ]
   }
 

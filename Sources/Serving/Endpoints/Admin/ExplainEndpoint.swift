@@ -121,7 +121,6 @@ struct ExplainReport: Encodable {
   ///
   /// - Parameters:
   ///   - parameters: what shapes the image, with its preset.
-  ///   - hints: the hints that the request follows.
   ///   - refusal: the error with which a client would be refused; `nil` for none.
   init(
     _ request: ImageRequest, parameters: [String: String], rules: RequestRules,

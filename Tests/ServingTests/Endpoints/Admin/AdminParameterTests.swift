@@ -25,7 +25,7 @@ import Testing
         for method in endpoint.methods where method != .head {
           try check(
             {
-              try client.request(method.name, target: endpoint.samplePath + $0, headers: header)
+              try client.request(method.rawValue, target: endpoint.samplePath + $0, headers: header)
             }, method)
         }
       }
