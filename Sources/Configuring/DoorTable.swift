@@ -152,7 +152,7 @@ extension DoorSettings {
 
 extension DoorOptions {
   /// The replacements by pattern. The longest pattern that fits counts.
-  fileprivate var replacementTexts: [String: String] {
+  public var replacementTexts: [String: String] {
     get {
       Dictionary(replacements.map { ($0.pattern, $0.text) }) { first, _ in first }
     }

@@ -296,6 +296,15 @@ extension Configuration {
       "sources.base_url", \.sources.baseURL, .baseURL,
       "what url= without a scheme is appended to, such as https://example.com; empty: 400"),
     .key(
+      "sources.replace", \.sources.replacements,
+      .map(of: "beginnings of sources and what replaces them") { pattern, _ in !pattern.isEmpty },
+      "beginnings of url= and what replaces them: { \"img:\": \"https://img.example.com/\" }; * is a "
+        + "part without a slash, ${1} the first of them"),
+    .key(
+      "sources.allow", \.sources.allowed,
+      .list(of: "beginnings of URLs such as https://example.com/*/") { !$0.isEmpty },
+      "beginnings of the URLs that may be loaded, https://example.com/public/; []: all"),
+    .key(
       "sources.bodies", \.sources.bodies, .choice,
       "whose bodies are sources (POST /image): off, trusted (signed or with a token) or all"),
     .key(

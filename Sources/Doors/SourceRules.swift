@@ -3,7 +3,7 @@
 import Core
 
 /// What an operator says of sources: a base URL, replacements, and what is allowed.
-struct SourceRules: Sendable {
+public struct SourceRules: Sendable {
   /// Ends in no slash, but for a scheme without a host.
   private let base: String
   private let replacements: [(beginning: SourcePrefix, text: String)]
@@ -17,6 +17,36 @@ struct SourceRules: Sendable {
     allowed = options.allowedSources.map { pattern in
       (SourcePrefix(pattern), pattern.utf8.count { $0 == UInt8(ascii: "/") } < 3)
     }
+  }
+
+  /// Returns what applies the rules to the text of `/image`'s `url`.
+  public static func ofImages(
+    _ settings: SourceSettings
+  ) -> @Sendable (String) throws(ImageError) -> String {
+    var options = DoorOptions()
+    options.baseURL = settings.baseURL
+    options.replacementTexts = settings.replacements
+    options.allowedSources = settings.allowed
+    let rules = SourceRules(options)
+    return { given throws(ImageError) in
+      do throws(DoorFault) { return try rules.absolute(given) } catch {
+        guard error.kind == .forbidden else { throw .invalidURL(given, reason: error.reason) }
+        throw .forbiddenSource(reason: error.reason, detail: given, key: "sources.allow")
+      }
+    }
+  }
+
+  /// Returns the text of an absolute URL. Unlike a peer's, it may have any scheme.
+  private func absolute(_ given: String) throws(DoorFault) -> String {
+    if let replaced = try replaced(given) { return replaced }
+    let head = given.prefix { !"/?#".contains($0) }
+    guard head.contains(":") else {
+      return given.isEmpty || !hasBase ? given : try appended(given)
+    }
+    // A proxy may have merged the slashes.
+    let isMerged = Self.isWeb(given) && !given.dropFirst(head.count).hasPrefix("//")
+    let whole = isMerged ? head + "/" + given.dropFirst(head.count) : given
+    return allowed.isEmpty ? whole : try allowed(whole).text
   }
 
   var hasBase: Bool { !base.isEmpty }

@@ -76,6 +76,7 @@ struct PartConfigurations: Sendable {
     if let signing { server.signing = signing }
     server.presets = configuration.presets
     server.sources = configuration.sources
+    server.sourceRules = SourceRules.ofImages(configuration.sources)
     let doors = problems.collect { () throws(ConfigurationError) in
       try DoorPlace.places(of: configuration.doors, environment: environment)
     }

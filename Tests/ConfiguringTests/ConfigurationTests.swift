@@ -323,6 +323,6 @@ import Testing
     }
     #expect(reloaded.presets == wanted.presets && reloaded.signing == wanted.signing)
     #expect(reloaded.hosts == wanted.hosts && !wanted.hosts.isEmpty)
-    #expect(Configuration.keys.count(where: \.isLive) == 88)
+    #expect(Configuration.keys.count(where: \.isLive) == 90)
   }
 }

@@ -58,8 +58,8 @@ import Testing
     bl:0.2/sh:0.05/pix:1 | |
     blur:300/sharpen:0.7/pixelate:8 | blur=250&sharpen=0.7&pixelate=8 | blur
     wm:0.5:nowe:10:-5:0.25/dpr:2 | scale=2&watermark=default&watermark_opacity=0.5&watermark_scale=0.25&watermark_position=left-top&watermark_offset=20,-10 | watermark
-    watermark:1:re | watermark=default&watermark_repeat=1 | watermark
-    wm:1:re:10:20 | watermark=default&watermark_repeat=1&watermark_gap=10,20 | watermark
+    watermark:1:re | watermark=default&watermark_position=center&watermark_repeat=xy | watermark
+    wm:1:re:10:20 | watermark=default&watermark_position=center&watermark_repeat=xy&watermark_gap=10,20 | watermark
     wm:0.5/wm:0 | |
     sm:0/kcr:0/scp:0/ph:1/eth:1 | strip=0&profile=keep | keep_copyright preserve_hdr enforce_thumbnail
     strip_metadata:1/strip_color_profile:1 | |

@@ -96,6 +96,31 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    ("a.png", "https://h/base/a.png"), ("/a%20b.png?c=d:e", "https://h/base/a%20b.png?c=d:e"),
+    ("http://other/a.png", "http://other/a.png"), ("https:/other/a.png", "https://other/a.png"),
+    ("../a.png", nil), ("%2e%2e/a.png", nil), ("s3://b/a.png", "s3://b/a.png"),
+    ("local:///a.png", "local:///a.png"), ("img:a/b.png", "https://img.example/x/a/b.png"),
+    ("img:../b.png", nil), ("https://old7.example/a", "https://new.example/7/a"), ("", ""),
+  ])
+  func `the same rules make the URLs of images`(given: String, url: String?) throws {
+    var settings = SourceSettings()
+    settings.baseURL = "https://h/base"
+    settings.replacements = [
+      "img:": "https://img.example/x/", "https://old*.example": "https://new.example/${1}",
+    ]
+    #expect((try? SourceRules.ofImages(settings)(given)) == url)
+    settings.allowed = ["https://img.example/public/", "https://other"]
+    let allowed = SourceRules.ofImages(settings)
+    #expect((try? allowed("https://img.example/public/a.png")) != nil)
+    for refused in [
+      "https://img.example/private/a.png", "https://other.evil/a", "http://other/a", "s3://b/a.png",
+      "local:///a.png", "https://img.example/public/%2e%2e/a.png",
+    ] {
+      #expect(throws: ImageError.self) { try allowed(refused) }
+    }
+  }
+
   @Test func `the longest prefix is asked first, and doors that have all addresses do not meet`()
     throws
   {

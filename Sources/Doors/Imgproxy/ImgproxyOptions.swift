@@ -114,8 +114,9 @@ extension ImgproxyDraft {
       draft["watermark"] = isSeen ? "default" : nil
       draft["watermark_opacity"] = isSeen && opacity < 1 ? opacity.written : nil
       draft["watermark_scale"] = isSeen && scale > 0 ? scale.written : nil
-      draft["watermark_position"] = isSeen ? position?.rawValue : nil
-      draft["watermark_repeat"] = isSeen && position == nil ? "1" : nil
+      // Tiles go on from the middle.
+      draft["watermark_position"] = isSeen ? (position ?? .center).rawValue : nil
+      draft["watermark_repeat"] = isSeen && position == nil ? "xy" : nil
       let gap =
         Int(x.clamped(to: 0...65_535)).description + ","
         + Int(y.clamped(to: 0...65_535)).description

@@ -16,6 +16,10 @@ public struct SourceSettings: Hashable, Sendable {
   public var localRoot = ""
   /// What URLs without a scheme are appended to; empty: they are refused.
   public var baseURL = ""
+  /// Beginnings of sources, in which `*` stands for a part without a slash, and what replaces them.
+  public var replacements: [String: String] = [:]
+  /// Beginnings of the URLs that may be loaded; empty: all.
+  public var allowed: [String] = []
   /// Whose bodies are sources (`POST /image`).
   public var bodies = BodySources.off
   /// Freshness lifetime of such sources and their results, at most 365 d; 0: they are not stored.

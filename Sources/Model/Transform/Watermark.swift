@@ -45,6 +45,9 @@ public struct WatermarkPlacement: Hashable, Sendable {
   /// The space between tiles, in pixels of the result or shares of its sides.
   public var gap = Offset()
 
+  /// Creates the default placement.
+  public init() {}
+
   /// Where tiles are.
   public enum Tiling: String, CaseIterable, Sendable {
     /// On the whole result, from the top left corner on.

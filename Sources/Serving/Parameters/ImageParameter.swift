@@ -138,7 +138,7 @@ extension ImageParameter {
     draft.hints.savesData = rules.lowersQuality(of: transform)
     // Whether there is a body is known with the method.
     guard draft.url != nil || rules.bodies != .off else { throw .missingParameter("url") }
-    let url = draft.url.map(rules.absolute) ?? ""
+    let url = try draft.url.map { url throws(ImageError) in try rules.absolute(url) } ?? ""
     do throws(ImageError) {
       let source = try draft.url == nil ? SourceURL(bodyWith: "") : SourceURL(parsing: url)
       let request = ImageRequest(

@@ -158,8 +158,7 @@ struct RequestRules: Sendable {
   let ignoredParameters: Set<String>
   /// Whose bodies are sources.
   let bodies: BodySources
-  /// What sources without a scheme are appended to; empty: they are refused.
-  private let baseURL: String
+  private let sourceRules: (@Sendable (String) throws(ImageError) -> String)?
 
   /// Creates the rules of a server. Omits invalid presets, which
   /// `ServerConfiguration.invalidPresets` reports before a server is created.
@@ -177,7 +176,7 @@ struct RequestRules: Sendable {
     watermarks = configuration.watermarks
     allowsLocalWatermarks = configuration.allowsLocalWatermarks
     ignoredParameters = Set(configuration.ignoredParameters)
-    baseURL = configuration.sources.baseURL
+    sourceRules = configuration.sourceRules
     bodies = configuration.sources.bodies
     autoFormats = configuration.imaging.autoFormats
     onOffer = AcceptedFormats(configuration.imaging.autoFormats)
@@ -263,13 +262,10 @@ struct RequestRules: Sendable {
     return request.accepting(autoFormats.filter(formats.contains))
   }
 
-  /// Returns a source's URL with the base URL in front, if it has no scheme.
-  func absolute(_ url: String) -> String {
-    guard !baseURL.isEmpty, !url.isEmpty,
-      !url.prefix(while: { $0 != "/" && $0 != "?" }).contains(":")
-    else { return url }
-    return baseURL + (url.hasPrefix("/") ? "" : "/") + url
-  }
+  /// Returns the URL that the operator's rules make of the text of `url`.
+  ///
+  /// - Throws: `forbiddenSource` or `invalidURL`.
+  func absolute(_ url: String) throws(ImageError) -> String { try sourceRules?(url) ?? url }
 
   /// Whether the response depends on the client's `Accept`.
   func isNegotiated(_ transform: Transform) -> Bool {

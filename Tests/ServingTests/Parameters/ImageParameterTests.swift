@@ -38,18 +38,18 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("a.png", "https://h/base/a.png"), ("/a%20b.png?c=d:e", "https://h/base/a%20b.png?c=d:e"),
-    ("http://other/a.png", "http://other/a.png"), ("//other/a", "https://h/base//other/a"),
-    ("../a.png", "https://h/a.png"), ("file:///etc/passwd", nil), ("", nil),
-  ])
-  func `a URL without a scheme is below the base URL`(url: String, source: String?) throws {
+  @Test func `the operator's rules come before the URL is parsed`() throws {
     var configuration = ServerConfiguration()
-    configuration.sources.baseURL = "https://h/base"
-    let query = "url=" + PercentEncoding.encode(url)
-    let found = try? ImageParameter.parse(
-      Array(query.utf8), rules: RequestRules(configuration))
-    #expect(found?.source.text == source)
+    configuration.sourceRules = { text throws(ImageError) in
+      if text == "no" { throw .forbiddenSource(reason: "no", detail: text) }
+      return "https://h/" + text
+    }
+    let rules = RequestRules(configuration)
+    let found = try ImageParameter.parse(Array("url=a%20b".utf8), rules: rules)
+    #expect(found.source.text == "https://h/a%20b")
+    #expect(throws: ImageError.self) {
+      try ImageParameter.parse(Array("url=no".utf8), rules: rules)
+    }
   }
 
   @Test func `the url is percent-decoded once, and a plus stays a plus`() throws {
