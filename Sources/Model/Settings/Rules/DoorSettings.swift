@@ -32,6 +32,12 @@ public struct DoorOptions: Hashable, Sendable {
     public let pattern: String
     /// What replaces it.
     public let text: String
+
+    /// Creates a replacement.
+    public init(pattern: String, text: String) {
+      self.pattern = pattern
+      self.text = text
+    }
   }
 
   /// The keys of signatures; empty: addresses are not signed.
