@@ -86,6 +86,10 @@ _pictor() {
 --download.ca_file
 --sources.local_root
 --sources.base_url
+--sources.replace
+--sources.allow
+--sources.bodies
+--sources.body_lifetime
 --sources.local_lifetime
 --imaging.workers
 --imaging.deadline
@@ -95,6 +99,7 @@ _pictor() {
 --imaging.sandbox
 --imaging.formats
 --imaging.auto_formats
+--imaging.keep_format
 --imaging.maximum_pixels
 --imaging.maximum_result_pixels
 --imaging.maximum_frames

@@ -41,7 +41,7 @@ final class NegativeCache: Sendable {
 
   /// Adds a failure unless a purge covers it. Returns the error for the client.
   ///
-  /// - Parameter freshness: that of the failed response, which limits the lifetime (RFC 9111); `nil`
+  /// - Parameter freshness: that of the failed response, which limits the lifetime; `nil`
   ///   if no response arrived.
   func add(
     _ error: ImageError, of key: CacheKey, since generation: Int, freshness: Freshness?
