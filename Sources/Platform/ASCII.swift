@@ -57,7 +57,8 @@ extension [UInt8] {
 
 extension UInt64 {
   /// Reads hexadecimal digits in lower case, at most 16; `nil` for anything else.
-  @inlinable public init?(lowerHexadecimal digits: some Sequence<UInt8>) {
+  /// Does not allocate, unlike a generic function between files that are optimized one by one.
+  public init?(lowerHexadecimal digits: Slice<UnsafeRawBufferPointer>) {
     self = 0
     for digit in digits {
       guard let value = digit.hexadecimalValue, !(0x41...0x46 ~= digit) else { return nil }

@@ -166,6 +166,7 @@ import Testing
     ("server.cors_origin", ["https://a", "https://b"]),
     ("server.trusted_proxies", ["10.0.0.0/8", "fd00::/8"]),
     ("server.ignore_parameters", ["v", "_"]),
+    ("sources.allow", ["https://a.example/", "https://*.b.example/public/"]),
     ("download.allow_networks", ["10.0.0.0/8", "fd00::/8"]),
     ("download.allow_hosts", ["a.example", "*.b.example"]),
     ("download.deny_hosts", ["a.example", "*.b.example"]),

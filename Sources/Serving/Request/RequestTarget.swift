@@ -105,13 +105,13 @@ final class RequestTarget {
       grant = RequestGrant(rules: rules)
       do throws(ImageError) {
         var translation = try door.translated(address)
+        secret = translation.secret
         // Not what is usual at `/image`.
         if translation["format"] == nil { translation["format"] = "auto" }
         grant = try rules.grant(to: translation)
         var parsed = try read(
           translation.query.utf8, kind: translation.isDescription ? .info : .image,
           redirects: false)
-        secret = translation.secret
         // Hits would not look for it.
         if secret != nil { key = nil }
         if translation.redirectsFailures { parsed.options.onFailure = .redirect }

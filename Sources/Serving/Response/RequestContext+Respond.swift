@@ -51,7 +51,7 @@ extension RequestContext {
       info: info, source: request.source, cacheStatus: cacheStatus, presentation: presentation)
     if let name = client.target?.door?.cacheField {
       switch cacheStatus {
-      case .hit: head.add(name, value: "HIT")
+      case .hit(.memory), .hit(.disk), .hit(.shared): head.add(name, value: "HIT")
       case .staleHit: head.add(name, value: "STALE")
       default: head.add(name, value: "MISS")
       }

@@ -105,6 +105,7 @@ import Testing
       var wrong = ["", "nonsense", " ", "-1", "1e3", "NaN", "0x1", "<img src=x>", "1,2,3,4,5"]
       if let numbers = parameter.numbers {
         if numbers.above { wrong.append("0") }
+        if numbers.minimum <= -1 { wrong.removeAll { $0 == "-1" } }
         if numbers.minimum > 0, !numbers.above {
           wrong.append(numbers.whole ? "\(Int(numbers.minimum) - 1)" : "\(numbers.minimum - 0.05)")
         }

@@ -96,9 +96,11 @@ extension EntryDigest {
 
   /// Parses a file name. Returns `nil` unless it has 32 lower-case hexadecimal digits.
   init?(hexadecimal name: some StringProtocol) {
-    guard name.utf8.count == 32, let high = UInt64(lowerHexadecimal: name.utf8.prefix(16)),
-      let low = UInt64(lowerHexadecimal: name.utf8.dropFirst(16))
-    else { return nil }
+    guard name.utf8.count == 32 else { return nil }
+    let halves = Array(name.utf8).withUnsafeBytes { digits in
+      (UInt64(lowerHexadecimal: digits[..<16]), UInt64(lowerHexadecimal: digits[16...]))
+    }
+    guard case (let high?, let low?) = halves else { return nil }
     self.init(high: high, low: low)
   }
 
