@@ -302,7 +302,9 @@ extension Configuration {
         + "part without a slash, ${1} the first of them"),
     .key(
       "sources.allow", \.sources.allowed,
-      .list(of: "beginnings of URLs such as https://example.com/*/") { !$0.isEmpty },
+      .list(of: "beginnings of URLs such as https://example.com/*/") { text in
+        ["http://", "https://", "s3://", "local:///"].contains { text.hasPrefix($0) }
+      },
       "beginnings of the URLs that may be loaded, https://example.com/public/; []: all"),
     .key(
       "sources.bodies", \.sources.bodies, .choice,

@@ -70,20 +70,19 @@ struct ImaginaryDoor: PeerDoor {
     if let source = items["url"] ?? items["file"].map({ "/" + PercentEncoding.encodePath($0) }) {
       draft["url"] = try sources.url(of: source)
     }
-    guard !secrets.isEmpty else { return draft.translation }
-    draft.translation.isSigned = true
-    if let key = items["key"], !key.isEmpty {
-      guard secrets.contains(where: { HMAC.isEqual(Array(key.utf8), $0) }) else {
-        throw .denied(Self.noKey)
-      }
-    } else {
-      draft.translation.secret = DoorSecret(
-        "API-Key", secrets, refusal: refusal(of: .denied(Self.noKey)))
-    }
+    draft.translation.isSigned = !secrets.isEmpty
     return draft.translation
   }
 
-  private static let noKey = "invalid or missing API key"
+  /// The key is in the query, or else in a field.
+  func secret(of address: DoorAddress) -> DoorSecret? {
+    let key = address.query.queryItems(hasForms: true).first { $0.name == "key" }?.value ?? ""
+    let isRight = secrets.contains { HMAC.isEqual(Array(key.utf8), $0) }
+    guard !secrets.isEmpty, !isRight else { return nil }
+    return DoorSecret(
+      "API-Key", key.isEmpty ? secrets : [],
+      refusal: refusal(of: .denied("invalid or missing API key")))
+  }
 
   func refusal(of fault: DoorFault) -> DoorAnswer {
     let status = fault.kind == .denied ? 401 : fault.kind == .unsupported ? 501 : 400

@@ -22,23 +22,24 @@ public struct SourceRules: Sendable {
   /// Returns what applies the rules to the text of `/image`'s `url`.
   public static func ofImages(
     _ settings: SourceSettings
-  ) -> @Sendable (String) throws(ImageError) -> String {
+  ) -> @Sendable (_ url: String, _ isOfDoor: Bool) throws(ImageError) -> String {
     var options = DoorOptions()
     options.baseURL = settings.baseURL
     options.replacementTexts = settings.replacements
     options.allowedSources = settings.allowed
     let rules = SourceRules(options)
-    return { given throws(ImageError) in
-      do throws(DoorFault) { return try rules.absolute(given) } catch {
+    return { given, isOfDoor throws(ImageError) in
+      do throws(DoorFault) { return try rules.absolute(given, isOfDoor: isOfDoor) } catch {
         guard error.kind == .forbidden else { throw .invalidURL(given, reason: error.reason) }
         throw .forbiddenSource(reason: error.reason, detail: given, key: "sources.allow")
       }
     }
   }
 
-  /// Returns the text of an absolute URL. Unlike a peer's, it may have any scheme.
-  private func absolute(_ given: String) throws(DoorFault) -> String {
-    if let replaced = try replaced(given) { return replaced }
+  /// Returns the text of an absolute URL. Unlike a peer's, it may have any scheme. A door has
+  /// replaced beginnings already.
+  private func absolute(_ given: String, isOfDoor: Bool) throws(DoorFault) -> String {
+    if !isOfDoor, let replaced = try replaced(given) { return replaced }
     let head = given.prefix { !"/?#".contains($0) }
     guard head.contains(":") else {
       return given.isEmpty || !hasBase ? given : try appended(given)
@@ -150,6 +151,8 @@ struct SourcePrefix: Sendable {
   private let pieces: [[UInt8]]
   /// The most bytes that a wildcard stands for, which bounds the time of a match.
   private static let longestPart = 255
+  /// What a wildcard does not stand for: a slash, and what ends a host.
+  private static let ends = Array("/?#@:\\".utf8)
 
   init(_ pattern: String) {
     pieces = pattern.utf8.split(separator: UInt8(ascii: "*"), omittingEmptySubsequences: false)
@@ -170,7 +173,7 @@ struct SourcePrefix: Sendable {
     let text = text.dropFirst(pieces[index].count)
     guard index + 1 < pieces.count else { return ([], text) }
     guard failed.insert(index * (text.endIndex + 1) + text.startIndex).inserted else { return nil }
-    let part = text.prefix(Self.longestPart).prefix { $0 != UInt8(ascii: "/") }
+    let part = text.prefix(Self.longestPart).prefix { !Self.ends.contains($0) }
     for end in (text.startIndex...part.endIndex).reversed() {
       if let (parts, rest) = match(index + 1, text[end...], &failed) {
         return ([text[..<end]] + parts, rest)

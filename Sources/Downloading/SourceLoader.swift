@@ -79,6 +79,7 @@ public struct LocalFiles: ImageLoader {
   ///   is gone.
   func take(_ request: LoadRequest) throws(ImageError) -> LoadResult {
     guard let body = request.body else { throw .notCached }
+    guard body.count > 0 else { throw .unsupportedFormat(detail: "empty file") }
     var answer = OriginResponse(status: 200)
     answer.etag = request.url.text
     answer.cacheControl = bodyLifetime > 0 ? "max-age=\(bodyLifetime)" : "no-store"

@@ -21,6 +21,13 @@ struct ImgproxyDoor: PeerDoor {
 
   func claims(_ address: DoorAddress) -> Bool { !["", "/", "/health"].contains(address.path) }
 
+  func secret(of address: DoorAddress) -> DoorSecret? {
+    guard !options.secrets.isEmpty else { return nil }
+    return DoorSecret(
+      "Authorization", options.secrets.map { Array("Bearer ".utf8) + $0 },
+      refusal: refusal(of: .denied("the secret is missing in Authorization")))
+  }
+
   func read(_ address: DoorAddress) throws(DoorFault) -> DoorTranslation {
     let parts: ImgproxyAddress
     do {
@@ -42,11 +49,6 @@ struct ImgproxyDoor: PeerDoor {
     }
     try draft.finish(try source(parts.source))
     draft.translation.isSigned = !options.keys.isEmpty || !options.secrets.isEmpty
-    if !options.secrets.isEmpty {
-      draft.translation.secret = DoorSecret(
-        "Authorization", options.secrets.map { Array("Bearer ".utf8) + $0 },
-        refusal: refusal(of: .denied("the secret is missing in Authorization")))
-    }
     return draft.translation
   }
 

@@ -52,6 +52,10 @@ struct OriginResponseParser {
   private var isLengthInvalid = false
   private var hasTransferEncoding = false
   private var location: String?
+  private static let cacheDirectives: Set = [
+    "max-age", "s-maxage", "no-store", "no-cache", "private", "public", "must-revalidate",
+    "proxy-revalidate", "stale-while-revalidate", "stale-if-error", "immutable",
+  ]
   private var cdnControl: String?
   private var surrogateControl: String?
   /// The length of a 206 that has the whole image: `Content-Range: bytes 0-8/9`.
@@ -94,7 +98,10 @@ struct OriginResponseParser {
     // Some stores answer a plain GET so. What arrived is all of the image.
     let isWhole = origin.status == 206 && wholeRange != nil && length ?? wholeRange == wholeRange
     // A 201 has no heuristic freshness (RFC 9110, section 15.1).
-    origin.targetedControl = cdnControl ?? surrogateControl
+    // One that says nothing of caching, such as `content="ESI/1.0"`, does not count.
+    origin.targetedControl = [cdnControl, surrogateControl].compactMap(\.self).first {
+      CacheDirectives($0).contains { Self.cacheDirectives.contains($0.name) }
+    }
     if origin.status == 201, origin.targetedControl ?? origin.cacheControl ?? origin.expires == nil
     {
       origin.cacheControl = "no-cache"

@@ -199,18 +199,22 @@ extension Image {
     let own = size
     let (across, down) = (tiling.isAcross, tiling.isDown)
     let tile = PixelSize(
-      width: own.width + (across ? gap.x.pixels(of: canvas.width) : 0),
-      height: own.height + (down ? gap.y.pixels(of: canvas.height) : 0))
+      // Behind a gap of the canvas's side, there is nothing to see.
+      width: own.width + (across ? min(gap.x.pixels(of: canvas.width), canvas.width) : 0),
+      height: own.height + (down ? min(gap.y.pixels(of: canvas.height), canvas.height) : 0))
     let area = PixelSize(
       width: across ? canvas.width : own.width, height: down ? canvas.height : own.height)
     // How much of the first tile is cut off.
     let x = across ? (tile.width - place.x % tile.width) % tile.width : 0
     let y = down ? (tile.height - place.y % tile.height) % tile.height : 0
     let clear = [Double](repeating: 0, count: bands)
+    // Read in any order; with its gap it is made as it is read.
+    self = try inMemory()
     if tile != own { self = try placed(x: 0, y: 0, on: tile, background: clear) }
     // libvips copies tile by tile, so tiny tiles are first joined to larger ones.
     let least = PixelSize(width: across ? 128 : 1, height: down ? 128 : 1)
-    let block = try replicated(toCover: least).inMemory()
+    let isTiny = tile.width < least.width || tile.height < least.height
+    let block = isTiny ? try replicated(toCover: least).inMemory() : self
     let all = PixelSize(width: area.width + x, height: area.height + y)
     return try block.replicated(toCover: all).cut(x: x, y: y, area)
   }

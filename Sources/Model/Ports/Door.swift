@@ -76,8 +76,6 @@ public struct DoorTranslation: Hashable, Sendable {
   public var notes: [DoorNote] = []
   /// Whether a signature of the peer's kind was verified.
   public var isSigned = false
-  /// What a field of the request must say besides; `nil`: nothing.
-  public var secret: DoorSecret?
   /// From when on the address is refused; `nil`: never.
   public var expiry: UnixTime?
   /// Whether a failure leads to the source instead, which then must be one of the operator's: else
@@ -160,6 +158,8 @@ public protocol Door: Sendable {
   var takesBodies: Bool { get }
   /// Whether the address is one of the peer's. All others get 404 from Pictor.
   func claims(_ address: DoorAddress) -> Bool
+  /// Returns what a field of a request must say, before anything else counts; `nil`: nothing.
+  func secret(of address: DoorAddress) -> DoorSecret?
   /// Translates an address.
   ///
   /// - Throws: the refusal, in the peer's form.
@@ -171,6 +171,8 @@ public protocol Door: Sendable {
 extension Door {
   /// Most peers have no such field.
   public var cacheField: StaticString? { nil }
+  /// Most peers have no secrets.
+  public func secret(of address: DoorAddress) -> DoorSecret? { nil }
   /// Most peers load their sources.
   public var takesBodies: Bool { false }
 

@@ -99,11 +99,13 @@ struct ImageEndpoint: Endpoint {
   private static func request(
     of context: RequestContext, trail: ServerTrail
   ) throws(ImageError) -> ImageRequest {
+    if let secret = context.client.target?.secret, !context.hasSecret {
+      throw .refusedAtDoor(secret.refusal)
+    }
     let target = try context.entitledTarget()
     guard let parsed = target.request else {
       throw .internal(detail: "a target without a request")
     }
-    if let secret = target.secret, !context.hasSecret { throw .refusedAtDoor(secret.refusal) }
     var request: ImageRequest
     switch parsed {
     case .success(let success): request = success

@@ -112,7 +112,9 @@ extension ImageParameter {
   static func parse(
     _ query: some Collection<UInt8>, rules: RequestRules, kind: ImageQuery.Kind = .image
   ) throws(ImageError) -> ImageRequest {
-    try parseAdaptive(query, rules: rules, kind: kind).request
+    let request = try parseAdaptive(query, rules: rules, kind: kind).request
+    guard request.source.scheme != .body else { throw .missingParameter("url") }
+    return request
   }
 
   /// Parses a raw query as `parse` does. Returns its request for a client without hints, and the

@@ -158,7 +158,9 @@ struct RequestRules: Sendable {
   let ignoredParameters: Set<String>
   /// Whose bodies are sources.
   let bodies: BodySources
-  private let sourceRules: (@Sendable (String) throws(ImageError) -> String)?
+  private let sourceRules: (@Sendable (String, Bool) throws(ImageError) -> String)?
+  /// Whether a door has made the query.
+  var areOfDoor = false
 
   /// Creates the rules of a server. Omits invalid presets, which
   /// `ServerConfiguration.invalidPresets` reports before a server is created.
@@ -265,7 +267,9 @@ struct RequestRules: Sendable {
   /// Returns the URL that the operator's rules make of the text of `url`.
   ///
   /// - Throws: `forbiddenSource` or `invalidURL`.
-  func absolute(_ url: String) throws(ImageError) -> String { try sourceRules?(url) ?? url }
+  func absolute(_ url: String) throws(ImageError) -> String {
+    try sourceRules?(url, areOfDoor) ?? url
+  }
 
   /// Whether the response depends on the client's `Accept`.
   func isNegotiated(_ transform: Transform) -> Bool {

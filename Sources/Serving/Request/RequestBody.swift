@@ -107,6 +107,8 @@ private final class FormFile: @unchecked Sendable {
   private var reader: OpaquePointer?
   /// The field of the file; `nil` before it.
   private var field: String?
+  private var length = 0
+  private var isEnded = false
   private var isFull = false
 
   init(_ connection: OpaquePointer, into file: BodyFile) {
@@ -115,18 +117,24 @@ private final class FormFile: @unchecked Sendable {
     // holds the head of a part.
     reader = MHD_create_post_processor(
       connection, 4_096,
-      { form, _, key, name, _, _, bytes, _, count in
+      { form, _, key, name, _, _, bytes, offset, count in
         guard let form, name != nil else { return .YES }
         return Unmanaged<FormFile>.fromOpaque(form).takeUnretainedValue().add(
-          UnsafeRawBufferPointer(start: bytes, count: count), of: key.map { String(cString: $0) })
+          UnsafeRawBufferPointer(start: bytes, count: count), at: Int(offset),
+          of: key.map { String(cString: $0) })
       }, Unmanaged.passUnretained(self).toOpaque())
   }
 
   deinit { if let reader { MHD_destroy_post_processor(reader) } }
 
-  private func add(_ bytes: UnsafeRawBufferPointer, of key: String?) -> MHD_Result {
+  private func add(
+    _ bytes: UnsafeRawBufferPointer, at offset: Int, of key: String?
+  ) -> MHD_Result {
     if field == nil { field = key ?? "" }
-    guard field == key ?? "" else { return .YES }
+    // Another file of the same field begins at 0 again.
+    if offset < length { isEnded = true }
+    guard field == key ?? "", !isEnded else { return .YES }
+    length += bytes.count
     isFull = !file.append(bytes)
     return isFull ? .NO : .YES
   }
@@ -223,7 +231,9 @@ extension RequestContext {
         client.body.begin(body, memory: handler.services.bodies, form: isForm ? connection : nil)
         // The header's deadline does not apply to the body.
         client.watch.deadline =
-          Clock.coarseMilliseconds() + policy.transferTime.milliseconds(for: body.limit)
+          Clock.coarseMilliseconds()
+          + policy.transferTime.milliseconds(
+            for: min(field("Content-Length").flatMap { Int($0) } ?? body.limit, body.limit))
       }
     }
     return client.body.take(bytes)
@@ -236,7 +246,9 @@ extension RequestContext {
 
   /// Whether the request may bring its source along.
   var mayBringSource: Bool {
-    policy.rules.bodies == .all || client.target?.isSigned == true && hasSecret || isOperator
+    guard hasSecret, let target = client.target else { return false }
+    return policy.rules.bodies == .all
+      || target.isSigned && !target.isExpired(at: Clock.now()) || isOperator
   }
 
   /// Whether the request has the secret that its door asks for, if it does.
@@ -252,6 +264,11 @@ extension RequestContext {
     guard let endpoint = client.target?.endpoint else { return .discard }
     let body = endpoint.bodyPolicy(for: client.method, in: policy.configuration)
     guard body != .discard, hasAccess(to: endpoint) else { return .discard }
-    return endpoint.access == .operators || mayBringSource ? body : .discard
+    guard endpoint.access == .open else { return body }
+    guard mayBringSource else { return .discard }
+    // An operator's rules may allow what the target was refused for.
+    guard case .success(let request)? = client.target?.request, request.source.scheme == .body
+    else { return isOperator ? body : .discard }
+    return body
   }
 }

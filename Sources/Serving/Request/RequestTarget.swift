@@ -103,12 +103,13 @@ final class RequestTarget {
     /// Parses an address at a door.
     init(_ address: DoorAddress, at door: any Door, rules: RequestRules) {
       grant = RequestGrant(rules: rules)
+      secret = door.secret(of: address)
       do throws(ImageError) {
         var translation = try door.translated(address)
-        secret = translation.secret
         // Not what is usual at `/image`.
         if translation["format"] == nil { translation["format"] = "auto" }
         grant = try rules.grant(to: translation)
+        grant.rules.areOfDoor = true
         var parsed = try read(
           translation.query.utf8, kind: translation.isDescription ? .info : .image,
           redirects: false)

@@ -18,7 +18,7 @@ public struct SigningPolicy: Equatable, Sendable {
 
 /// What a target may ask for.
 struct RequestGrant: Sendable {
-  let rules: RequestRules
+  var rules: RequestRules
   /// Whether it has a valid signature.
   var isSigned = false
   /// When the signature expires; `nil` for never.
@@ -104,7 +104,8 @@ extension RequestContext {
   func entitledTarget() throws(ImageError) -> RequestTarget {
     guard let target = client.target else { throw .internal(detail: "a request without a target") }
     // Read first, because most servers restrict nothing but `onerror`.
-    if policy.isRestricting || target.lacksRight,
+    // Where a door has a secret, `Authorization` may be its.
+    if target.secret == nil, policy.isRestricting || target.lacksRight,
       !target.isSigned || target.isExpired(at: Clock.now()), isOperator
     {
       let entitled = RequestTarget(

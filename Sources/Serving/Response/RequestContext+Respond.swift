@@ -26,6 +26,12 @@ extension RequestContext {
     guard status != 304, let range else {
       return respond(status, head: head, body: variant.body, cacheStatus: cacheStatus)
     }
+    // Of what is not there, caches keep nothing.
+    if case .beyond = range {
+      head = ResponseHead(date: Clock.now(), id: client.requestID)
+      head.add("Cache-Control", value: "no-store")
+      addCommon(to: &head, vary: client.target?.vary)
+    }
     head.add("Content-Range", value: range.description)
     do throws(ImageError) {
       let body = try range.part(of: variant.body)
@@ -252,7 +258,10 @@ extension RequestContext {
       "X-Operation-Key", "Priority", "Cache-Control", "If-None-Match", "If-Modified-Since",
       "Range", "If-Range",
     ]
-    if endpoint?.access == .operators { names += ["Authorization", "Content-Type"] }
+    if endpoint?.access == .operators { names.append("Authorization") }
+    if endpoint?.access == .operators || endpoint?.methods.contains(.post) == true {
+      names.append("Content-Type")
+    }
     for name in client.target?.forwarding?.names ?? []
     where !names.contains(where: { $0.lowercased() == name.lowercased() }) {
       names.append(name)

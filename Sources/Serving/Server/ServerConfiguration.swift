@@ -31,7 +31,8 @@ public struct ServerConfiguration: Sendable {
   /// The keys `sources.…`.
   public var sources = SourceSettings()
   /// Applies `sources.base_url`, `replace` and `allow` to the text of `url`; `nil`: nothing does.
-  public var sourceRules: (@Sendable (String) throws(ImageError) -> String)?
+  public var sourceRules:
+    (@Sendable (_ url: String, _ isOfDoor: Bool) throws(ImageError) -> String)?
   /// Other image servers whose addresses are served (`doors`).
   public var doors: [DoorPlace] = []
   /// Whether clients may use files below the local root as watermarks, by `local:///` URLs.

@@ -100,6 +100,8 @@ import Testing
     for (lines, expected) in [
       ([], nil), (["CDN-Cache-Control:"], nil),
       ([surrogate], "content=\"ESI/1.0\", max-age=60, no-store-remote"),
+      (["Surrogate-Control: content=\"ESI/1.0\""], nil), (["CDN-Cache-Control: x, y=1"], nil),
+      ([surrogate, "CDN-Cache-Control: x"], "content=\"ESI/1.0\", max-age=60, no-store-remote"),
       (
         [surrogate, "cdn-cache-control: max-age=5", "CDN-Cache-Control: immutable"],
         "max-age=5, immutable"

@@ -57,6 +57,9 @@ import Testing
         415
       ),
       ("/image?w=9", photo, "multipart/form-data", 415),
+      (
+        "/image?w=9", form([], boundary: "aa"), "multipart/form-data; boundary=aa", 415
+      ),
     ] as [(String, [UInt8], String, Int)] {
       let answer = try post(target, Array(body), type: type)
       #expect(answer.status == status, "\(target) \(type): \(answer.text)")

@@ -40,7 +40,7 @@ import Testing
 
   @Test func `the operator's rules come before the URL is parsed`() throws {
     var configuration = ServerConfiguration()
-    configuration.sourceRules = { text throws(ImageError) in
+    configuration.sourceRules = { text, _ throws(ImageError) in
       if text == "no" { throw .forbiddenSource(reason: "no", detail: text) }
       return "https://h/" + text
     }

@@ -26,10 +26,7 @@ private struct OldDoor: Door {
     switch parts[0] {
     case "info": translation.isDescription = true
     case "lost": translation.redirectsFailures = true
-    case "secret":
-      translation.secret = DoorSecret(
-        "Authorization", [Array("Bearer one".utf8), Array("Bearer two".utf8)],
-        refusal: DoorAnswer(status: 403, body: "Forbidden", reason: "no secret"))
+    case "secret": break
     case "signed":
       translation.isSigned = true
       translation["w"] = "33"
@@ -43,6 +40,13 @@ private struct OldDoor: Door {
     default: translation["w"] = String(parts[0])
     }
     return translation
+  }
+
+  func secret(of address: DoorAddress) -> DoorSecret? {
+    guard address.path.hasPrefix("/old/secret") else { return nil }
+    return DoorSecret(
+      "Authorization", [Array("Bearer one".utf8), Array("Bearer two".utf8)],
+      refusal: DoorAnswer(status: 403, body: "Forbidden", reason: "no secret"))
   }
 
   func answer(to error: ImageError) -> DoorAnswer {
@@ -93,6 +97,9 @@ private struct OldDoor: Door {
           "/old/secret/\(imageURL)", headers: ["Authorization": field])
         #expect(answer.status == status, "\(field)")
       }
+      // What an address lacks is told to those who have the secret.
+      let probe = try client.get("/old/secret")
+      #expect(probe.status == 403)
     }
   }
 
