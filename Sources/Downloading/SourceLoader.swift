@@ -75,8 +75,8 @@ public struct LocalFiles: ImageLoader {
 
   /// Takes a source that came with its request. Equal bytes have equal versions.
   ///
-  /// - Throws: `notCached` if it did not: the work goes on without its request, and what was stored
-  ///   is gone.
+  /// - Throws: `notCached` for work after its request, whose stored source is gone;
+  ///   `unsupportedFormat` for a body without bytes.
   func take(_ request: LoadRequest) throws(ImageError) -> LoadResult {
     guard let body = request.body else { throw .notCached }
     guard body.count > 0 else { throw .unsupportedFormat(detail: "empty file") }

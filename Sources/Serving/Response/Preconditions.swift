@@ -74,7 +74,7 @@ extension UnsafeRawBufferPointer {
   }
 }
 
-/// A single range of bytes, as a download that goes on asks for. Several ranges, other units and
+/// A single range of bytes, as a resumed download asks for. Several ranges, other units and
 /// texts that are no range are ignored: the client gets the whole.
 enum ByteRange: Equatable, CustomStringConvertible {
   /// Positions in the whole, at least one.
