@@ -16,7 +16,7 @@ public struct SourceSettings: Hashable, Sendable {
   public var localRoot = ""
   /// What URLs without a scheme are appended to; empty: they are refused.
   public var baseURL = ""
-  /// Beginnings of sources, in which `*` stands for a part without a slash, and what replaces them.
+  /// Beginnings of sources, in which `*` is a part without `/?#@:\`, and what replaces them.
   public var replacements: [String: String] = [:]
   /// Beginnings of the URLs that may be loaded; empty: all.
   public var allowed: [String] = []

@@ -125,7 +125,7 @@ enum ByteRange: Equatable, CustomStringConvertible {
     }
   }
 
-  /// Returns these bytes of a body; `nil` if there are none.
+  /// Returns these bytes of a body; `nil` for a range beyond its end.
   ///
   /// - Throws: `overloaded` if there are too many descriptors.
   func part(of body: Variant.Body) throws(ImageError) -> Variant.Body? {

@@ -28,7 +28,7 @@ public struct DoorSettings: Hashable, Sendable {
 public struct DoorOptions: Hashable, Sendable {
   /// Sources by their beginnings, and what replaces these.
   public struct Replacement: Hashable, Sendable {
-    /// The beginning, in which `*` stands for a part without a slash.
+    /// The beginning, in which `*` stands for a part without `/?#@:\`.
     public let pattern: String
     /// What replaces it.
     public let text: String
@@ -58,7 +58,7 @@ public struct DoorOptions: Hashable, Sendable {
   public var baseURL = ""
   /// Replacements of sources; the first that fits counts.
   public var replacements: [Replacement] = []
-  /// Beginnings of the sources that may be loaded, in which `*` stands for a part without a slash;
+  /// Beginnings of the sources that may be loaded, in which `*` is as in `Replacement`;
   /// empty: all that `/image` loads.
   public var allowedSources: [String] = []
   /// Named options, in the peer's syntax.
