@@ -52,7 +52,6 @@ import Testing
       [
         "--imaging.workers", "1", "--download.maximum_bytes", "\(limit)",
         "--memory.budget", "\(limit * 56 / 10)", "--memory.limit", "0",
-        "--download.timeout", "60s",
       ])
     let paths = (0..<12).map { "/\($0).png" }
     for path in paths { origin.serve(path, bytes: body) }

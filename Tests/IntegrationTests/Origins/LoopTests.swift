@@ -7,10 +7,8 @@ import Testing
 @Suite(.onOwnThreads) final class LoopTests: OriginSuite {
   @Test func `two servers that name each other end the loop, sequentially and concurrently`() throws
   {
-    let waits = ["--download.timeout", "60s", "--server.request_timeout", "60s"]
-    let first = try PictorProcess(in: folder, waits + ["--download.first_byte_timeout", "60s"])
-    let second = try PictorProcess(
-      in: try TemporaryFolder(), waits + ["--download.first_byte_timeout", "60s"])
+    let first = try PictorProcess(in: folder)
+    let second = try PictorProcess(in: try TemporaryFolder())
     let gate = Gate()
     for (path, next, other) in [("/1", second, "/2"), ("/2", first, "/1")] {
       let location = "http://127.0.0.1:\(next.port)" + origin.target(other)

@@ -46,8 +46,11 @@ final class PictorProcess: Sendable {
       "--server.port", "0", "--disk.path", folder.path + "/cache", "--log.format", "json",
       "--server.shutdown_delay", "0s", "--server.stats_lifetime", "0s",
       "--download.allow_networks", "127.0.0.0/8",
-      // Workers under the thread sanitizer are many times slower than release builds.
+      // Under the thread sanitizer and many tests at once, all is many times slower than in
+      // release builds, and what a test holds back must not run into a time-out.
       "--imaging.processor_time", "60s", "--imaging.deadline", "120s",
+      "--server.request_timeout", "5m", "--download.timeout", "2m",
+      "--download.first_byte_timeout", "2m",
     ]
     id = try Self.spawn(
       wrapper + [program] + (isServer ? defaults : []) + options, environment: environment,
