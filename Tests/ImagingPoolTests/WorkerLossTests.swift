@@ -160,11 +160,13 @@ import Testing
     configuration.processorTime = .milliseconds(100)
     let first = FirstWorker()
     configuration.willSend = { pid in if first.isFirst() { kill(pid, SIGSTOP) } }
+    // Images this large take long to make, and the first job has a deadline.
+    let (job, same) = (try costlyJob(), try costlyJob { $0.quality = 9 })
     try await PoolSupport.withPool(configuration) { pool in
       // Given: one that runs; others of the same source and of another source are queued
-      let plain = Task { try await pool.process(self.costlyJob()) }
+      let plain = Task { try await pool.process(job) }
       try await eventually("a worker has it") { pool.busyPID != nil }
-      let waiting = Task { try await pool.process(self.costlyJob { $0.quality = 9 }) }
+      let waiting = Task { try await pool.process(same) }
       let other = Task { try await pool.process(PoolSupport.job()) }
       try await eventually("two wait") { pool.figures.waiting == 2 }
       kill(try #require(pool.busyPID), SIGCONT)
