@@ -72,6 +72,7 @@ docs: $(built) ## links, names and completeness of the documents, and their comm
 	scripts/check-unit
 	scripts/run-docs .build/$(BUILD)/pictor
 	scripts/check-clients .build/$(BUILD)/pictor
+	scripts/check-recipes .build/$(BUILD)/pictor
 
 check-metrics: $(built) ## /metrics of the program, the dashboard and the alert rules, with promtool
 	@scripts/set-up python3 prometheus
@@ -100,9 +101,10 @@ check-fleet: $(built) ## a model of three Pictors, Redis and S3, killed, frozen 
 	@scripts/set-up python3 python3-venv redis-server haproxy
 	scripts/check-fleet --runs $(or $(RUNS),200) --seed $(or $(SEED),1) .build/$(BUILD)/pictor
 
-check-clients: $(built) ## the URL builders of docs/clients in every language, against the program
+check-clients: $(built) ## the URL builders of docs/clients in every language and the recipes, against the program
 	@scripts/set-up python3
 	scripts/check-clients --all .build/$(BUILD)/pictor
+	scripts/check-recipes --all .build/$(BUILD)/pictor
 
 smoke: $(built) ## the program over HTTP
 	scripts/smoke .build/$(BUILD)/pictor
