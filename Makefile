@@ -15,7 +15,7 @@ BUILD := release
 built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
-.PHONY: help run build build-all build-sanitized test test-sanitized fuzz lint generated format docs check-clients check-deployments check-doors check-fleet check-metrics \
+.PHONY: help run build build-all build-sanitized test test-sanitized fuzz lint generated format docs docs-site check-clients check-deployments check-doors check-fleet check-metrics \
 	check-page check-s3 check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images soak set-up
 
 help: ## what there is
@@ -73,6 +73,10 @@ docs: $(built) ## links, names and completeness of the documents, and their comm
 	scripts/run-docs .build/$(BUILD)/pictor
 	scripts/check-clients .build/$(BUILD)/pictor
 	scripts/check-recipes .build/$(BUILD)/pictor
+
+docs-site: ## the documents as static pages with search: .build/site; CHECK=1: follow its links and look at it in Chromium
+	@scripts/set-up python3-venv $(if $(CHECK),chromium chromium-driver)
+	scripts/docs-site $(if $(CHECK),--check)
 
 check-metrics: $(built) ## /metrics of the program, the dashboard and the alert rules, with promtool
 	@scripts/set-up python3 prometheus
