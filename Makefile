@@ -15,7 +15,7 @@ BUILD := release
 built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
-.PHONY: help run build build-all build-sanitized test test-sanitized fuzz lint generated format docs check-clients check-deployments check-doors check-fleet check-metrics \
+.PHONY: help run build build-all build-sanitized test test-sanitized fuzz lint generated format docs docs-site check-clients check-deployments check-doors check-fleet check-metrics \
 	check-page check-s3 check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images soak set-up
 
 help: ## what there is
@@ -72,6 +72,11 @@ docs: $(built) ## links, names and completeness of the documents, and their comm
 	scripts/check-unit
 	scripts/run-docs .build/$(BUILD)/pictor
 	scripts/check-clients .build/$(BUILD)/pictor
+	scripts/check-recipes .build/$(BUILD)/pictor
+
+docs-site: ## the documents as static pages with search: .build/site; CHECK=1: follow its links and look at it in Chromium
+	@scripts/set-up python3-venv $(if $(CHECK),chromium chromium-driver)
+	scripts/docs-site $(if $(CHECK),--check)
 
 check-metrics: $(built) ## /metrics of the program, the dashboard and the alert rules, with promtool
 	@scripts/set-up python3 prometheus
@@ -100,9 +105,10 @@ check-fleet: $(built) ## a model of three Pictors, Redis and S3, killed, frozen 
 	@scripts/set-up python3 python3-venv redis-server haproxy
 	scripts/check-fleet --runs $(or $(RUNS),200) --seed $(or $(SEED),1) .build/$(BUILD)/pictor
 
-check-clients: $(built) ## the URL builders of docs/clients in every language, against the program
+check-clients: $(built) ## the URL builders of docs/clients in every language and the recipes, against the program
 	@scripts/set-up python3
 	scripts/check-clients --all .build/$(BUILD)/pictor
+	scripts/check-recipes --all .build/$(BUILD)/pictor
 
 smoke: $(built) ## the program over HTTP
 	scripts/smoke .build/$(BUILD)/pictor
