@@ -23,7 +23,9 @@ public enum WallClock {
     var time = tm()
     gmtime_r(&seconds, &time)
     withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
-      let count = strftime(text.baseAddress, text.count, form, &time)
+      // Debian 13's header takes no nil.
+      guard let start = text.baseAddress else { return }
+      let count = strftime(start, text.count, form, &time)
       bytes += text[..<count].lazy.map { UInt8(bitPattern: $0) }
     }
   }
