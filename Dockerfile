@@ -11,7 +11,7 @@ FROM debian:trixie-slim@sha256:a29215f6a35e51e22adffa17f89e9d2ef06214e64a2bad10d
 COPY --from=swift /toolchain /opt/swift
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/swift/usr/bin
 WORKDIR /build
-COPY scripts/set-up scripts/set-up
+COPY scripts/set-up scripts/sbom scripts/
 RUN scripts/set-up
 COPY Package.swift ./
 COPY Sources Sources
@@ -19,7 +19,7 @@ COPY Tests Tests
 COPY benchmarks benchmarks
 RUN swift build -c release --static-swift-stdlib --disable-local-rpath -Xlinker -s --product pictor \
  && swift build -c release --static-swift-stdlib --disable-local-rpath -Xlinker -s --product pictor-imager \
- && swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9.]*\).*/\1/p' >.build/release/swift-version
+ && scripts/sbom compiled-in >.build/release/compiled-in
 
 FROM debian:trixie-slim@sha256:a29215f6a35e51e22adffa17f89e9d2ef06214e64a2bad10d765c46aea49f11f AS root
 # The pinned image is as old as its digest: libc and others come from Debian's updates.
@@ -29,9 +29,9 @@ RUN apt-get update -qq \
       libmicrohttpd12t64 libvips42t64 libcurl4t64 zlib1g libbrotli1 libzstd1 libseccomp2 libsystemd0 libhiredis1.1.0 \
       libheif-plugin-aomenc libheif-plugin-dav1d libheif-plugin-libde265 ca-certificates fonts-dejavu-core
 COPY --from=build /build/.build/release/pictor /build/.build/release/pictor-imager /usr/local/bin/
-COPY --from=build /build/.build/release/swift-version /
-COPY scripts/container-root /
-RUN /container-root /image "$(cat /swift-version)"
+COPY --from=build /build/.build/release/compiled-in /
+COPY scripts/container-root scripts/sbom /
+RUN /container-root /image /compiled-in
 
 FROM scratch
 COPY --from=root /image /

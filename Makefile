@@ -16,7 +16,7 @@ built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
 .PHONY: help run build build-all build-sanitized test test-sanitized fuzz lint generated format docs docs-site check-clients check-deployments check-doors check-fleet check-metrics \
-	check-page check-s3 check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images soak set-up
+	check-page check-s3 check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images release release-check soak set-up
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
@@ -94,7 +94,7 @@ check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE
 	@scripts/set-up python3 python3-pip chromium chromium-driver
 	scripts/check-page .build/$(BUILD)/pictor $(if $(WRITE),--write)
 
-check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish, Caddy and stunnel with Redis run, compose and Kubernetes against schemas
+check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish, Caddy and stunnel with Redis run, compose, Kubernetes and Helm against schemas
 	scripts/check-deployments $(if $(ONLY),--only $(ONLY)) .build/$(BUILD)/pictor
 
 check-doors: $(built) ## ask the doors for addresses with known answers: ROWS=FOLDER of PEER.tsv, IMAGES="FOLDER ..." that they name
@@ -134,6 +134,13 @@ deb: build ## the Debian package: .build/deb/pictor_VERSION_ARCHITECTURE.deb
 
 deb-check: build ## the Debian package, installed, upgraded, removed and purged in a bare Debian like this one (root)
 	scripts/deb-check
+
+release: build ## what people install, in dist/: tarball, Debian package, chart, container image, bill of materials (root)
+	@scripts/release
+
+release-check: ## dist/: its sums, a second run, the tarball, the package and the image in use (root)
+	scripts/deb-check dist
+	scripts/container-check dist
 
 fresh-check: ## README's two commands, and deb-check, in a bare Debian, SUITE=trixie or bookworm
 	scripts/fresh-check

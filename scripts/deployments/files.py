@@ -1,4 +1,4 @@
-"""The checks of check-deployments for compose and Kubernetes: schemas, and what the files tell Pictor."""
+"""The checks of check-deployments for compose, Kubernetes and Helm: schemas, and what the files tell Pictor."""
 
 import json
 import os
@@ -69,29 +69,46 @@ def check_compose_file(report, program, folder, tools, name, given):
                      (True, ["ALL"], ["no-new-privileges:true"]))
 
 
-def check_kubernetes(report, program, folder, tools):
-    documents = {}
-    for path in sorted((CONFIG / "kubernetes").glob("*.yaml")):
-        found = load(tools, path)
-        documents |= {(one["kind"], one["metadata"]["name"]): one for one in found if "metadata" in one}
-        # The others are of kustomize, of an operator and of a Helm chart: no part of Kubernetes itself.
-        if path.name in ("pictor.yaml", "network.yaml", "autoscaling.yaml"):
-            done = subprocess.run([tools / "kubernetes-validate", "--strict", "-k", VERSION, path], text=True,
-                                  capture_output=True, timeout=120)
-            report.check(f"{path.name} follows the schemas of Kubernetes {VERSION}",
-                         (done.returncode, done.stdout + done.stderr if done.returncode else ""), (0, ""))
-    listed = load(tools, CONFIG / "kubernetes/kustomization.yaml")[0]["resources"]
-    report.check("the kustomization lists them", sorted(listed), ["autoscaling.yaml", "network.yaml", "pictor.yaml"])
-    check_references(report, documents, tools)
+def by_name(documents):
+    return {(one["kind"], one["metadata"]["name"]): one for one in documents if one and "metadata" in one}
+
+
+def check_schemas(report, tools, path):
+    done = subprocess.run([tools / "kubernetes-validate", "--strict", "-k", VERSION, path], text=True,
+                          capture_output=True, timeout=120)
+    report.check(f"{path.name} follows the schemas of Kubernetes {VERSION}",
+                 (done.returncode, done.stdout + done.stderr if done.returncode else ""), (0, ""))
+
+
+def check_settings(report, program, folder, documents):
+    """The text of the config map that Pictor takes, and the effective settings."""
     text = documents["ConfigMap", "pictor"]["data"]["pictor.json5"]
     for name in ("admin-token", "signing-key"):
         (folder / name).write_text("0123456789abcdef" * 4)
     text = text.replace("/run/secrets/pictor", str(folder)).replace("/var/cache/pictor", str(folder))
     # What a kernel can seal is not a matter of the file.
-    text = text.replace('sandbox: "required"', 'sandbox: "if_possible"')
+    text = re.sub(r'("?sandbox"?): "required"', r'\1: "if_possible"', text)
     (folder / "pictor.json5").write_text(text)
-    check_configuration(report, "pictor.json5 of the config map", program, ["--config", folder / "pictor.json5"], {})
+    arguments = ["--config", folder / "pictor.json5"]
+    check_configuration(report, "pictor.json5 of the config map", program, arguments, {})
+    return text, subprocess.check_output([program, *arguments, "--print-config"], text=True, env={"PATH": os.environ["PATH"]})
+
+
+def check_kubernetes(report, program, folder, tools):
+    # The others are of kustomize, of an operator and of a Helm chart: no part of Kubernetes itself.
+    for name in ("pictor.yaml", "network.yaml", "autoscaling.yaml"):
+        check_schemas(report, tools, CONFIG / "kubernetes" / name)
+    listed = load(tools, CONFIG / "kubernetes/kustomization.yaml")[0]["resources"]
+    report.check("the kustomization lists them", sorted(listed), ["autoscaling.yaml", "network.yaml", "pictor.yaml"])
+    documents = manifests(tools)
+    check_references(report, documents, tools)
+    text, _ = check_settings(report, program, folder, documents)
     check_times(report, documents, text)
+
+
+def manifests(tools):
+    """The documents of config/kubernetes by kind and name."""
+    return by_name(one for path in sorted((CONFIG / "kubernetes").glob("*.yaml")) for one in load(tools, path))
 
 
 def check_references(report, documents, tools):
@@ -129,11 +146,11 @@ def check_references(report, documents, tools):
 def check_times(report, documents, text):
     """A pod has the time that it needs to stop, and is left before it closes."""
     pod = documents["Deployment", "pictor"]["spec"]["template"]["spec"]
-    times = {name: int(seconds) for name, seconds in re.findall(r"(\w+): \"(\d+)s\"", text)}
+    times = {name: int(seconds) for name, seconds in re.findall(r"(\w+)\"?: \"(\d+)s\"", text)}
     probe = pod["containers"][0]["readinessProbe"]
     report.check("the grace period covers delay, grace time and the last writes",
                  pod["terminationGracePeriodSeconds"] >= times["shutdown_delay"] + times["grace_time"] + 10)
     notice = probe["periodSeconds"] * probe["failureThreshold"] + probe["timeoutSeconds"]
     report.check("a draining pod is not ready before it closes", notice <= times["shutdown_delay"])
-    limit, = re.findall(r"disk:.*limit: \"(\d+)GiB\"", text)
+    limit, = re.findall(r"\blimit\"?: \"(\d+)GiB\"", text)
     report.check("the cache fits its volume", int(limit) < int(pod["volumes"][0]["emptyDir"]["sizeLimit"][:-2]))
