@@ -128,7 +128,7 @@ private struct Chart {
     case .name:
       let addresses = progress?.addresses ?? []
       return addresses.isEmpty
-        ? "an address" : addresses.prefix(8).map { "\($0)" }.joined(separator: ", ")
+        ? "no look-up" : addresses.prefix(8).map { "\($0)" }.joined(separator: ", ")
     case .connect: return "\(hop?.host ?? "") port \(hop?.port ?? 0)"
     case .tls: return "the certificate is accepted"
     case .status:

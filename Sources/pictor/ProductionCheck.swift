@@ -87,7 +87,7 @@ struct ProductionCheck {
     let hosts = parts.downloader.hosts.allowed.count
     report.add(
       .shut, "download.allow_hosts, signing.mode",
-      "patterns: \(hosts), mode \(keys.signing.mode.rawValue)",
+      "patterns: \(hosts), mode \(keys.signing.mode.rawValue)" + (isLocal ? ", on loopback" : ""),
       open: parts.isOpenRelay ? PartConfigurations.openRelay : nil)
     do throws(ImageError) {
       let test = try SelfTest.security(parts)
@@ -101,7 +101,7 @@ struct ProductionCheck {
     let operators = parts.server.operatorAddresses
     report.add(
       .shut, "server.operator_address",
-      operators.map(\.description).joined(separator: ", "),
+      operators.isEmpty ? "none" : operators.map(\.description).joined(separator: ", "),
       open: parts.showsFigures ? PartConfigurations.openFigures : nil,
       advice: operators.allSatisfy(PartConfigurations.isLocal)
         ? nil : "/stats and /metrics need no token there: keep clients from it")
@@ -111,7 +111,8 @@ struct ProductionCheck {
     let isFree =
       !isLocal && keys.signing.mode == .off && !server.presetsOnly && server.sizeSteps.isEmpty
     report.add(
-      .shut, "signing.keys", "\(keys.signing.keys.count), each with 32 bytes or more",
+      .shut, "signing.keys",
+      keys.signing.keys.isEmpty ? "none" : "\(keys.signing.keys.count), each of 32 bytes or more",
       advice: isFree
         ? "each size is a rendering and an entry: sign, or set server.presets_only or server.size_steps"
         : nil)
@@ -128,7 +129,7 @@ struct ProductionCheck {
       .proxy, "server.address", addresses + ", without TLS",
       advice: isLocal || !proxies.isEmpty ? nil : "a proxy in front ends TLS")
     report.add(
-      .proxy, "server.trusted_proxies", proxies.joined(separator: ", "),
+      .proxy, "server.trusted_proxies", proxies.isEmpty ? "none" : proxies.joined(separator: ", "),
       open: proxies.contains { $0.hasSuffix("/0") }
         ? "every client may name another address" : nil,
       advice: proxies.isEmpty ? "all clients of a proxy that is not listed are one" : nil)
@@ -140,7 +141,7 @@ struct ProductionCheck {
       .proxy, "server.cors_origin", parts.server.corsOrigins.joined(separator: ", "))
     report.add(
       .proxy, "server.redirect_auto", "\(server.redirectsAuto)",
-      advice: server.redirectsAuto ? nil : "for a CDN that ignores Vary: true")
+      advice: server.redirectsAuto ? nil : "a CDN that ignores Vary needs true")
     let freshness = keys.freshness
     report.add(
       .proxy, "freshness.maximum_lifetime",
@@ -182,9 +183,10 @@ struct ProductionCheck {
     let longest = (delay + grace).flooredSeconds + 10
     report.add(
       .update, "server.shutdown_delay, server.grace_time",
-      "a stop takes up to \(longest) s: TimeoutStopSec, terminationGracePeriodSeconds",
-      open: longest > 90 ? "systemd kills after 90 s by default" : nil,
-      advice: longest > 30 ? "Kubernetes kills after 30 s by default" : nil)
+      "a stop takes up to \(longest) s",
+      open: longest > 90 ? "systemd kills after 90 s, unless TimeoutStopSec is longer" : nil,
+      advice: longest > 30
+        ? "Kubernetes kills after 30 s, unless terminationGracePeriodSeconds is longer" : nil)
     report.add(
       .update, "server.request_timeout", "\(server.requestTimeout.flooredSeconds) s",
       advice: grace < server.requestTimeout

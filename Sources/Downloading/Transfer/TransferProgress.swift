@@ -22,7 +22,8 @@ extension Transfer {
     guard let launched = hop.launched else { return progress }
     if !launched.isTimed { progress.timings.add(hopTimings) }
     progress.addresses = launched.addresses
-    progress.isConnected = easy.offset(CURLINFO_CONNECT_TIME_T) > 0
+    // curl sets the time of a connection only once its TLS is done (7.88).
+    progress.isConnected = easy.number(CURLINFO_NUM_CONNECTS) > 0
     progress.isSecured = easy.offset(CURLINFO_APPCONNECT_TIME_T) > 0
     return progress
   }

@@ -78,15 +78,16 @@ extension Diagnosis.Step.Name {
   var rule: String {
     switch self {
     case .file: "sources.local_root"
-    case .allowed: "sources.allow, download.allow_hosts, download.deny_hosts, download.ports"
-    case .queue: "download.limit, download.limit_per_host, download.breaker_threshold"
-    case .name, .connect: "download.connect_timeout, download.allow_networks"
+    case .allowed: "download.allow_hosts, download.ports, sources.allow"
+    case .queue: "download.limit, download.limit_per_host"
+    case .name: "download.connect_timeout"
+    case .connect: "download.connect_timeout, download.allow_networks"
     case .tls: "download.ca_file"
-    case .status: "download.first_byte_timeout, download.timeout (RFC 9110, section 15)"
+    case .status: "download.first_byte_timeout (RFC 9110, section 15)"
     case .type: "imaging.formats (RFC 9110, section 8.3)"
-    case .size: "download.maximum_bytes, download.timeout"
+    case .size: "download.maximum_bytes"
     case .freshness: "freshness.default_lifetime"
-    case .decode: "imaging.maximum_pixels, imaging.processor_time, imaging.deadline"
+    case .decode: "imaging.maximum_pixels, imaging.deadline"
     }
   }
 }
