@@ -17,16 +17,15 @@ extension OperatorCommand {
       }
       console.output(
         order.isJSON ? PrefetchReport.printableJSON(body) + "\n" : Self.table(diagnosis))
-      return diagnosis.isSound ? 0 : 1
+      return diagnosis.ok ? 0 : 1
     }
   }
 
   private static func table(_ diagnosis: Diagnosis) -> String {
     let rows = diagnosis.steps.map { step in
       [
-        step.isSound ? "ok" : "FAILED", step.name.rawValue,
-        step.milliseconds.map { "\($0)" } ?? "", PrefetchReport.printable(step.found),
-        PrefetchReport.printable(step.rule),
+        step.ok ? "ok" : "FAILED", step.step.rawValue, step.ms.map { "\($0)" } ?? "",
+        PrefetchReport.printable(step.found), PrefetchReport.printable(step.rule),
       ]
     }
     return Console.table([["", "step", "ms", "found", "decided by"]] + rows)

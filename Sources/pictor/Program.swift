@@ -64,7 +64,8 @@ enum Program {
     case .doctor(let order):
       return OperatorCommand(configuration, environment: environment).doctor(order)
     case .check(let isJSON):
-      return try ProductionCheck(configuration, environment: environment).run(isJSON: isJSON)
+      var check = try ProductionCheck(configuration, environment: environment)
+      return check.run(isJSON: isJSON)
     case .translate(let urls, let door):
       return try TranslateCommand(
         urls, of: door, doors: configuration.doors, environment: environment

@@ -53,7 +53,7 @@ final class TestServices: ManagerOperations, CacheOperations, DownloadOperations
 {
   /// The requests whose sources were diagnosed, in order, and the answer to all of them.
   let diagnosed = Lock<[ImageRequest]>([])
-  let diagnosis = Lock(Result<Diagnosis, ImageError>.success(Diagnosis()))
+  let diagnosis = Lock(Result<Diagnosis, ImageError>.success(Diagnosis(of: "")))
 
   func diagnose(_ request: ImageRequest) async throws(ImageError) -> Diagnosis {
     diagnosed.withLock { $0.append(request) }

@@ -21,23 +21,24 @@ import Testing
     let answer = try pictor.operate("POST", target: "/admin/doctor?url=\(encoded(url))")
     #expect(answer.status == 200, "\(answer.text)")
     let diagnosis = try JSONDecoder().decode(Diagnosis.self, from: Data(answer.body))
-    #expect(answer.text.contains("\"ok\" : \(diagnosis.isSound),"), "\(answer.text)")
     return diagnosis
   }
 
   /// Expects a diagnosis that ends at a step, whose text and rule contain these.
   private func expect(
-    _ url: String, at pictor: PictorProcess, failsAt name: Diagnosis.Step.Name, found: String,
+    _ url: String, at pictor: PictorProcess, failsAt name: Diagnosis.Name, found: String,
     rule: String, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
-    let steps = try diagnose(url, at: pictor).steps
+    let diagnosis = try diagnose(url, at: pictor)
+    let steps = diagnosis.steps
     let last = try #require(steps.last, sourceLocation: sourceLocation)
-    #expect(last.name == name && !last.isSound, "\(steps)", sourceLocation: sourceLocation)
+    #expect(
+      last.step == name && !last.ok && !diagnosis.ok, "\(steps)", sourceLocation: sourceLocation)
     #expect(last.found.contains(found), "\(steps)", sourceLocation: sourceLocation)
     #expect(last.rule.contains(rule), "\(steps)", sourceLocation: sourceLocation)
-    #expect(steps.dropLast().allSatisfy(\.isSound), "\(steps)", sourceLocation: sourceLocation)
-    let order = Diagnosis.Step.Name.allCases
-    let places = steps.compactMap { order.firstIndex(of: $0.name) }
+    #expect(steps.dropLast().allSatisfy(\.ok), "\(steps)", sourceLocation: sourceLocation)
+    let order = Diagnosis.Name.allCases
+    let places = steps.compactMap { order.firstIndex(of: $0.step) }
     #expect(places == places.sorted(), "\(steps)", sourceLocation: sourceLocation)
   }
 
@@ -54,12 +55,12 @@ import Testing
     let diagnosis = try diagnose(origin.url("/old"), at: pictor)
     // Then
     #expect(
-      diagnosis.steps.map(\.name) == [
+      diagnosis.steps.map(\.step) == [
         .allowed, .queue, .name, .connect, .status, .type, .size, .freshness, .decode,
       ])
-    #expect(diagnosis.isSound)
+    #expect(diagnosis.ok)
     #expect(diagnosis.image?.format == "jpeg" && diagnosis.image?.width == 60)
-    let timed = diagnosis.steps.filter { $0.milliseconds != nil }.map(\.name)
+    let timed = diagnosis.steps.filter { $0.ms != nil }.map(\.step)
     #expect(timed == [.queue, .name, .connect, .status, .size, .decode])
     let texts = diagnosis.steps.map(\.found)
     #expect(texts[0] == origin.url("/a.jpg"))
@@ -133,7 +134,7 @@ import Testing
     try expect(
       origin.url("/text"), at: pictor, failsAt: .decode, found: "unsupported_format",
       rule: "imaging.")
-    let type = try diagnose(origin.url("/text"), at: pictor).steps.first { $0.name == .type }
+    let type = try diagnose(origin.url("/text"), at: pictor).steps.first { $0.step == .type }
     #expect(type?.found == "Content-Type text/plain, bytes of no known format")
     origin.serve("/huge.jpg", bytes: try TestImages.jpeg(width: 100, height: 80))
     try expect(
@@ -154,8 +155,8 @@ import Testing
     let pictor = try start(
       "--download.allow_networks", "127.0.0.0/8,::1/128", "--download.ca_file", nginx.certificate)
     let steps = try diagnose(nginx.url("/a.jpg"), at: pictor).steps
-    let tls = try #require(steps.first { $0.name == .tls }, "\(steps)")
-    #expect(tls.isSound && tls.milliseconds ?? 0 > 0 && steps.last?.name == .decode)
+    let tls = try #require(steps.first { $0.step == .tls }, "\(steps)")
+    #expect(tls.ok && tls.ms ?? 0 > 0 && steps.last?.step == .decode)
   }
 
   @Test func `a local file has a step of its own, and an object those of its store`() throws {
@@ -177,15 +178,15 @@ import Testing
       ], environment: ["SECRET": S3Server.secret])
     // Then
     let local = try diagnose("local:///a.jpg", at: pictor)
-    #expect(local.isSound && local.image?.width == 30)
-    #expect(local.steps.map(\.name) == [.file, .type, .size, .freshness, .decode])
+    #expect(local.ok && local.image?.width == 30)
+    #expect(local.steps.map(\.step) == [.file, .type, .size, .freshness, .decode])
     #expect(local.steps[3].rule == "sources.local_lifetime")
     try expect(
       "local:///absent.jpg", at: pictor, failsAt: .file, found: "source_not_found",
       rule: "sources.local_root")
     let object = try diagnose("s3://shared/a.jpg", at: pictor)
-    #expect(object.isSound && object.image?.width == 60, "\(object)")
-    #expect(object.steps.map(\.name).prefix(3) == [.allowed, .queue, .name])
+    #expect(object.ok && object.image?.width == 60, "\(object)")
+    #expect(object.steps.map(\.step).prefix(3) == [.allowed, .queue, .name])
     try expect(
       "s3://other/a.jpg", at: pictor, failsAt: .allowed, found: "forbidden_source", rule: "hosts")
     // And a body is no source of an operator

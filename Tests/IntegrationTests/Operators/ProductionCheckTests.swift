@@ -98,6 +98,14 @@ import Testing
       #expect(text.lowercased().contains("\n## \(heading)\n"), "\(document)")
     }
     #expect(documents.count == 5)
+    // And the table has the same items
+    let process = try PictorProcess(
+      in: folder, ["check"] + right + ["--imaging.sandbox", "off"], isServer: false)
+    #expect(try process.end(0) == 1)
+    let lines = process.log.split(separator: "\n")
+    #expect(lines.count { $0.hasPrefix("docs/production.md#") } == 5)
+    #expect(lines.contains { $0.hasPrefix("  open    imaging.sandbox  ") })
+    #expect(lines.last?.contains(" open of ") == true)
     for arguments in [["check", "now"], ["check", "--wrong"]] {
       let wrong = try PictorProcess(in: folder, arguments, isServer: false)
       #expect(try wrong.end(0) == 2)

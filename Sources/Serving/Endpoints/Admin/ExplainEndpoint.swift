@@ -71,19 +71,10 @@ struct ExplainEndpoint: Endpoint {
 
 /// The JSON of `/admin/explain`: the request as it was understood, then the manager's explanation.
 struct ExplainReport: Encodable {
-  /// The host rule of a source.
-  struct Rule: Encodable {
+  private struct Rule: Encodable {
     let number: Int
     let hosts: String
     let tags: [String]
-
-    /// Finds the rule; `nil` if none matches.
-    init?(of source: SourceURL, in filter: CacheKeyFilter) {
-      guard let place = filter.place(of: source) else { return nil }
-      number = place.number
-      hosts = place.hosts.description
-      tags = filter.tags(of: source)
-    }
   }
 
   private struct Keys: Encodable {
@@ -136,7 +127,11 @@ struct ExplainReport: Encodable {
     hints: HintNeeds, refusal: ImageError?, configuration: ServerConfiguration
   ) {
     url = SecretMask.withoutUsers(request.source.text)
-    rule = Rule(of: request.source, in: rules.keyFilter)
+    rule = rules.keyFilter.place(of: request.source).map {
+      Rule(
+        number: $0.number, hosts: $0.hosts.description,
+        tags: rules.keyFilter.tags(of: request.source))
+    }
     keys = Keys(
       source: SecretMask.withoutUsers(request.key.source.text),
       variant: SecretMask.withoutUsers(request.key.text))
