@@ -13,7 +13,7 @@ import Testing
   init() throws { server = try Origin() }
 
   private static let answer = """
-    {"ok": true, "url": "u", "rule": null, "image": null, "steps": [
+    {"ok": false, "url": "u", "rule": null, "image": null, "steps": [
       {"step": "name", "ok": true, "ms": 1.2, "found": "192.0.2.1", "rule": "k"},
       {"step": "connect", "ok": false, "ms": 1e300, "found": "no\\u001b[2J\\n\\u202e", "rule": "r"}]}
     """
@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test func `JSON is printed as it is, with the status of the diagnosis`() async {
-    let sound = #"{"steps": [{"step": "file", "ok": true, "found": "f", "rule": "k"}]}"#
+    let sound = #"{"ok": true, "url": "u", "steps": [{"step": "file", "ok": true, "found": "f", "rule": "k"}]}"#
     #expect(await run(DoctorOrder(url: "local:///a", isJSON: true), body: sound) == 0)
     #expect(said.withLock { $0.output } == sound + "\n")
   }

@@ -99,8 +99,9 @@ public struct LoadProgress: Hashable, Sendable {
   public var isSecured = false
   /// The status of the last response; `nil` before its head is complete.
   public var status: Int?
-  /// Redirects followed, and attempts repeated.
+  /// Redirects that were followed.
   public var redirects = 0
+  /// Attempts that were repeated.
   public var retries = 0
 
   /// Creates the progress of a load that has not begun.
