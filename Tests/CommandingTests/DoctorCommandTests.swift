@@ -49,7 +49,8 @@ import Testing
   }
 
   @Test func `JSON is printed as it is, with the status of the diagnosis`() async {
-    let sound = #"{"ok": true, "url": "u", "steps": [{"step": "file", "ok": true, "found": "f", "rule": "k"}]}"#
+    let sound =
+      #"{"ok": true, "url": "u", "steps": [{"step": "file", "ok": true, "found": "f", "rule": "k"}]}"#
     #expect(await run(DoctorOrder(url: "local:///a", isJSON: true), body: sound) == 0)
     #expect(said.withLock { $0.output } == sound + "\n")
   }
