@@ -78,9 +78,10 @@ docs-site: ## the documents as static pages with search: .build/site; CHECK=1: f
 	@scripts/set-up python3-venv $(if $(CHECK),chromium chromium-driver)
 	scripts/docs-site $(if $(CHECK),--check)
 
-check-metrics: $(built) ## /metrics of the program, the dashboard and the alert rules, with promtool
-	@scripts/set-up python3 prometheus
+check-metrics: $(built) ## /metrics, the dashboard and the alert rules, with promtool; WRITE=1: docs/dashboard.webp
+	@scripts/set-up python3 prometheus $(if $(WRITE),chromium)
 	scripts/check-metrics .build/$(BUILD)/pictor
+	$(if $(WRITE),scripts/draw-dashboard .build/$(BUILD)/pictor)
 
 check-tracing: $(built) ## the export of spans, to a collector that parses them with OpenTelemetry's own messages
 	@scripts/set-up python3 python3-venv

@@ -1,7 +1,7 @@
 # Completion of pictor for bash, made from its table of keys: source it, or copy it to
 # /usr/share/bash-completion/completions/pictor.
 _pictor() {
-  local word=${COMP_WORDS[COMP_CWORD]} words="help healthcheck prefetch purge explain sign translate replay selftest"
+  local word=${COMP_WORDS[COMP_CWORD]} words="help healthcheck prefetch purge explain doctor check sign translate replay selftest"
   [[ ${COMP_WORDS[COMP_CWORD - 1]} == --config ]] && { COMPREPLY=($(compgen -f -- "$word")); return; }
   [[ $word == -* ]] && words="
 --config

@@ -25,14 +25,16 @@ public final class FreshnessRules: FreshnessPolicy {
     let (settings, keepsCookies) = current.withLock { $0 }.settings(for: url)
     let control = Self.control(of: origin)
     let isReusable = !Self.varies(origin.vary, keepsCookies: keepsCookies)
-    let stated = isReusable ? Self.statedLifetime(of: origin, control: control, at: receivedAt) : 0
-    let assumed = stated ?? Self.assumedLifetime(of: origin, settings: settings, at: receivedAt)
+    let stated =
+      isReusable ? Self.statedLifetime(of: origin, control: control, at: receivedAt) : Self.varying
+    let assumed =
+      (stated ?? Self.assumedLifetime(of: origin, settings: settings, at: receivedAt)).seconds
     let isLocal = !url.scheme.hasOrigin
     let lifetime = isLocal || !isReusable ? assumed : settings.bounding(assumed)
     // A configured default does not override the origin's `s-maxage`, which forbids stale
     // responses.
     let hasDefaults = !isLocal && control.sharedMaxAge == nil
-    let client = isReusable ? Self.clientLifetime(of: origin, at: receivedAt) : 0
+    let client = isReusable ? Self.clientLifetime(of: origin, at: receivedAt)?.seconds : 0
     let own = Freshness(
       receivedAt: receivedAt,
       initialAge: Self.initialAge(of: origin, receivedAt),
@@ -57,6 +59,30 @@ public final class FreshnessRules: FreshnessPolicy {
       .reduce(own) { $0.combined(with: $1) }
   }
 
+  /// See `FreshnessPolicy`.
+  public func rule(of origin: OriginResponse, from url: SourceURL, at now: Moment) -> String {
+    guard url.scheme.hasOrigin else { return "sources.\(url.scheme.rawValue)_lifetime" }
+    let receivedAt = Self.receiveTime(of: origin, now)
+    let (settings, keepsCookies) = current.withLock { $0 }.settings(for: url)
+    let control = Self.control(of: origin)
+    guard control.allowsStoring(isAuthorized: false) else {
+      return "\(control.isPrivate ? "private" : "no-store") (RFC 9111, section 3)"
+    }
+    guard !Self.varies(origin.vary, keepsCookies: keepsCookies) else { return Self.varying.rule }
+    let lifetime =
+      Self.statedLifetime(of: origin, control: control, at: receivedAt)
+      ?? Self.assumedLifetime(of: origin, settings: settings, at: receivedAt)
+    let bounded = settings.bounding(lifetime.seconds)
+    if bounded == lifetime.seconds { return lifetime.rule }
+    return "freshness.\(bounded < lifetime.seconds ? "maximum" : "minimum")_lifetime"
+  }
+
+  /// A lifetime in seconds, and the field or key that it comes from.
+  private typealias Lifetime = (seconds: Int, rule: String)
+
+  /// That of a response which may not match the same request later.
+  private static let varying: Lifetime = (0, "Vary (RFC 9111, section 4.1)")
+
   /// Returns the freshness that a redirect allows for its target, or `nil` if the redirect states
   /// none. Values that it does not state are unlimited. If the request had credentials, a redirect
   /// without directives forbids storing (section 3.5).
@@ -72,8 +98,8 @@ public final class FreshnessRules: FreshnessPolicy {
       origin.targetedControl ?? origin.cacheControl ?? origin.expires != nil || !isReusable
         || isAuthorized
     else { return nil }
-    let stated = isReusable ? statedLifetime(of: origin, control: control, at: now) : 0
-    let client = isReusable ? clientLifetime(of: origin, at: now) : 0
+    let stated = isReusable ? statedLifetime(of: origin, control: control, at: now)?.seconds : 0
+    let client = isReusable ? clientLifetime(of: origin, at: now)?.seconds : 0
     // Beside `s-maxage`, a stale time that is not stated permits nothing.
     let unstated = control.sharedMaxAge == nil ? Freshness.unlimited : 0
     return Freshness(
@@ -96,11 +122,12 @@ public final class FreshnessRules: FreshnessPolicy {
   /// section 4.2.1; `nil` if none.
   private static func statedLifetime(
     of origin: OriginResponse, control: CacheControl, at now: UnixTime
-  ) -> Int? {
-    if control.noCache { return 0 }
+  ) -> Lifetime? {
+    if control.noCache { return (0, "no-cache (RFC 9111, section 5.2.2.4)") }
+    if let age = control.sharedMaxAge { return (age, "s-maxage (RFC 9111, section 5.2.2.10)") }
     // Not the fields for clients, where there is one for this cache.
-    return control.sharedMaxAge
-      ?? (origin.targetedControl == nil ? clientLifetime(of: origin, at: now) : control.maxAge)
+    guard origin.targetedControl != nil else { return clientLifetime(of: origin, at: now) }
+    return control.maxAge.map { ($0, "max-age for CDNs (RFC 9213, section 2.2)") }
   }
 
   /// Returns the directives for this cache: targeted ones (RFC 9213, section 2.2), or all.
@@ -110,15 +137,18 @@ public final class FreshnessRules: FreshnessPolicy {
 
   /// Returns the lifetime that the origin states for all caches, clients included; `nil` if none.
   /// An invalid `Expires` counts as a time in the past (section 5.3).
-  private static func clientLifetime(of origin: OriginResponse, at now: UnixTime) -> Int? {
+  private static func clientLifetime(of origin: OriginResponse, at now: UnixTime) -> Lifetime? {
     let control = origin.cacheControl.map(CacheControl.init) ?? CacheControl()
     // Where this cache may store what clients may not, they ask each time.
-    if control.noCache || origin.targetedControl != nil && control.forbidsStoring { return 0 }
-    if let maxAge = control.maxAge { return maxAge }
+    if control.noCache || origin.targetedControl != nil && control.forbidsStoring {
+      return (0, "no-cache (RFC 9111, section 5.2.2.4)")
+    }
+    if let maxAge = control.maxAge { return (maxAge, "max-age (RFC 9111, section 5.2.2.1)") }
     guard let expires = origin.expires else { return nil }
-    guard let end = HTTPDate.parseExactly(expires, now: now) else { return 0 }
+    let rule = "Expires (RFC 9111, section 5.3)"
+    guard let end = HTTPDate.parseExactly(expires, now: now) else { return (0, rule) }
     let date = origin.date.flatMap { HTTPDate.parse($0, now: now) } ?? now
-    return min(max(end.seconds - date.seconds, 0), CacheControl.maximumSeconds)
+    return (min(max(end.seconds - date.seconds, 0), CacheControl.maximumSeconds), rule)
   }
 
   /// Returns the lifetime of a response that states none: the heuristic lifetime (section 4.2.2), a
@@ -126,13 +156,14 @@ public final class FreshnessRules: FreshnessPolicy {
   /// lifetime if the heuristic is off or the last modification is unknown. In seconds.
   private static func assumedLifetime(
     of origin: OriginResponse, settings: FreshnessSettings, at now: UnixTime
-  ) -> Int {
+  ) -> Lifetime {
     let longest = settings.heuristicLifetime.flooredSeconds
     guard longest > 0,
       let modified = origin.lastModified.flatMap({ HTTPDate.parse($0, now: now) })
-    else { return settings.defaultLifetime.flooredSeconds }
+    else { return (settings.defaultLifetime.flooredSeconds, "freshness.default_lifetime") }
     let date = origin.date.flatMap { HTTPDate.parse($0, now: now) } ?? now
-    return min(max(date.seconds - modified.seconds, 0) / 10, longest)
+    let tenth = max(date.seconds - modified.seconds, 0) / 10
+    return (min(tenth, longest), "a tenth since Last-Modified (RFC 9111, section 4.2.2)")
   }
 
   /// Returns the corrected_initial_age (RFC 9111, section 4.2.3): the greater of the `Age` header

@@ -19,17 +19,9 @@ extension OperatorCommand {
   private func answer(
     to order: ExplainOrder, _ client: ServerClient
   ) throws(CommandFailure) -> String {
-    let answer: ServerAnswer
-    do throws(ServerClient.Failure) {
-      answer = try client.request(.get, target: order.target, seconds: Self.explainingTime)
-    } catch {
-      throw CommandFailure(description: error.description)
-    }
-    guard answer.status == 200 else {
-      throw CommandFailure(description: answer.refusal(client))
-    }
-    guard !order.isJSON else { return PrefetchReport.printableJSON(answer.body) + "\n" }
-    let json = Data(answer.body)
+    let body = try client.report(at: order.target, seconds: Self.explainingTime)
+    guard !order.isJSON else { return PrefetchReport.printableJSON(body) + "\n" }
+    let json = Data(body)
     guard let report = try? JSONDecoder().decode(ExplainText.self, from: json),
       let explanation = try? JSONDecoder().decode(Explanation.self, from: json)
     else {

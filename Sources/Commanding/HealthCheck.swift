@@ -14,6 +14,12 @@ public struct HealthCheck {
   /// Creates a check of the configured server. It takes at most three seconds.
   public init(_ configuration: ServerSettings) { client = ServerClient(configuration) }
 
+  /// Returns the status and the text of a page of the server; `nil` if none answers.
+  public func answer(at target: String) -> (status: Int, text: String)? {
+    let answer = try? client.request(.get, target: target, seconds: deadlineSeconds)
+    return answer.map { ($0.status, String(decoding: $0.body, as: UTF8.self)) }
+  }
+
   /// Performs the check. Returns the exit status: 0 if the server is healthy, otherwise 1 with a
   /// line on standard error.
   public func run() -> CInt {

@@ -117,6 +117,21 @@ struct ServerClient {
     throw .unsent(reasons.joined(separator: "; "))
   }
 
+  /// Returns the JSON of a report, which takes at most `seconds`.
+  func report(
+    _ method: ServerRequest.Method = .get, at target: String, seconds: Int
+  ) throws(CommandFailure) -> [UInt8] {
+    let answer: ServerAnswer
+    do throws(Failure) {
+      answer = try request(
+        method, target: target, body: method == .get ? nil : [], seconds: seconds)
+    } catch {
+      throw CommandFailure(description: error.description)
+    }
+    guard answer.status == 200 else { throw CommandFailure(description: answer.refusal(self)) }
+    return answer.body
+  }
+
   /// Why there is no connection to an address.
   private struct Refusal: Error {
     let reason: String
@@ -187,7 +202,7 @@ struct ServerAnswer: Hashable {
 
 /// A command for operators, who ask the configured server with their token.
 public struct OperatorCommand: Sendable {
-  private let configuration: Configuration
+  let configuration: Configuration
   private let environment: [String: String]
   /// Replaced by tests.
   var console = Console.standard

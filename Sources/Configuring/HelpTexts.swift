@@ -11,6 +11,10 @@ extension Invocation {
     case purge
     /// Makes it say what a request would do.
     case explain
+    /// Makes it load a source, step by step.
+    case doctor
+    /// Runs the list of docs/production.md.
+    case check
     /// Signs URLs, without the server.
     case sign
     /// Translates the URLs of other image servers, without the server.
@@ -27,6 +31,7 @@ extension Invocation {
       case .purge: ["prefix", "host", "tag", "all"]
       case .sign: ["expires-in", "key"]
       case .explain: ["accept", "json"]
+      case .doctor, .check: ["json"]
       case .translate: ["door"]
       case .replay: ["door", "against", "sample", "allow-host", "page"]
       case .healthcheck, .selftest: []
@@ -38,11 +43,11 @@ extension Invocation {
       switch self {
       case .prefetch: "a file, or - for standard input, is"
       case .purge: "URLs, --prefix, --host, --tag or --all are"
-      case .explain: "a URL is"
+      case .explain, .doctor: "a URL is"
       case .sign, .translate: "URLs are"
       case .replay: "an access log, or - for standard input, is"
       case .selftest: "the name of a test, security, is"
-      case .healthcheck: nil
+      case .healthcheck, .check: nil
       }
     }
   }
@@ -59,6 +64,8 @@ extension Invocation {
              pictor prefetch FILE [options]  make that server load the images of a list
              pictor purge URL... [options]   make that server purge URLs from its cache
              pictor explain URL [options]    print what that server would do with a request, and why
+             pictor doctor URL [options]     make that server load a source, and print each step with its time
+             pictor check [options]          exit 0 if nothing of docs/production.md is open, else 1
              pictor sign URL... [options]    sign URLs with a configured key
              pictor translate URL... [options]
                                              what other image servers' URLs are here
@@ -130,6 +137,34 @@ extension Invocation {
       options:
         --accept TYPES     the client's Accept field, such as image/avif,image/webp
         --json             print the server's JSON
+
+      """ + commonHelp + commonOptions
+    case .doctor:
+      """
+      pictor doctor: makes the server load a source afresh, stores nothing of it, and prints what each step found, how long
+      it took, and which key or RFC decides. It needs admin.tokens with the scope write.
+
+      usage: pictor doctor URL [options]
+
+      URL is the URL of a source. The load has the server's own limits, host rules and queue, and a connection of its own.
+      Exits 0 if every step succeeds, 1 if one fails or there is no answer, 2 for wrong usage.
+
+      options:
+        --json             print the server's JSON
+
+      """ + commonHelp + commonOptions
+    case .check:
+      """
+      pictor check: holds the configuration, this machine and the running server against docs/production.md.
+
+      usage: pictor check [options]
+
+      Each item is ok, open, or advice. Attacks are those of pictor selftest security; it resolves names. Run it as the
+      server's user, with the server's limits. Without a running server, its items are advice.
+      Exits 0 if nothing is open, 1 if an item is, 2 for wrong usage.
+
+      options:
+        --json             print JSON
 
       """ + commonHelp + commonOptions
     case .sign:

@@ -37,6 +37,14 @@ public struct ExplainOrder: Hashable, Sendable {
   public var isJSON = false
 }
 
+/// What `doctor` loads.
+public struct DoctorOrder: Hashable, Sendable {
+  /// The URL of the source; the server validates it.
+  public var url: String
+  /// Whether the answer is printed as it is.
+  public var isJSON = false
+}
+
 /// What `replay` reads and asks.
 public struct ReplayOrder: Hashable, Sendable {
   /// The access log; `-`: standard input.
@@ -71,6 +79,10 @@ public struct Invocation: Hashable, Sendable {
     case purge([PurgeSubject])
     /// Print what the configured server would do with a request.
     case explain(ExplainOrder)
+    /// Let the configured server load a source, and print each step.
+    case doctor(DoctorOrder)
+    /// Run the list of docs/production.md.
+    case check(isJSON: Bool)
     /// Write URLs with their signatures.
     case sign(SigningOrder)
     /// Write what URLs of other image servers are here; of one peer, or of the configured doors.
@@ -133,7 +145,8 @@ public struct Invocation: Hashable, Sendable {
       case "--version": action = .version
       case "--check-config": action = .checkConfiguration
       case "--print-config": action = .printConfiguration
-      case "--all" where command == .purge, "--json" where command == .explain:
+      case "--all" where command == .purge,
+        "--json" where command.map { [.explain, .doctor, .check].contains($0) } == true:
         parts.append(Part(option: String(argument.dropFirst(2)), value: ""))
       case _ where argument.hasPrefix("--"):
         guard let option = option(argument, of: command, &rest, &problems) else { continue }
@@ -193,9 +206,9 @@ public struct Invocation: Hashable, Sendable {
     switch command {
     case .purge, .sign, .translate: return true
     case .prefetch, .replay: return isFirst
-    case .explain: return isFirst && !argument.isEmpty
+    case .explain, .doctor: return isFirst && !argument.isEmpty
     case .selftest: return isFirst && argument == "security"
-    case .healthcheck, nil: return false
+    case .healthcheck, .check, nil: return false
     }
   }
 
@@ -212,6 +225,9 @@ public struct Invocation: Hashable, Sendable {
     switch command {
     case .healthcheck: return .healthcheck
     case .selftest: return .securityTest
+    case .check: return .check(isJSON: last("json") != nil)
+    case .doctor:
+      return .doctor(DoctorOrder(url: subjects.first ?? "", isJSON: last("json") != nil))
     case .purge:
       return .purge(
         parts.map { part in

@@ -96,7 +96,8 @@ package struct EasyHandle: ~Copyable {
   /// Returns one of curl's times, which count from the start of the transfer.
   private func time(_ info: CURLINFO) -> Duration { .microseconds(offset(info)) }
 
-  /// The durations of a finished transfer's steps. A reused connection has no connection times.
+  /// The durations of a finished transfer's steps. A reused connection has no connection times, and
+  /// one that failed has none of what curl did not finish.
   package var timings: Timings {
     var timings = Timings()
     let connected = time(CURLINFO_CONNECT_TIME_T)
@@ -104,7 +105,7 @@ package struct EasyHandle: ~Copyable {
     if number(CURLINFO_NUM_CONNECTS) > 0 {
       let resolved = time(CURLINFO_NAMELOOKUP_TIME_T)
       timings.dns = resolved
-      timings.connect = max(connected - resolved, .zero)
+      if connected > .zero { timings.connect = max(connected - resolved, .zero) }
       if secured > connected { timings.tls = secured - connected }
     }
     let firstByte = time(CURLINFO_STARTTRANSFER_TIME_T)

@@ -16,6 +16,8 @@ struct PartConfigurations: Sendable {
   /// All keys. Parts without settings of their own use its sections.
   let keys: Configuration
   var server: ServerConfiguration
+  /// How the available memory is divided.
+  let plan: MemoryPlan
   let memory: MemoryTierConfiguration
   var disk: DiskTierConfiguration
   let freshness: FreshnessConfiguration
@@ -51,7 +53,7 @@ struct PartConfigurations: Sendable {
   ) {
     keys = configuration
     let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
-    let plan =
+    plan =
       configuration.memory.budget.map { MemoryPlan(budget: $0, cores: cores) }
       ?? MemoryPlan(room: room, cores: cores)
     server = ServerConfiguration(
@@ -399,13 +401,13 @@ extension PartConfigurations {
     (isOpenRelay ? [Self.openRelay] : []) + (showsFigures ? [Self.openFigures] : [])
   }
 
-  private static let openFigures =
+  static let openFigures =
     "every client may read /stats and /metrics: set server.operator_address, or listen on 127.0.0.1 only"
 
-  private static let openRelay =
+  static let openRelay =
     "every client may load images of all hosts: set signing.mode or download.allow_hosts, or listen on 127.0.0.1 only"
 
-  private static func isLocal(_ address: ListenAddress) -> Bool {
+  static func isLocal(_ address: ListenAddress) -> Bool {
     switch address {
     case .network(let host, _): IPAddress(numeric: host)?.isLoopback ?? false
     case .unix: true

@@ -17,7 +17,7 @@ enum Program {
     case .serve, .checkConfiguration:
       return start(invocation, problems: problems, environment: environment())
     case .help, .version, .printConfiguration, .healthcheck, .prefetch, .purge, .explain,
-      .sign, .translate, .replay, .securityTest:
+      .doctor, .check, .sign, .translate, .replay, .securityTest:
       do throws(ConfigurationError) {
         try problems.check()
         return try perform(invocation, environment: environment())
@@ -26,8 +26,10 @@ enum Program {
         // 1 says that images failed, are not purged or not signed, or that an attack is open.
         let isWrongUse =
           !problems.isEmpty
-          && ["prefetch", "purge", "explain", "sign", "translate", "replay", "selftest"].contains(
-            arguments.first)
+          && [
+            "prefetch", "purge", "explain", "doctor", "check", "sign", "translate", "replay",
+            "selftest",
+          ].contains(arguments.first)
         return isWrongUse ? 2 : 1
       }
     }
@@ -59,6 +61,11 @@ enum Program {
       return OperatorCommand(configuration, environment: environment).purge(subjects)
     case .explain(let order):
       return OperatorCommand(configuration, environment: environment).explain(order)
+    case .doctor(let order):
+      return OperatorCommand(configuration, environment: environment).doctor(order)
+    case .check(let isJSON):
+      var check = try ProductionCheck(configuration, environment: environment)
+      return check.run(isJSON: isJSON)
     case .translate(let urls, let door):
       return try TranslateCommand(
         urls, of: door, doors: configuration.doors, environment: environment
@@ -116,12 +123,9 @@ enum Program {
         stopSignals: stopSignals,
         reloading: Reloading(parts: parts, invocation: invocation, environment: environment))
     }
-    let connections = DescriptorLimit.connections(
-      wanted: parts.server.connectionLimit, limit: limit)
     var warnings = check.occupied
-    if connections < parts.server.connectionLimit {
-      warnings.append(
-        "server.connections: the limit of open files, \(limit), leaves room for \(connections)")
+    if let few = DescriptorLimit.shortage(wanted: parts.server.connectionLimit, limit: limit) {
+      warnings.append("server.connections: " + few)
     }
     warnings += parts.openDoors
     if let warning = parts.scarceJobMemory { warnings.append(warning) }
@@ -254,19 +258,22 @@ enum SelfTest {
     _ configuration: Configuration, environment: [String: String]
   ) throws(ConfigurationError) -> CInt {
     let parts = try PartConfigurations(configuration, environment: environment)
-    let server = configuration.server
-    let probe: SourceProbe
-    do throws(ImageError) {
-      probe = try SourceProbe(
-        parts.downloader, local: parts.local, own: server.listenAddresses)
-    } catch {
+    let test: SecuritySelfTest
+    do throws(ImageError) { test = try security(parts) } catch {
       reportError(error.logDetail ?? error.message)
       return 1
     }
+    return test.run()
+  }
+
+  /// Returns the test of these settings.
+  static func security(_ parts: PartConfigurations) throws(ImageError) -> SecuritySelfTest {
+    let server = parts.keys.server
+    let probe = try SourceProbe(parts.downloader, local: parts.local, own: server.listenAddresses)
     let cases = SecurityCase.all(
       ownPort: server.clientAddresses.lazy.compactMap(\.port).first ?? server.port,
       hostName: hostName())
-    return SecuritySelfTest(cases).run { test in
+    return SecuritySelfTest(cases) { test in
       switch waiting(for: { await probe.finding(for: test.source, isRedirect: test.isRedirect) }) {
       case .open(let endpoint): (true, endpoint)
       case .refused(let error):

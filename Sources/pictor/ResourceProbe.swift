@@ -131,6 +131,13 @@ enum DescriptorLimit {
     min(wanted, max((limit - min(reserve, limit / 2)) / 2, 16))
   }
 
+  /// Returns what is wrong if the limit leaves room for fewer connections than wanted; else `nil`.
+  static func shortage(wanted: Int, limit: Int) -> String? {
+    let connections = connections(wanted: wanted, limit: limit)
+    guard connections < wanted else { return nil }
+    return "the limit of open files, \(limit), leaves room for \(connections)"
+  }
+
   /// Returns the number of files that the disk tier may keep open: half of what the connections and
   /// the reserve leave. Each takes about 2.5 KiB, most of it the kernel's.
   static func keptFiles(connections: Int, limit: Int) -> Int {

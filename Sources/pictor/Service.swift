@@ -68,7 +68,7 @@ final class Service: Sendable {
       configuration: configurations.server, provider: manager,
       services: AdminServices(
         manager: manager, cache: manager, downloads: downloader, prefetcher: prefetcher,
-        explainer: manager, bodies: bodies),
+        explainer: manager, doctor: manager, bodies: bodies),
       stats: { requests, isDraining in
         var stats = Figures()
         stats.add("status", Figure.text(isDraining ? "draining" : "serving"))

@@ -17,6 +17,8 @@ struct StartCheck {
   private(set) var problems = ConfigurationProblems()
   /// Resources of another process, perhaps the running server's. They stop a start.
   private(set) var occupied: [String] = []
+  /// Whether the disk tier is off, or its folder can be used.
+  private(set) var canUseFolder = true
 
   private let parts: PartConfigurations
 
@@ -90,6 +92,7 @@ struct StartCheck {
         occupied.append(error.description)
       } else {
         problems.add(line: error.description)
+        canUseFolder = false
       }
     }
   }

@@ -17,12 +17,13 @@ import Testing
       SecurityCase(kind: "loopback", source: "http://127.0.0.1/", isRedirect: false),
       SecurityCase(kind: "redirect", source: "http://10.0.0.1/", isRedirect: true),
     ]
-    var test = SecuritySelfTest(cases)
-    test.console = console
-    return test.run { test in
+    var test = SecuritySelfTest(cases) { test in
       open.contains(test.source)
         ? (true, "would connect to x") : (false, "refused: forbidden_source")
     }
+    test.console = console
+    #expect(test.openSources().count == open.count)
+    return test.run()
   }
 
   @Test func `if all cases are refused, the status is 0 and each has a row`() {

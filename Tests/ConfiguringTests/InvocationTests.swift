@@ -43,6 +43,8 @@ import Testing
     (["help", "sign"], .help(.sign)),
     (["-h"], .help(nil)), (["--version"], .version),
     (["--check-config"], .checkConfiguration), (["--print-config"], .printConfiguration),
+    (["check"], .check(isJSON: false)), (["check", "--json"], .check(isJSON: true)),
+    (["doctor", "http://h/a", "--json"], .doctor(DoctorOrder(url: "http://h/a", isJSON: true))),
     (["healthcheck"], .healthcheck), (["healthcheck", "--server.port", "1"], .healthcheck),
     (["prefetch", "a.txt"], .prefetch(file: "a.txt", presets: [])),
     (

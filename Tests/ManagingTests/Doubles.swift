@@ -288,6 +288,7 @@ final class TestProcessor: ImageProcessor {
 
 /// A policy with a lifetime of an hour, but for `no-cache` and `no-store`, and stale times.
 final class TestFreshness: FreshnessPolicy {
+  func rule(of origin: OriginResponse, from url: SourceURL, at now: Moment) -> String { "a rule" }
   let staleWhileRevalidate = Lock(0)
   let staleIfError = Lock(0)
 

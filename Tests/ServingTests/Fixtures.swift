@@ -49,8 +49,17 @@ final class TestProvider: ImageProvider {
 
 /// Admin services for tests: they list what a test provides and count calls.
 final class TestServices: ManagerOperations, CacheOperations, DownloadOperations,
-  PrefetchOperations, RequestExplainer
+  PrefetchOperations, RequestExplainer, SourceDoctor
 {
+  /// The requests whose sources were diagnosed, in order, and the answer to all of them.
+  let diagnosed = Lock<[ImageRequest]>([])
+  let diagnosis = Lock(Result<Diagnosis, ImageError>.success(Diagnosis(of: "")))
+
+  func diagnose(_ request: ImageRequest) async throws(ImageError) -> Diagnosis {
+    diagnosed.withLock { $0.append(request) }
+    return try diagnosis.withLock { $0 }.get()
+  }
+
   /// The requests that were explained, in order, and the answer to all of them.
   let explained = Lock<[ImageRequest]>([])
   let explanation = Lock(Explanation())
@@ -204,7 +213,7 @@ extension AdminServices {
   init(_ services: TestServices) {
     self.init(
       manager: services, cache: services, downloads: services, prefetcher: services,
-      explainer: services)
+      explainer: services, doctor: services)
   }
 }
 

@@ -5,18 +5,32 @@ import Core
 /// `pictor selftest security`.
 public struct SecuritySelfTest {
   private let cases: [SecurityCase]
+  private let find: (SecurityCase) -> (isOpen: Bool, text: String)
   /// Replaced by tests.
   var console = Console.standard
 
   /// Creates a run of these cases.
-  public init(_ cases: [SecurityCase]) { self.cases = cases }
-
-  /// Runs all cases and prints a row for each. Returns the exit status: 0 if all are refused, 1 if
-  /// a source is open.
   ///
   /// - Parameter find: whether a source would be loaded, and the error, or the endpoint that would
   ///   be connected to.
-  public func run(_ find: (SecurityCase) -> (isOpen: Bool, text: String)) -> CInt {
+  public init(
+    _ cases: [SecurityCase], find: @escaping (SecurityCase) -> (isOpen: Bool, text: String)
+  ) {
+    self.cases = cases
+    self.find = find
+  }
+
+  /// The number of cases.
+  public var count: Int { cases.count }
+
+  /// Runs all cases. Returns the names of the sources that are open.
+  public func openSources() -> [String] {
+    cases.filter { find($0).isOpen }.map { Self.printable($0.name) }
+  }
+
+  /// Runs all cases and prints a row for each. Returns the exit status: 0 if all are refused, 1 if
+  /// a source is open.
+  public func run() -> CInt {
     let findings = cases.map { ($0, find($0)) }
     let heads = ["ok", "kind", "case", "expected", "got"]
     let rows = findings.map { test, finding in

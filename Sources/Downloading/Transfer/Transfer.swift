@@ -30,6 +30,8 @@ final class Transfer {
     var usesProxy = false
     /// How long its name took.
     var lookUpTime = Duration.zero
+    /// What its name resolves to, once curl has the hop, and whether its times are added up.
+    var launched: (addresses: [IPAddress], isTimed: Bool)?
     var refusal: ImageError?
     var hasOpenedSocket = false
     /// When it had a connection and its request was sent.
@@ -89,11 +91,11 @@ final class Transfer {
   private(set) var hop: Hop
   private var trail: RedirectTrail
   /// The responses of the redirects so far.
-  private var redirects: [OriginResponse] = []
-  private var retries = 0
+  private(set) var redirects: [OriginResponse] = []
+  private(set) var retries = 0
   /// The body; `nil` before a complete head.
   private var body: IncomingBody?
-  private var timings = Timings()
+  private(set) var timings = Timings()
   /// The local reason for aborting; curl only reports that a callback aborted.
   private var failure: ImageError?
   /// The event that the transfer waits for. `alarm` rings no later than its deadline.
@@ -219,7 +221,7 @@ final class Transfer {
     }
     hop.lookUpTime = now - hop.began + time
     timings.queue = timings.queue.map { $0 - time }
-    // curl reads the list at the start of a hop.
+    hop.launched = (addresses, isTimed: false)
     let names = try HeaderList(hop.name?.lines(addresses) ?? [])
     try easy.set(CURLOPT_RESOLVE, pointer: names.pointer)
     pointers.names = names
@@ -376,9 +378,8 @@ final class Transfer {
     _ code: CURLcode, unresolved: String? = nil, now: ContinuousClock.Instant
   ) -> Outcome {
     if unresolved == nil {
-      var times = easy.timings
-      times.dns = times.dns.map { $0 + hop.lookUpTime }
-      timings.add(times)
+      timings.add(hopTimings)
+      hop.launched?.isTimed = true
       pointers.share?.receivedAnswer(on: easy)
     }
     wait = .nothing
@@ -429,11 +430,10 @@ final class Transfer {
     guard let (file, sent, version) = try body?.sealed() else {
       throw .unsupportedFormat(detail: "empty body")
     }
-    let download = Download(file: file, origin: origin, timings: timings, version: version)
-    let digests = hop.head.digests
-    guard digests.isEmpty else { return .unverified(download, sent: sent, digests) }
+    let result = Download(file: file, origin: origin, timings: timings, version: version)
+    guard hop.head.digests.isEmpty else { return .unverified(result, sent: sent, hop.head.digests) }
     body?.end(isWhole: true)
-    return .ended(.success(.fetched(download)))
+    return .ended(.success(.fetched(result)))
   }
 
   /// Ends the body with the result of its verification.

@@ -288,6 +288,7 @@ final class TransferLoop {
       multi.remove(ended.transfer.handle)
       idsByHandle[ended.transfer.handle] = nil
       ended.transfer.endSpan(after: result.error, now: clock.now)
+      load.request.onEnd?(ended.transfer.progress)
       let time = clock.now - ended.since
       queuePace.record(time)
       duration = time

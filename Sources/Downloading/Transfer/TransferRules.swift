@@ -228,6 +228,7 @@ extension EasyHandle {
     try set(CURLOPT_QUICK_EXIT, to: true)
     try set(CURLOPT_BUFFERSIZE, to: 64 << 10)
     try set(CURLOPT_TCP_KEEPALIVE, to: true)
+    try set(CURLOPT_FRESH_CONNECT, to: transfer.request.onEnd != nil)
     try set(CURLOPT_SSLVERSION, to: Int(CURL_SSLVERSION_TLSv1_2))
     // curl caches the parsed authorities only if they come from one file and no folder.
     try set(CURLOPT_CAPATH, pointer: nil)

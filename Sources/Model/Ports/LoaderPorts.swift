@@ -84,6 +84,30 @@ public struct Validators: Hashable, Sendable {
   }
 }
 
+/// How far a load came, for a diagnosis.
+public struct LoadProgress: Hashable, Sendable {
+  /// The times of all hops so far. Those of a hop that failed are incomplete.
+  public var timings = Timings()
+  /// The addresses of the last hop's host or proxy; `nil` before it is resolved, empty if the URL
+  /// has the address itself.
+  public var addresses: [IPAddress]?
+  /// The URL of the last hop: another one after a redirect, and for an object of a store.
+  public var url: SourceURL
+  /// Whether the last hop has a connection.
+  public var isConnected = false
+  /// Whether the connection has TLS.
+  public var isSecured = false
+  /// The status of the last response; `nil` before its head is complete.
+  public var status: Int?
+  /// Redirects that were followed.
+  public var redirects = 0
+  /// Attempts that were repeated.
+  public var retries = 0
+
+  /// Creates the progress of a load that has not begun.
+  public init(url: SourceURL) { self.url = url }
+}
+
 /// A request to a loader.
 public struct LoadRequest: Sendable {
   /// The URL to load.
@@ -108,6 +132,10 @@ public struct LoadRequest: Sendable {
   ///
   /// Runs on the loader's thread and must not block.
   public let onBody: (@Sendable (any StreamingBody) -> Void)?
+  /// Called with the progress of a load that had its turn, before its result, on the loader's
+  /// thread. Must not block. Such a load has a connection of its own, so that each step is seen.
+  /// Loaders without an origin never call it.
+  public let onEnd: (@Sendable (LoadProgress) -> Void)?
 
   /// Creates a request.
   public init(
@@ -116,7 +144,8 @@ public struct LoadRequest: Sendable {
     forwarded: [HeaderField] = [], trail: ServerTrail = ServerTrail(),
     trace: TraceContext? = nil,
     onHead: (@Sendable (OriginResponse) -> Void)? = nil,
-    onBody: (@Sendable (any StreamingBody) -> Void)? = nil
+    onBody: (@Sendable (any StreamingBody) -> Void)? = nil,
+    onEnd: (@Sendable (LoadProgress) -> Void)? = nil
   ) {
     self.url = url
     self.body = body
@@ -127,6 +156,7 @@ public struct LoadRequest: Sendable {
     self.forwarded = forwarded
     self.onHead = onHead
     self.onBody = onBody
+    self.onEnd = onEnd
   }
 }
 

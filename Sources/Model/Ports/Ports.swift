@@ -208,6 +208,9 @@ public protocol FreshnessPolicy: Sendable {
   func freshness(
     of origin: OriginResponse, from url: SourceURL, isAuthorized: Bool, at now: Moment
   ) -> Freshness
+  /// Returns which rule decides the lifetime of an origin's response: the field with its section of
+  /// an RFC, or the key of the configuration.
+  func rule(of origin: OriginResponse, from url: SourceURL, at now: Moment) -> String
 }
 
 /// Who asks the disk tier to store a variant, and how often.

@@ -18,7 +18,7 @@ public enum OperatorScope: String, CaseIterable, Hashable, Sendable {
   case read
   /// Removes from the cache: purges, clears, cleans, and forgets failed URLs.
   case purge
-  /// Changes anything else: uploads, prefetches, pause, resume, cancel.
+  /// Does anything else: uploads, prefetches, diagnoses, pause, resume, cancel.
   case write
 }
 

@@ -23,6 +23,20 @@ public struct Cores: Hashable, Sendable {
     return Cores((0..<count * 8).filter { mask[$0 / 8] & 1 << ($0 % 8) != 0 })
   }
 
+  /// Returns how many cores' time the process's control groups allow: the least quota of all groups
+  /// (`cpu.max` of version 2); `nil` without one.
+  ///
+  /// - Parameter root: empty, or a folder with `proc` and `sys` trees for tests.
+  public static func quota(root: String = "") -> Double? {
+    ControlGroups.folders(in: .unified, root: root).compactMap { folder in
+      // `$MAX $PERIOD` in microseconds; `max` for no limit.
+      let numbers = (ControlGroups.text(folder + "/cpu.max") ?? "").split { " \n".contains($0) }
+        .map { Double($0) ?? 0 }
+      guard numbers.count == 2, numbers[0] > 0, numbers[1] > 0 else { return nil }
+      return numbers[0] / numbers[1]
+    }.min()
+  }
+
   /// Lets all threads of a process run here only. Threads that they start later inherit it.
   ///
   /// - Throws: a thread cannot be changed: it is another user's, or no core is allowed (cpuset(7)),

@@ -34,6 +34,7 @@ struct EndpointTable: Sendable {
     ClearCacheEndpoint(),
     ActionEndpoint.clean,
     ExplainEndpoint(),
+    DoctorEndpoint(),
     FailedURLsEndpoint(),
     ActionEndpoint.cancel,
     DownloadsEndpoint(),

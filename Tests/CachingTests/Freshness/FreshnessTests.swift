@@ -267,6 +267,41 @@ extension FreshnessTests {
 }
 
 extension FreshnessTests {
+  @Test func `the rule of a lifetime is the field or the key that decides it`() throws {
+    func rule(
+      from url: String = "https://images.example/a.jpg", _ settings: FreshnessSettings = .init(),
+      change: (inout OriginResponse) -> Void
+    ) throws -> String {
+      var origin = OriginResponse(status: 200)
+      change(&origin)
+      return FreshnessRules(FreshnessConfiguration(settings)).rule(
+        of: origin, from: try SourceURL(parsing: url), at: Moment(Self.now))
+    }
+    #expect(try rule { $0.cacheControl = "max-age=9, s-maxage=3" }.hasPrefix("s-maxage (RFC 9111"))
+    #expect(try rule { $0.cacheControl = "max-age=9" }.hasPrefix("max-age (RFC 9111"))
+    #expect(try rule { $0.cacheControl = "no-cache, max-age=9" }.hasPrefix("no-cache"))
+    #expect(try rule { $0.cacheControl = "no-store, max-age=9" }.hasPrefix("no-store"))
+    #expect(try rule { $0.cacheControl = "private" }.hasPrefix("private"))
+    #expect(try rule { $0.targetedControl = "max-age=9" }.contains("RFC 9213"))
+    #expect(try rule { $0.expires = "Sun, 06 Nov 1994 09:49:37 GMT" }.hasPrefix("Expires"))
+    let modified = "Sun, 06 Nov 1994 07:49:37 GMT"
+    #expect(try rule { $0.lastModified = modified }.contains("section 4.2.2"))
+    #expect(
+      try rule {
+        $0.vary = "*"
+        $0.cacheControl = "max-age=9"
+      }.hasPrefix("Vary"))
+    #expect(try rule { _ in } == "freshness.default_lifetime")
+    var bounds = FreshnessSettings()
+    bounds.maximumLifetime = .seconds(5)
+    #expect(try rule(bounds) { $0.cacheControl = "max-age=9" } == "freshness.maximum_lifetime")
+    bounds.minimumLifetime = .seconds(5)
+    #expect(try rule(bounds) { $0.cacheControl = "max-age=3" } == "freshness.minimum_lifetime")
+    #expect(try rule(bounds) { $0.cacheControl = "max-age=5" }.hasPrefix("max-age"))
+    let local = try rule(from: "local:///a.jpg") { $0.cacheControl = "max-age=9" }
+    #expect(local == "sources.local_lifetime")
+  }
+
   @Test func `each response of a redirect chain has the age of its own exchange`() {
     // Given a redirect of ten seconds, and a target of two that was received a second ago
     let moment = Moment(Self.now)

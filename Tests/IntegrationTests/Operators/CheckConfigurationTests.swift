@@ -178,7 +178,7 @@ import Testing
     #expect(try run(["--check-config"] + right + options).status == 0)
   }
 
-  @Test(arguments: ["healthcheck", "prefetch", "purge", "explain", "sign"])
+  @Test(arguments: ["healthcheck", "prefetch", "purge", "explain", "doctor", "check", "sign"])
   func `each command has its own help, and invalid use suggests the nearest option`(
     command: String
   ) throws {

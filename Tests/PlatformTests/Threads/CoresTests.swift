@@ -83,6 +83,26 @@ import Testing
     }
   }
 
+  @Test(
+    arguments: [
+      ("max 100000\n", "max 100000\n", nil), ("150000 100000\n", "max 100000\n", 1.5),
+      ("400000 100000\n", "50000 100000\n", 0.5), ("0 0\n", "broken\n", nil),
+    ] as [(String, String, Double?)])
+  func `the quota is the least of the control groups`(
+    outer: String, inner: String, quota: Double?
+  ) throws {
+    let root = try TemporaryFolder()
+    for folder in ["proc", "proc/self", "sys", "sys/g", "sys/g/own"] {
+      mkdir(root.path + "/" + folder, 0o755)
+    }
+    try root.write("proc/self/cgroup", bytes: Array("0::/g/own\n".utf8))
+    try root.write(
+      "proc/self/mountinfo", bytes: Array("30 23 0:26 / /sys rw - cgroup2 cgroup2 rw\n".utf8))
+    try root.write("sys/g/cpu.max", bytes: Array(outer.utf8))
+    try root.write("sys/g/own/cpu.max", bytes: Array(inner.utf8))
+    #expect(Cores.quota(root: root.path) == quota)
+  }
+
   @Test func `the time of a thread is what it used, until it is joined`() throws {
     let isOver = Lock(false)
     let thread = try OwnThread(name: "test-busy", rank: .foreground) {

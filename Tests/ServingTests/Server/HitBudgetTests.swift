@@ -60,6 +60,7 @@ private struct Nobody: DiskCache, ImageLoader, ImageProcessor, FreshnessPolicy, 
   ) -> Freshness {
     Freshness(receivedAt: now.time, lifetime: 0)
   }
+  func rule(of origin: OriginResponse, from url: SourceURL, at now: Moment) -> String { "none" }
   func recordPurges() async throws(ImageError) {}
   func purge(_ purge: Purge) async throws(ImageError) -> Int? { 0 }
   func clear() async -> Int { 0 }

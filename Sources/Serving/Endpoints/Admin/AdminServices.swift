@@ -9,6 +9,7 @@ public struct AdminServices: Sendable {
   let downloads: any DownloadOperations
   let prefetcher: any PrefetchOperations
   let explainer: any RequestExplainer
+  let doctor: any SourceDoctor
   /// What uploads in memory count against.
   let bodies: ByteBudget
 
@@ -18,7 +19,7 @@ public struct AdminServices: Sendable {
   public init(
     manager: any ManagerOperations, cache: any CacheOperations,
     downloads: any DownloadOperations, prefetcher: any PrefetchOperations,
-    explainer: any RequestExplainer,
+    explainer: any RequestExplainer, doctor: any SourceDoctor,
     bodies: ByteBudget = .unlimited
   ) {
     self.bodies = bodies
@@ -27,5 +28,6 @@ public struct AdminServices: Sendable {
     self.downloads = downloads
     self.prefetcher = prefetcher
     self.explainer = explainer
+    self.doctor = doctor
   }
 }
