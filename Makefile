@@ -15,7 +15,7 @@ BUILD := release
 built := $(if $(filter release,$(BUILD)),build)
 page := http://127.0.0.1:$${PICTOR_SERVER_PORT:-8080}/
 
-.PHONY: help run build build-all build-sanitized test test-sanitized fuzz lint generated format docs docs-site check-clients check-deployments check-doors check-fleet check-metrics \
+.PHONY: help run build build-all build-sanitized test test-sanitized fuzz lint generated format docs docs-site check-clients check-deployments check-doors check-fleet check-metrics check-openapi \
 	check-page check-s3 check-tracing smoke bench bench-compare gallery container-check deb deb-check fresh-check memory-check memory-check-v2 pin-images release release-check soak set-up
 
 help: ## what there is
@@ -60,15 +60,16 @@ fuzz: set-up ## parsers with random inputs, SECONDS=60 a test; ONLY=Icon: some; 
 lint: ## formatting, house rules and documents
 	scripts/lint
 
-generated: ## write what is made from the table of keys: config/pictor.*, completion, rows of docs/configuration.md
-	PICTOR_WRITE_FILES=1 scripts/run-tests --filter 'ConfigurationFilesTests|PeerPagesTests' || true
+generated: ## write what is made from the tables: config/pictor.*, completion, man, openapi.json, rows of docs/configuration.md, docs/moving
+	PICTOR_WRITE_FILES=1 scripts/run-tests --filter 'ConfigurationFilesTests|OpenAPITests|PeerPagesTests' || true
 
 format: ## write the sources as lint wants them
 	swift format -i -r Package.swift Sources Tests benchmarks/*/
 
 docs: $(built) ## links, names and completeness of the documents, and their commands
-	@scripts/set-up python3 curl openssl
+	@scripts/set-up python3 curl openssl zsh fish mandoc man-db
 	scripts/check-docs
+	scripts/check-shells
 	scripts/check-unit
 	scripts/run-docs .build/$(BUILD)/pictor
 	scripts/check-clients .build/$(BUILD)/pictor
@@ -79,9 +80,13 @@ docs-site: ## the documents as static pages with search: .build/site; CHECK=1: f
 	scripts/docs-site $(if $(CHECK),--check)
 
 check-metrics: $(built) ## /metrics, the dashboard and the alert rules, with promtool; WRITE=1: docs/dashboard.webp
-	@scripts/set-up python3 prometheus $(if $(WRITE),chromium)
+	@scripts/set-up python3 python3-venv prometheus $(if $(WRITE),chromium)
 	scripts/check-metrics .build/$(BUILD)/pictor
 	$(if $(WRITE),scripts/draw-dashboard .build/$(BUILD)/pictor)
+
+check-openapi: $(built) ## /openapi.json by a validator and by a client that is generated of it
+	@scripts/set-up python3 python3-venv
+	scripts/check-openapi .build/$(BUILD)/pictor
 
 check-tracing: $(built) ## the export of spans, to a collector that parses them with OpenTelemetry's own messages
 	@scripts/set-up python3 python3-venv
@@ -95,7 +100,7 @@ check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE
 	@scripts/set-up python3 python3-pip chromium chromium-driver
 	scripts/check-page .build/$(BUILD)/pictor $(if $(WRITE),--write)
 
-check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish, Caddy and stunnel with Redis run, compose, Kubernetes and Helm against schemas
+check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish, Caddy and stunnel with Redis run, compose, Kubernetes, Helm and pictor.json5 against schemas
 	scripts/check-deployments $(if $(ONLY),--only $(ONLY)) .build/$(BUILD)/pictor
 
 check-doors: $(built) ## ask the doors for addresses with known answers: ROWS=FOLDER of PEER.tsv, IMAGES="FOLDER ..." that they name

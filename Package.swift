@@ -61,7 +61,7 @@ let package = Package(
       dependencies: ["Core", "Requesting", "Doors", "CCurl"]),
     .target(
       name: "Serving",
-      dependencies: ["Core", "CMicrohttpd", "CReceiving", "CPage"],
+      dependencies: ["Core", "CMicrohttpd", "CReceiving", "CPage", "CDeflate"],
       swiftSettings: optimized),
     .target(
       name: "Managing", dependencies: ["Core", "CDeflate"],
@@ -182,7 +182,9 @@ let package = Package(
       dependencies: ["Core", "Commanding", "TestSupport"]),
     .testTarget(
       name: "ServingTests",
-      dependencies: ["Core", "Serving", "Managing", "Caching", "TestSupport", "CAllocations"]),
+      dependencies: [
+        "Core", "Serving", "Managing", "Caching", "TestSupport", "CAllocations", "CDeflate",
+      ]),
     .testTarget(name: "ManagingTests", dependencies: ["Core", "Managing", "TestSupport"]),
     // Writes to a disk tier until a test kills it.
     .executableTarget(

@@ -91,6 +91,8 @@ extension Configuration {
       return problems.add(at: place, "\(value) is not allowed: an object")
     }
     for (name, member) in members.sorted(by: { $0.key < $1.key }) {
+      // For editors.
+      if path.isEmpty, name == "$schema", member.text != nil { continue }
       apply(member, at: prefix + name, file: file, into: &problems)
     }
   }

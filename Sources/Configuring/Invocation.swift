@@ -112,11 +112,6 @@ public struct Invocation: Hashable, Sendable {
   /// Settings given as options, in order.
   public private(set) var options: [Option] = []
 
-  /// Options that are not keys.
-  private static let ownOptions = [
-    "config", "help", "version", "check-config", "print-config",
-  ]
-
   /// Parses the arguments that follow the program's name.
   ///
   /// - Throws: all mistakes.
@@ -138,6 +133,7 @@ public struct Invocation: Hashable, Sendable {
     if rest.first == "help" { rest = rest.dropFirst() + ["--help"] }
     let command = rest.first.flatMap(Command.init)
     if command != nil { rest = rest.dropFirst() }
+    let flags = (command?.row.options ?? []).filter { $0.argument == nil }
     var parts: [Part] = []
     while let argument = rest.popFirst() {
       switch argument {
@@ -145,8 +141,7 @@ public struct Invocation: Hashable, Sendable {
       case "--version": action = .version
       case "--check-config": action = .checkConfiguration
       case "--print-config": action = .printConfiguration
-      case "--all" where command == .purge,
-        "--json" where command.map { [.explain, .doctor, .check].contains($0) } == true:
+      case _ where flags.contains { $0.form == argument }:
         parts.append(Part(option: String(argument.dropFirst(2)), value: ""))
       case _ where argument.hasPrefix("--"):
         guard let option = option(argument, of: command, &rest, &problems) else { continue }
@@ -165,7 +160,7 @@ public struct Invocation: Hashable, Sendable {
     guard let command, action == .serve else { return }
     let isWithoutSubject =
       problems.isEmpty && !parts.contains { $0.option == nil || command == .purge }
-    if isWithoutSubject, let missing = command.missing {
+    if isWithoutSubject, let missing = command.row.missing {
       problems.add(at: command.rawValue, missing + " required")
     }
     action = Self.action(command, parts, &problems)
@@ -179,7 +174,7 @@ public struct Invocation: Hashable, Sendable {
     let parts = argument.dropFirst(2).split(
       separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     let name = parts.first.map(String.init) ?? ""
-    let isOwn = command?.options.contains(name) == true
+    let isOwn = command?.row.options.contains { $0.name == name } == true
     guard name == "config" || isOwn || Configuration.key(name) != nil else {
       problems.add(at: argument, Self.unknownOption(name, of: command))
       // Most likely the option's value, so not a mistake by itself.
@@ -200,15 +195,15 @@ public struct Invocation: Hashable, Sendable {
   private static func isSubject(
     _ argument: String, of command: Command?, after parts: [Part]
   ) -> Bool {
-    let takesInput = command == .prefetch || command == .replay
-    guard !argument.hasPrefix("-") || takesInput && argument == "-" else { return false }
+    let operand = command?.row.operand ?? .nothing
+    guard !argument.hasPrefix("-") || operand == .file && argument == "-" else { return false }
     let isFirst = !parts.contains { $0.option == nil }
-    switch command {
-    case .purge, .sign, .translate: return true
-    case .prefetch, .replay: return isFirst
-    case .explain, .doctor: return isFirst && !argument.isEmpty
-    case .selftest: return isFirst && argument == "security"
-    case .healthcheck, .check, nil: return false
+    switch operand {
+    case .many: return true
+    case .file: return isFirst
+    case .one: return isFirst && !argument.isEmpty
+    case .word(let word): return isFirst && argument == word
+    case .nothing: return false
     }
   }
 
@@ -289,7 +284,9 @@ public struct Invocation: Hashable, Sendable {
   /// Returns the message for an unknown option.
   private static func unknownOption(_ name: String, of command: Command?) -> String {
     let nearest = NearestNames.of(
-      name, among: ownOptions + (command?.options ?? []) + Configuration.paths)
+      name,
+      among: (ownOptions + (command?.row.options ?? [])).map(\.name).filter { $0 != "KEY" }
+        + Configuration.paths)
     guard nearest.isEmpty else {
       return "unknown option" + NearestNames.question(nearest.map { "--" + $0 })
     }

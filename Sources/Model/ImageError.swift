@@ -193,108 +193,133 @@ extension ImageError {
 }
 
 extension ImageError {
+  /// The codes of responses.
+  public static let codes = Code.allCases.filter { $0 != .cancelled }.map(\.rawValue)
+
+  /// All codes; `cancelled` is only logged.
+  private enum Code: String, CaseIterable {
+    case invalidURL = "invalid_url", invalidParameter = "invalid_parameter"
+    case unknownParameter = "unknown_parameter", missingParameter = "missing_parameter"
+    case malformedRequest = "malformed_request", refusedAtDoor = "refused_at_door", unauthorized
+    case insufficientScope = "insufficient_scope", forbiddenParameter = "forbidden_parameter"
+    case invalidSignature = "invalid_signature", expiredSignature = "expired_signature"
+    case forbiddenSource = "forbidden_source", notFound = "not_found"
+    case sourceNotFound = "source_not_found", methodNotAllowed = "method_not_allowed"
+    case superseded, bodyTooLarge = "body_too_large", tooManyLines = "too_many_lines"
+    case sourceTooLarge = "source_too_large", targetTooLong = "target_too_long"
+    case unsupportedFormat = "unsupported_format", undecodable
+    case tooManyPixels = "too_many_pixels", tooManyFrames = "too_many_frames"
+    case tooCostly = "too_costly", rateLimited = "rate_limited"
+    case headerTooLarge = "header_too_large", cancelled, `internal`
+    case sourceUnreachable = "source_unreachable", sourceError = "source_error"
+    case sourceIncomplete = "source_incomplete", sourceTLS = "source_tls"
+    case tooManyRedirects = "too_many_redirects", overloaded, draining
+    case sourceTimeout = "source_timeout", deadlineExceeded = "deadline_exceeded"
+    case notCached = "not_cached", unsupportedVersion = "unsupported_version"
+  }
+
   /// The HTTP status (RFC 9110), the public code and the message of each error. 499, nginx's
   /// "client closed request", is only logged.
-  private var answer: (status: Int, code: String, message: String) {
+  private var answer: (status: Int, code: Code, message: String) {
     switch self {
     case .invalidURL(let url, let reason):
-      (400, "invalid_url", "the URL '\(url)' cannot be used: \(reason)")
+      (400, .invalidURL, "the URL '\(url)' cannot be used: \(reason)")
     case .invalidParameter(let name, let value, let allowed):
-      (400, "invalid_parameter", "\(name)='\(value)' is not allowed: \(allowed)")
+      (400, .invalidParameter, "\(name)='\(value)' is not allowed: \(allowed)")
     case .unknownParameter(let name, let hint):
-      (400, "unknown_parameter", "unknown parameter '\(name)'\(hint)")
+      (400, .unknownParameter, "unknown parameter '\(name)'\(hint)")
     case .missingParameter(let name):
-      (400, "missing_parameter", "the parameter '\(name)' is required")
-    case .malformedRequest(let reason): (400, "malformed_request", "malformed request: \(reason)")
-    case .refusedAtDoor(let answer): (answer.status, "refused_at_door", answer.reason)
+      (400, .missingParameter, "the parameter '\(name)' is required")
+    case .malformedRequest(let reason): (400, .malformedRequest, "malformed request: \(reason)")
+    case .refusedAtDoor(let answer): (answer.status, .refusedAtDoor, answer.reason)
     case .unauthorized:
       (
-        401, "unauthorized",
+        401, .unauthorized,
         "missing or invalid token: this path requires 'Authorization: Bearer' with an operator's token"
       )
     case .insufficientScope(let scope):
-      (403, "insufficient_scope", "the token lacks the scope '\(scope)', which this needs")
+      (403, .insufficientScope, "the token lacks the scope '\(scope)', which this needs")
     case .forbiddenParameter(let name):
-      (403, "forbidden_parameter", "the parameter '\(name)' is not allowed here")
+      (403, .forbiddenParameter, "the parameter '\(name)' is not allowed here")
     case .unsignedParameter(let name, _):
-      (403, "forbidden_parameter", "the parameter '\(name)' is not allowed without a signature")
+      (403, .forbiddenParameter, "the parameter '\(name)' is not allowed without a signature")
     case .invalidSignature(let reason):
-      (403, "invalid_signature", "the signature is not valid: \(reason)")
+      (403, .invalidSignature, "the signature is not valid: \(reason)")
     case .expiredSignature(let seconds):
-      (403, "expired_signature", "the URL was valid until exp=\(seconds)")
+      (403, .expiredSignature, "the URL was valid until exp=\(seconds)")
     case .forbiddenSource(let reason, _, _):
-      (403, "forbidden_source", "the source may not be fetched: \(reason)")
-    case .notFound(let path): (404, "not_found", "not found: '\(path)'")
+      (403, .forbiddenSource, "the source may not be fetched: \(reason)")
+    case .notFound(let path): (404, .notFound, "not found: '\(path)'")
     case .sourceNotFound(let status):
-      (404, "source_not_found", "the source does not exist (\(status))")
+      (404, .sourceNotFound, "the source does not exist (\(status))")
     case .methodNotAllowed(let method, let allowed):
-      (405, "method_not_allowed", "method \(method) is not allowed: \(allowed)")
+      (405, .methodNotAllowed, "method \(method) is not allowed: \(allowed)")
     case .superseded:
-      (409, "superseded", "superseded by a later request with the same operation key")
+      (409, .superseded, "superseded by a later request with the same operation key")
     case .bodyTooLarge(let limit, _):
-      (413, "body_too_large", "the request body has more than \(limit) bytes")
+      (413, .bodyTooLarge, "the request body has more than \(limit) bytes")
     case .tooManyLines(let limit):
-      (413, "too_many_lines", "the list has more than \(limit) images")
+      (413, .tooManyLines, "the list has more than \(limit) images")
     case .sourceTooLarge(let limit, _):
-      (413, "source_too_large", "the source has more than \(limit) bytes")
+      (413, .sourceTooLarge, "the source has more than \(limit) bytes")
     case .targetTooLong(let limit):
-      (414, "target_too_long", "the request target has more than \(limit) bytes")
+      (414, .targetTooLong, "the request target has more than \(limit) bytes")
     case .unsupportedFormat:
-      (415, "unsupported_format", "the source has no supported image format")
+      (415, .unsupportedFormat, "the source has no supported image format")
     case .unsupportedKind(let reason):
-      (415, "unsupported_format", "the source has an unsupported kind of its format: \(reason)")
-    case .undecodable: (422, "undecodable", "the source cannot be decoded as an image")
+      (415, .unsupportedFormat, "the source has an unsupported kind of its format: \(reason)")
+    case .undecodable: (422, .undecodable, "the source cannot be decoded as an image")
     case .tooManyPixels(let pixels, let limit):
-      (422, "too_many_pixels", "the source has \(pixels) pixels; at most \(limit) are allowed")
+      (422, .tooManyPixels, "the source has \(pixels) pixels; at most \(limit) are allowed")
     case .tooManyFrames(let frames, let limit):
-      (422, "too_many_frames", "the source has \(frames) frames; at most \(limit) are allowed")
+      (422, .tooManyFrames, "the source has \(frames) frames; at most \(limit) are allowed")
     case .tooCostly(let reason, _):
-      (422, "too_costly", "the image is too costly to process: \(reason)")
+      (422, .tooCostly, "the image is too costly to process: \(reason)")
     case .tooManyAttempts(let seconds):
       (
-        429, "rate_limited",
+        429, .rateLimited,
         "too many wrong tokens came from this address; try again in \(seconds) s"
       )
     case .rateLimited(let limit, let seconds):
-      (429, "rate_limited", "\(limit.wording); try again in \(seconds) s")
+      (429, .rateLimited, "\(limit.wording); try again in \(seconds) s")
     case .headTooLarge(let limit):
       (
-        431, "header_too_large",
+        431, .headerTooLarge,
         "the request header has more than \(limit) bytes, or too many fields or parameters"
       )
-    case .cancelled: (499, "cancelled", "the client disconnected")
+    case .cancelled: (499, .cancelled, "the client disconnected")
     case .internal:
-      (500, "internal", "internal error; the log line with this request id has the details")
-    case .sourceUnreachable: (502, "source_unreachable", "the origin cannot be reached")
+      (500, .internal, "internal error; the log line with this request id has the details")
+    case .sourceUnreachable: (502, .sourceUnreachable, "the origin cannot be reached")
     case .sourceError(let status, _, _):
-      (502, "source_error", "the origin responded with status \(status)")
+      (502, .sourceError, "the origin responded with status \(status)")
     case .sourceIncomplete:
-      (502, "source_incomplete", "the origin ended the transfer before the image was complete")
-    case .sourceTLS: (502, "source_tls", "the TLS handshake with the origin failed")
+      (502, .sourceIncomplete, "the origin ended the transfer before the image was complete")
+    case .sourceTLS: (502, .sourceTLS, "the TLS handshake with the origin failed")
     case .tooManyRedirects(let limit):
-      (502, "too_many_redirects", "the origin redirects more than \(limit) times")
+      (502, .tooManyRedirects, "the origin redirects more than \(limit) times")
     case .overloaded(let queue, let seconds):
-      (503, "overloaded", "overloaded: \(Self.shortage(of: queue)); try again in \(seconds) s")
+      (503, .overloaded, "overloaded: \(Self.shortage(of: queue)); try again in \(seconds) s")
     case .outOfMemory:
       (
-        503, "overloaded",
+        503, .overloaded,
         "overloaded: not enough memory for this image; try again in \(Self.memoryRetry) s"
       )
-    case .draining: (503, "draining", "the server is shutting down")
-    case .revoked: (503, "overloaded", "an operator cancelled all work; try again")
-    case .sourceTimeout: (504, "source_timeout", "the origin exceeded a time-out")
-    case .deadlineExceeded: (504, "deadline_exceeded", "the request exceeded its deadline")
+    case .draining: (503, .draining, "the server is shutting down")
+    case .revoked: (503, .overloaded, "an operator cancelled all work; try again")
+    case .sourceTimeout: (504, .sourceTimeout, "the origin exceeded a time-out")
+    case .deadlineExceeded: (504, .deadlineExceeded, "the request exceeded its deadline")
     case .imagingTimeout:
-      (504, "deadline_exceeded", "processing the image exceeded its deadline")
-    case .notCached: (504, "not_cached", "not in cache: only a cached response is allowed")
+      (504, .deadlineExceeded, "processing the image exceeded its deadline")
+    case .notCached: (504, .notCached, "not in cache: only a cached response is allowed")
     case .unsupportedVersion:
       (
-        505, "unsupported_version",
+        505, .unsupportedVersion,
         "unsupported HTTP version; HTTP/1.0 and HTTP/1.1 are supported"
       )
     case .watermark(let cause):
       (
-        cause.isRefusal ? 502 : cause.status, cause.isRefusal ? "source_error" : cause.code,
+        cause.isRefusal ? 502 : cause.status, cause.isRefusal ? .sourceError : cause.answer.code,
         "the watermark cannot be used: \(cause.message)"
       )
     case .remembered(let cause, _, _, _), .ofVariant(let cause): cause.answer
@@ -305,7 +330,7 @@ extension ImageError {
   public var status: Int { answer.status }
 
   /// The public error code.
-  public var code: String { answer.code }
+  public var code: String { answer.code.rawValue }
 
   /// The message for clients: what was wrong, with which value, and what is allowed. Secrets are
   /// masked.

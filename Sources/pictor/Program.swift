@@ -24,13 +24,8 @@ enum Program {
       } catch {
         reportError(error.problems)
         // 1 says that images failed, are not purged or not signed, or that an attack is open.
-        let isWrongUse =
-          !problems.isEmpty
-          && [
-            "prefetch", "purge", "explain", "doctor", "check", "sign", "translate", "replay",
-            "selftest",
-          ].contains(arguments.first)
-        return isWrongUse ? 2 : 1
+        let command = arguments.first.flatMap(Invocation.Command.init)
+        return problems.isEmpty || command == nil || command == .healthcheck ? 1 : 2
       }
     }
   }

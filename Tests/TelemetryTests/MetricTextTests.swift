@@ -6,10 +6,12 @@ import Testing
 @testable import Core
 
 struct MetricTextTests {
-  private func text(_ add: (inout Figures) -> Void) -> String {
+  private func text(
+    as format: MetricText.Format = .prometheus, _ add: (inout Figures) -> Void
+  ) -> String {
     var figures = Figures()
     add(&figures)
-    return String(decoding: MetricText.bytes(of: figures), as: UTF8.self)
+    return String(decoding: MetricText.bytes(of: figures, as: format), as: UTF8.self)
   }
 
   @Test func `help and type come once, in front of the samples`() {
@@ -32,6 +34,65 @@ struct MetricTextTests {
         # TYPE pictor_z_total counter
 
         """)
+  }
+
+  @Test func `OpenMetrics names counters apart, has units, and ends`() {
+    let text = text(as: .openMetrics) {
+      $0.add("a", 1, "pictor_x_bytes_total", "A \\ and \"q\".", ["code": "a"])
+      $0.add("y", 1.5, "pictor_y", "Y.")
+      $0.add("z", [:], "pictor_z_total", by: "code", "No event yet.")
+    }
+    #expect(
+      text == """
+        # HELP pictor_x_bytes A \\\\ and \\"q\\".
+        # TYPE pictor_x_bytes counter
+        # UNIT pictor_x_bytes bytes
+        pictor_x_bytes_total{code="a"} 1
+        # HELP pictor_y Y.
+        # TYPE pictor_y gauge
+        pictor_y 1.5
+        # HELP pictor_z No event yet.
+        # TYPE pictor_z counter
+        # EOF
+
+        """)
+  }
+
+  @Test func `a bucket has the last of its exemplars, in OpenMetrics alone`() throws {
+    // Given traced durations on both sides of bounds, in two histograms
+    let histograms = [LatencyHistogram(), LatencyHistogram()]
+    let durations = [-1, 7, 8, 15, 1_000, 1_023, 1_024, 33_554_431, 33_554_432, 1 << 40]
+    for (place, value) in durations.enumerated() {
+      histograms[place % 2].record(microseconds: value)
+      histograms[place % 2].exemplify(microseconds: value, traceID: "t\(place)")
+      // The clock of exemplars counts microseconds.
+      let now = WallClock.microseconds
+      while WallClock.microseconds == now {}
+    }
+    let figures = LatencyHistogram.figures(of: histograms)
+    func add(_ all: inout Figures) { all.add("x", figures, "pictor_x_seconds", "H.") }
+    // When
+    let lines = text(as: .openMetrics, add).split(separator: "\n").filter { $0.contains("t") }
+    let found = lines.compactMap { line -> String? in
+      let halves = line.split(separator: " # ")
+      guard halves.count == 2 else { return nil }
+      let parts = halves[1].split(separator: " ")
+      #expect(
+        parts.count == 3
+          && Double(parts[2]).map { abs($0 - Double(WallClock.seconds)) < 60 } == true)
+      return halves[0].prefix { $0 != "}" } + " " + parts[0] + parts[1]
+    }
+    // Then
+    let name = "pictor_x_seconds_bucket{le="
+    #expect(
+      found == [
+        name + #""8e-06" {trace_id="t1"}7e-06"#, name + #""1.6e-05" {trace_id="t3"}1.5e-05"#,
+        name + #""0.001024" {trace_id="t5"}0.001023"#,
+        name + #""0.002048" {trace_id="t6"}0.001024"#,
+        name + #""33.554432" {trace_id="t7"}33.554431"#,
+        name + #""+Inf" {trace_id="t9"}1099511.627776"#,
+      ])
+    #expect(!text(add).contains("trace_id"))
   }
 
   @Test(arguments: [

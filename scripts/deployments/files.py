@@ -22,7 +22,7 @@ def settings(program):
     lines = (CONFIG / "pictor.json5").read_text(encoding="utf-8").split("\n")
     written = subprocess.check_output([program, "--print-config"], text=True, env={"PATH": os.environ["PATH"]})
     if [line for line in written.split("\n") if ": " in line and "//" not in line] != \
-            [line for line in lines if ": " in line and "//" not in line]:
+            [line for line in lines if ": " in line and "//" not in line and "$schema" not in line]:
         raise ValueError("config/pictor.json5 is not what --print-config writes")
     found, section = set(), ""
     for line in lines:
@@ -67,6 +67,20 @@ def check_compose_file(report, program, folder, tools, name, given):
         report.check(f"no service of {name} has rights",
                      (service["read_only"], service["cap_drop"], service["security_opt"]),
                      (True, ["ALL"], ["no-new-privileges:true"]))
+
+
+def check_schema(report, program, folder, tools):
+    """The schema takes the files that Pictor takes, and refuses a wrong key and a wrong value."""
+    wrong = [folder / "key.json5", folder / "value.json5"]
+    wrong[0].write_text('{ server: { prot: 1 } }')
+    wrong[1].write_text('{ server: { port: 70000 } }')
+    for path in [CONFIG / "pictor.json5", CONFIG.parent / "samples/pictor.json5", *wrong]:
+        done = subprocess.run([tools / "check-jsonschema", "--schemafile", CONFIG / "pictor.schema.json", path], text=True,
+                              capture_output=True, timeout=120)
+        report.check(f"the schema and {path.name}", (done.returncode, "" if path in wrong else done.stdout + done.stderr),
+                     (1, "") if path in wrong else (0, done.stdout))
+        if path not in wrong:
+            check_configuration(report, path.name, program, ["--config", str(path), "--disk.path", str(folder / "cache")], {})
 
 
 def by_name(documents):

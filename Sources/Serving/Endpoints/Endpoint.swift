@@ -18,6 +18,8 @@ protocol Endpoint: Sendable {
   var access: EndpointAccess { get }
   /// Returns what an operator's token must allow for `method`.
   func scope(for method: Method) -> OperatorScope
+  /// Returns what `/openapi.json` says of `method`; `nil`: it is no part of the interface.
+  func operation(for method: Method) -> Operation?
   /// How its query forms an image request, parsed once per target; `nil` if it does not.
   var imageQuery: ImageQuery.Kind? { get }
   /// Whether requests come all the time: the log treats them like memory hits, and they do not
@@ -42,6 +44,22 @@ extension Endpoint {
   }
 
   var allow: String { Method.allow(methods) }
+}
+
+/// What the description of the interface says of a method of an endpoint.
+struct Operation {
+  /// What it does, in one line.
+  let summary: String
+  /// Whether it has the parameters of `/image`.
+  var takesImageQuery = false
+  /// The parameters of its query besides, with their meanings.
+  var query: KeyValuePairs<String, String> = [:]
+  /// The media type of the body that it takes.
+  var body: String?
+  /// The statuses of success.
+  var statuses = [200]
+  /// The media types of a successful answer.
+  var answers = ["application/json"]
 }
 
 /// The path of an endpoint, decoded.

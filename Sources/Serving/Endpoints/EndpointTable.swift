@@ -14,6 +14,7 @@ struct EndpointTable: Sendable {
   private static let forOrchestrators: [any Endpoint] = [
     HealthEndpoint("/livez", .liveness),
     HealthEndpoint("/readyz", .readiness),
+    OpenAPIEndpoint(),
   ]
 
   /// What browsers and crawlers ask of every server.

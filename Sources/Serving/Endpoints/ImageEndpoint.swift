@@ -15,6 +15,15 @@ struct ImageEndpoint: Endpoint {
     imageQuery = kind
   }
 
+  func operation(for method: Method) -> Operation? {
+    let body = method == .post ? "application/octet-stream" : nil
+    return imageQuery == .info
+      ? Operation(summary: "Size, format and metadata of a source", body: body)
+      : Operation(
+        summary: "An image: loaded once, turned upright, resized, encoded, cached",
+        body: body, answers: ["image/*"])
+  }
+
   func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy {
     method == .post && methods.contains(method)
       ? .file(limit: configuration.download.maximumBytes) : .discard

@@ -8,24 +8,40 @@ struct StatsEndpoint: Endpoint {
   let access = EndpointAccess.open
   let isRoutine = true
 
+  func operation(for method: Method) -> Operation? {
+    Operation(summary: "Health and figures; 503 while the server stops")
+  }
+
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let readiness = context.readiness
-    let figures = try context.handler.figuresCache.bytes(isDraining: readiness.isDraining)
-    return .json(
-      JSONResponse(bytes: figures, status: readiness.status, closes: readiness.closes))
+    let figures = try context.handler.figuresCache.text(isDraining: readiness.isDraining)
+    var response = JSONResponse(figures, for: context, status: readiness.status)
+    response.closes = readiness.closes
+    return .json(response)
   }
 }
 
-/// `/metrics`: the figures of `/stats` in Prometheus's text format. The status is 200 while the
-/// server stops, too: Prometheus drops the figures of any other response.
+/// `/metrics`: the figures of `/stats` in the format that `Accept` prefers. The status is 200 while
+/// the server stops, too: Prometheus drops the figures of any other response.
 struct MetricsEndpoint: Endpoint {
   let path = EndpointPath.exact("/metrics")
   let access = EndpointAccess.open
   let isRoutine = true
 
+  func operation(for method: Method) -> Operation? {
+    Operation(
+      summary: "The same figures for Prometheus",
+      answers: ["text/plain", "application/openmetrics-text"])
+  }
+
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
-    let text = try context.handler.metricsCache.bytes(isDraining: context.readiness.isDraining)
-    return .json(JSONResponse(bytes: text, status: 200, contentType: MetricText.contentType))
+    let isOpen = context.elements(of: "Accept").prefersOpenMetrics
+    let cache = isOpen ? context.handler.openMetricsCache : context.handler.metricsCache
+    let format = isOpen ? MetricText.Format.openMetrics : .prometheus
+    return .json(
+      JSONResponse(
+        try cache.text(isDraining: context.readiness.isDraining), for: context,
+        contentType: format.contentType, varyingBy: "Accept, Accept-Encoding"))
   }
 }
 
@@ -73,6 +89,12 @@ struct HealthEndpoint: Endpoint {
     self.check = check
   }
 
+  func operation(for method: Method) -> Operation? {
+    Operation(
+      summary: check == .liveness
+        ? "Whether the server responds" : "Whether it wants requests; 503 while it stops")
+  }
+
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let readiness = context.readiness
     let status = check == .liveness ? 200 : readiness.status
@@ -89,7 +111,7 @@ final class FiguresCache: Sendable {
   private struct State {
     /// Milliseconds.
     var lifetime: Int
-    var text: [UInt8]?
+    var text: CodedText?
     var isDraining = false
     /// Monotonic milliseconds.
     var computedAt = 0
@@ -129,9 +151,9 @@ final class FiguresCache: Sendable {
   /// Returns the text of the figures. Those from before a change of `isDraining` are not reused.
   ///
   /// - Throws: `internal` if they cannot be encoded.
-  func bytes(isDraining: Bool) throws(ImageError) -> [UInt8] {
+  func text(isDraining: Bool) throws(ImageError) -> CodedText {
     let now = clock()
-    let known = state.withLock { state -> [UInt8]? in
+    let known = state.withLock { state -> CodedText? in
       if state.lifetime > 0, let text = state.text, state.isDraining == isDraining,
         state.isComputing || now - state.computedAt < state.lifetime
       {
@@ -142,8 +164,8 @@ final class FiguresCache: Sendable {
     }
     if let known { return known }
     // Outside of the lock, because it asks all parts.
-    let computed: Result<[UInt8], ImageError> = Result { () throws(ImageError) in
-      try encode(compute(isDraining))
+    let computed: Result<CodedText, ImageError> = Result { () throws(ImageError) in
+      CodedText(try encode(compute(isDraining)))
     }
     state.withLock { state in
       state.isComputing = false

@@ -14,6 +14,9 @@ struct RequestTrace {
   /// What the log says of the request.
   var line: RequestLine?
   var timings: Timings?
+
+  /// The id of a recorded trace, for exemplars.
+  var recordedID: String? { isRecorded ? context?.traceID : nil }
 }
 
 extension RequestHandler {
@@ -207,7 +210,7 @@ struct ServerSpan {
 
 extension EndpointPath {
   /// The path with a placeholder for the name of an item.
-  fileprivate var template: String {
+  var template: String {
     switch self {
     case .exact(let path): path
     case .item(let parent): parent + "{name}"

@@ -10,6 +10,8 @@ struct PageEndpoint: Endpoint {
   let path: EndpointPath
   let access = EndpointAccess.open
 
+  func operation(for method: Method) -> Operation? { nil }
+
   /// - Throws: `notFound`.
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let name = context.name.isEmpty ? PageFiles.index : context.name
@@ -34,8 +36,10 @@ struct UnaskedFileEndpoint: Endpoint {
 
   private init(_ path: String, type: StaticString, text: String) {
     self.path = .exact(path)
-    file = PageFile(Array(text.utf8).withUnsafeBytes { ImageBytes(copying: $0) }, type: type)
+    file = PageFile(Array(text.utf8), type: type)
   }
+
+  func operation(for method: Method) -> Operation? { nil }
 
   func handle(_ context: RequestContext) -> Disposition { .page(file) }
 }
@@ -44,30 +48,46 @@ extension RequestContext {
   /// Responds with a file of the page. Browsers ask each time whether it has changed, because an
   /// update of the server changes all files at once.
   func respond(with file: PageFile) -> MHD_Result {
-    let isKnown = handler.isNotModified(etag: file.etag, on: connection)
-    let status = isKnown ? 304 : file.bytes.count > 0 ? 200 : 204
+    let gzip = prefersGzip ? file.gzip : nil
+    let form = gzip ?? file.plain
+    let isKnown = handler.isNotModified(etag: form.etag, on: connection)
+    let status = isKnown ? 304 : form.bytes.count > 0 ? 200 : 204
     var head = ResponseHead(date: Clock.now(), id: client.requestID)
     head.add("Content-Type", value: file.type.description)
+    if gzip != nil, !isKnown { head.add("Content-Encoding", value: "gzip") }
     head.add("Cache-Control", value: "no-cache")
-    head.add("ETag", value: file.etag.description)
+    head.add("ETag", value: form.etag.description)
     head.add("Content-Security-Policy", value: PageFile.contentSecurityPolicy)
     head.add("Referrer-Policy", value: "no-referrer")
-    addCommon(to: &head, vary: nil)
-    return respond(status, head: head, body: .memory(file.bytes))
+    addCommon(to: &head, vary: "Accept-Encoding")
+    return respond(status, head: head, body: .memory(form.bytes))
   }
 }
 
-/// A file that the server sends as it is. Its bytes are shared by all responses.
+/// A file that the server sends. Its bytes are shared by all responses.
 struct PageFile: Sendable {
-  let type: StaticString
-  /// A strong validator of the bytes.
-  let etag: EntityTag
-  let bytes: ImageBytes
+  /// The file in one content coding.
+  struct Form: Sendable {
+    let bytes: ImageBytes
+    /// A strong validator of the bytes.
+    let etag: EntityTag
 
-  init(_ bytes: ImageBytes, type: StaticString) {
-    self.bytes = bytes
+    fileprivate init(_ text: [UInt8]) {
+      bytes = text.withUnsafeBytes { ImageBytes(copying: $0) }
+      etag = EntityTag("\"\(HMAC.hexSHA256(of: text).prefix(32))\"")
+    }
+  }
+
+  let type: StaticString
+  let plain: Form
+  /// `nil`: see `CodedText`.
+  let gzip: Form?
+
+  init(_ bytes: [UInt8], type: StaticString) {
     self.type = type
-    etag = EntityTag("\"\(bytes.withUnsafeBytes { HMAC.hexSHA256(of: $0) }.prefix(32))\"")
+    let text = CodedText(bytes)
+    plain = Form(text.plain)
+    gzip = text.gzip.map(Form.init)
   }
 
   /// What the page may load and do: its own files, images and requests to its own server. No text
@@ -84,24 +104,26 @@ struct PageFiles: Sendable {
   /// The name of the description of the parameters, which is made at the start.
   static let parameters = "parameters.json"
 
-  private let files: [String: PageFile]
-
-  /// Collects the files of the program, and describes the server's parameters.
-  init(_ description: PageDescription) {
+  /// The files of the program.
+  private static let fixed: [String: PageFile] = {
     var files: [String: PageFile] = [:]
-    var place = 0
-    while case let file = pictor_page_file(place), let name = file.name, let bytes = file.bytes {
+    while case let file = pictor_page_file(files.count), let name = file.name,
+      let bytes = file.bytes
+    {
       let text = String(cString: name)
       files[text] = PageFile(
-        ImageBytes(copying: UnsafeRawBufferPointer(start: bytes, count: file.count)),
-        type: Self.type(of: text))
-      place += 1
+        Array(UnsafeBufferPointer(start: bytes, count: file.count)), type: Self.type(of: text))
     }
+    return files
+  }()
+
+  private let files: [String: PageFile]
+
+  /// Adds the description of the server's parameters to the files of the program.
+  init(_ description: PageDescription) {
     // Every description can be encoded: it has no infinite number.
-    let json = JSON.bytes(of: description) ?? []
-    files[Self.parameters] = PageFile(
-      json.withUnsafeBytes { ImageBytes(copying: $0) }, type: "application/json")
-    self.files = files
+    let json = PageFile(JSON.bytes(of: description) ?? [], type: "application/json")
+    files = Self.fixed.merging([Self.parameters: json]) { $1 }
   }
 
   subscript(name: String) -> PageFile? { files[name] }

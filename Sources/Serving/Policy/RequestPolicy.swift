@@ -16,6 +16,8 @@ final class RequestPolicy: Sendable {
   let endpoints: EndpointTable
   /// The files of the page; `nil` if it is turned off.
   let page: PageFiles?
+  /// The file of `/openapi.json`.
+  let openAPI: PageFile
   /// The origins whose pages may read responses.
   let crossOrigin: CrossOrigin
   /// The fields that all hits from disk have, as they are sent.
@@ -44,13 +46,16 @@ final class RequestPolicy: Sendable {
   {
     let rules = RequestRules(configuration)
     let all = configuration.page ? audience.endpoints : audience.endpoints.withoutPage
+    let table = rules.bodies == .off ? all : all.takingBodies
     self.init(
       configuration, rules: rules,
-      endpoints: (rules.bodies == .off ? all : all.takingBodies)
-        .with(audience == .operators ? [] : configuration.doors),
+      endpoints: table.with(audience == .operators ? [] : configuration.doors),
       page: configuration.page
         ? PageFiles(PageDescription(of: audience, configuration: configuration, rules: rules))
         : nil,
+      openAPI: PageFile(
+        OpenAPI(table, hasOperators: !configuration.operators.isEmpty, rules: rules).bytes,
+        type: "application/json"),
       logsHits: logging <= (configuration.log.requests == .all ? .info : .debug),
       logsDiskHits: logging <= (configuration.log.requests == .errors ? .debug : .info),
       serial: Self.serials.wrappingAdd(1, ordering: .relaxed).newValue)
@@ -58,7 +63,7 @@ final class RequestPolicy: Sendable {
 
   private init(
     _ configuration: ServerConfiguration, rules: RequestRules, endpoints: EndpointTable,
-    page: PageFiles?, logsHits: Bool, logsDiskHits: Bool, serial: UInt64
+    page: PageFiles?, openAPI: PageFile, logsHits: Bool, logsDiskHits: Bool, serial: UInt64
   ) {
     self.configuration = configuration
     self.rules = rules
@@ -66,6 +71,7 @@ final class RequestPolicy: Sendable {
     isRestricting = rules.isRestricting
     self.endpoints = endpoints
     self.page = page
+    self.openAPI = openAPI
     crossOrigin = CrossOrigin(configuration.corsOrigins)
     sharedFields = (
       ResponseHead.sharedFields(configuration, crossOrigin, vary: "Accept"),
@@ -85,8 +91,8 @@ final class RequestPolicy: Sendable {
 
   func copy() -> RequestPolicy {
     RequestPolicy(
-      configuration, rules: rules, endpoints: endpoints, page: page, logsHits: logsHits,
-      logsDiskHits: logsDiskHits, serial: serial)
+      configuration, rules: rules, endpoints: endpoints, page: page, openAPI: openAPI,
+      logsHits: logsHits, logsDiskHits: logsDiskHits, serial: serial)
   }
 }
 

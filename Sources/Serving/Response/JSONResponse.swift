@@ -11,6 +11,8 @@ struct JSONResponse: Sendable {
   var fields: [(name: StaticString, value: String)] = []
   /// The value of `Content-Type`; only `/metrics` and doors have another text than JSON.
   var contentType = "application/json"
+  /// The request fields that decide about the form.
+  var vary: String?
   /// Whether the response closes its connection. `nil` if it does so while the server drains.
   var closes: Bool?
 }
@@ -27,6 +29,20 @@ extension JSONResponse {
       throw .internal(detail: "a response that cannot be encoded")
     }
     self.init(bytes: json, status: status, fields: fields)
+  }
+}
+
+extension JSONResponse {
+  /// Creates a response with the form of a text that the client prefers.
+  init(
+    _ text: CodedText, for context: RequestContext, status: Int = 200,
+    contentType: String = "application/json", varyingBy fields: String = "Accept-Encoding"
+  ) {
+    let gzip = context.prefersGzip ? text.gzip : nil
+    self.init(
+      bytes: gzip ?? text.plain, status: status,
+      fields: gzip == nil ? [] : [("Content-Encoding", "gzip")], contentType: contentType,
+      vary: fields)
   }
 }
 

@@ -96,7 +96,7 @@ extension RequestContext {
     if let seconds = error?.retryAfter { head.add("Retry-After", value: "\(seconds)") }
     for field in json.fields { head.add(field.name, value: field.value) }
     for field in fields { head.add(field) }
-    addCommon(to: &head, vary: vary)
+    addCommon(to: &head, vary: json.vary ?? vary)
     do throws(ImageError) {
       let body = json.bytes.withUnsafeBytes { ImageBytes(copying: $0) }
       let response = try Response(
@@ -188,17 +188,19 @@ extension RequestContext {
   func record(
     _ cacheStatus: CacheStatus, _ timings: Timings, microseconds: Int, countsStages: Bool = true
   ) {
-    if client.trace.isRecorded { client.trace.timings = timings }
+    let traceID = client.trace.recordedID
+    if traceID != nil { client.trace.timings = timings }
+    let latency: LatencyHistogram
     switch cacheStatus {
-    case .hit(.memory):
-      client.loop.hitLatency.record(microseconds: microseconds)
-    case .staleHit(.memory, _, _):
-      handler.figures.staleHitLatency.record(microseconds: microseconds)
+    case .hit(.memory): latency = client.loop.hitLatency
+    case .staleHit(.memory, _, _): latency = handler.figures.staleHitLatency
     default:
-      handler.figures.missLatency.record(microseconds: microseconds)
-      if countsStages { handler.figures.stages.record(timings) }
+      latency = handler.figures.missLatency
+      if countsStages { handler.figures.stages.record(timings, traceID: traceID) }
       handler.figures.outcomes.add(cacheStatus)
     }
+    latency.record(microseconds: microseconds)
+    if let traceID { latency.exemplify(microseconds: microseconds, traceID: traceID) }
   }
 
   /// Writes the request's line to the log. `bytes` is the length of the body, even if it is not

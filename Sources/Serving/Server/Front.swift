@@ -10,7 +10,7 @@ struct SharedParts: Sendable {
   let services: AdminServices
   let figures: ServerFigures
   let figuresCache: FiguresCache
-  let metricsCache: FiguresCache
+  let metricsCache: FiguresCache, openMetricsCache: FiguresCache
   let gate: OperatorGate
   let log: Log
 }
@@ -82,8 +82,9 @@ final class Front: Sendable {
     monitor.connections.set(
       configuration.connectionLimits(for: handler.audience), leastPace: configuration.leastPace,
       clients: configuration.countedClients)
-    handler.figuresCache.set(lifetime: configuration.statsLifetime)
-    handler.metricsCache.set(lifetime: configuration.statsLifetime)
+    for cache in [handler.figuresCache, handler.metricsCache, handler.openMetricsCache] {
+      cache.set(lifetime: configuration.statsLifetime)
+    }
     handler.setPolicy(configuration)
   }
 

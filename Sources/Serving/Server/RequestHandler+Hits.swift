@@ -42,6 +42,9 @@ extension RequestHandler {
     client.loop.hitLatency.record(microseconds: microseconds)
     remember(client, known, on: connection)
     if policy.logsHits || client.trace.isRecorded {
+      if let id = client.trace.recordedID {
+        client.loop.hitLatency.exemplify(microseconds: microseconds, traceID: id)
+      }
       let line = RequestLine.hit(
         .memory, status: status, bytes: variant.body.count, of: client)
       if policy.logsHits { log(line, of: client, on: connection) } else { client.trace.line = line }

@@ -21,8 +21,8 @@ final class RequestHandler: Sendable {
   let monitor: ConnectionMonitor
   /// The JSON of `/stats`.
   let figuresCache: FiguresCache
-  /// The text of `/metrics`.
-  let metricsCache: FiguresCache
+  /// The texts of `/metrics`.
+  let metricsCache: FiguresCache, openMetricsCache: FiguresCache
   /// Whom the listener serves.
   let audience: Audience
   /// Receives the spans of recorded requests; `nil`: none is recorded.
@@ -54,6 +54,7 @@ final class RequestHandler: Sendable {
     gate = shared.gate
     figuresCache = shared.figuresCache
     metricsCache = shared.metricsCache
+    openMetricsCache = shared.openMetricsCache
     provider = shared.provider
     figures = shared.figures
     connections =

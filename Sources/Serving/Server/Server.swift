@@ -86,7 +86,11 @@ public final class Server: Sendable {
     let shared = SharedParts(
       provider: provider, services: services, figures: counted,
       figuresCache: FiguresCache(lifetime: lifetime, compute: compute),
-      metricsCache: FiguresCache(lifetime: lifetime, encode: MetricText.bytes, compute: compute),
+      metricsCache: FiguresCache(
+        lifetime: lifetime, encode: { MetricText.bytes(of: $0) }, compute: compute),
+      openMetricsCache: FiguresCache(
+        lifetime: lifetime, encode: { MetricText.bytes(of: $0, as: .openMetrics) },
+        compute: compute),
       gate: gate, log: log)
     let clients = try Front(
       for: operatorListener == nil ? .everyone : .clients, on: clientListener,

@@ -180,10 +180,13 @@ final class StageLatencies: Sendable {
 
   init() { disk = zip(Timings.Stage.allCases, histograms).first { $0.0 == .disk }?.1 }
 
-  /// Records the phases that happened.
-  func record(_ timings: Timings) {
+  /// Records the phases that happened, of a trace if there is one.
+  func record(_ timings: Timings, traceID: String? = nil) {
     for (stage, histogram) in zip(Timings.Stage.allCases, histograms) {
-      if let duration = timings[stage] { histogram.record(duration) }
+      guard let duration = timings[stage] else { continue }
+      let microseconds = duration.wholeNanoseconds / 1_000
+      histogram.record(microseconds: microseconds)
+      if let traceID { histogram.exemplify(microseconds: microseconds, traceID: traceID) }
     }
   }
 

@@ -14,12 +14,22 @@ public struct LatencyFigures: Hashable, Sendable {
   public let p99: Double
   /// The number of durations below each of `bounds`, for `/metrics`.
   let buckets: [Int]
+  /// The exemplars of the buckets, the last of them without a bound; empty without any.
+  let exemplars: [Exemplar?]
 
   /// The upper bounds of `buckets` in seconds: 8 µs, 16 µs and so on to 33.6 s. Powers of two,
   /// where a histogram has its own bounds, so no count is an estimate.
   static let bounds = boundExponents.map { Double(1 << $0) / 1e6 }
   /// The bounds as powers of two of a microsecond.
   static let boundExponents = 3...25
+}
+
+/// The last traced duration of a bucket (OpenMetrics 1.0, “Exemplars”).
+struct Exemplar: Hashable, Sendable {
+  let traceID: String
+  let microseconds: Int
+  /// When it was recorded, in microseconds since 1970.
+  let time: Int
 }
 
 /// A histogram of durations since the start of the server.
@@ -31,6 +41,7 @@ public final class LatencyHistogram: Sendable {
   private static let bucketCount = 280
   private let buckets = (0..<bucketCount).map { _ in Counter() }
   private let microseconds = Counter()
+  private let exemplars = Lock<[Exemplar?]>([])
   /// The key in `/stats`, the name in `/metrics`, and what is measured; `nil` for a part of another
   /// histogram.
   let metric: (key: String, name: String, help: String)?
@@ -57,6 +68,19 @@ public final class LatencyHistogram: Sendable {
     let value = max(value, 0)
     microseconds.add(value)
     buckets[Self.bucket(of: value)].add()
+  }
+
+  /// Names the trace of a duration that was recorded. Takes a lock: only for sampled requests.
+  public func exemplify(microseconds value: Int, traceID: String) {
+    let value = max(value, 0)
+    let last = LatencyFigures.boundExponents.count
+    let exponent = Int.bitWidth - value.leadingZeroBitCount
+    let bucket = min(max(exponent - LatencyFigures.boundExponents.lowerBound, 0), last)
+    let exemplar = Exemplar(traceID: traceID, microseconds: value, time: WallClock.microseconds)
+    exemplars.withLock { exemplars in
+      if exemplars.isEmpty { exemplars = Array(repeating: nil, count: last + 1) }
+      exemplars[bucket] = exemplar
+    }
   }
 
   /// The summary for `/stats`.
@@ -86,9 +110,18 @@ public final class LatencyHistogram: Sendable {
       }
       return below
     }
+    var exemplars: [Exemplar?] = []
+    for histogram in histograms {
+      let own = histogram.exemplars.withLock { $0 }
+      if exemplars.isEmpty { exemplars = own }
+      for (place, exemplar) in own.enumerated() {
+        guard let exemplar, exemplar.time > exemplars[place]?.time ?? 0 else { continue }
+        exemplars[place] = exemplar
+      }
+    }
     return LatencyFigures(
       count: total, sumSeconds: Double(sum) / 1e6, p50: quantile(0.5),
-      p95: quantile(0.95), p99: quantile(0.99), buckets: cumulative)
+      p95: quantile(0.95), p99: quantile(0.99), buckets: cumulative, exemplars: exemplars)
   }
 
   /// Returns the bucket of a value: 0–7 have a bucket each, then each power of two has eight

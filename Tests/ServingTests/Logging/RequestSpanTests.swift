@@ -90,6 +90,28 @@ import Testing
     #expect(Set(found.map(\.context.traceID)).count == 5)
   }
 
+  @Test(arguments: [0.0, 1])
+  func `exemplars name the traces of recorded hits, misses and stages`(share: Double) async throws {
+    var page = ""
+    let found = try await spans(share: share) { (client: HTTPClient) throws in
+      _ = try client.get(imageTarget)
+      _ = try client.get("/image?url=https://example.org/miss.png")
+      let accept: KeyValuePairs = ["Accept": "application/openmetrics-text"]
+      page = try client.get("/metrics", headers: accept).text
+    }
+    let lines = page.split(separator: "\n").filter { $0.contains("trace_id") }
+    for labels in [
+      "duration_seconds_bucket{path=\"memory_hit\"", "duration_seconds_bucket{path=\"other\"",
+      "stage_duration_seconds_bucket{stage=\"download\"",
+    ] {
+      #expect(lines.count { $0.contains(labels) } == (share == 1 ? 1 : 0), "\(labels)")
+    }
+    let ids = Set(found.prefix(2).map(\.context.traceID))
+    for line in lines {
+      #expect(ids.contains { line.contains(" # {trace_id=\"\($0)\"} ") }, "\(line)")
+    }
+  }
+
   @Test func `log, manager and span name the same ids`() async throws {
     let file = try LogFile(.json)
     let found = try await spans(log: file.log(level: .info)) { (client: HTTPClient) throws in

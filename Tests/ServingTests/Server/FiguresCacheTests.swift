@@ -26,8 +26,8 @@ import Testing
     }
   }
 
-  private func total(_ json: [UInt8]) throws -> Int {
-    try JSONDecoder().decode(Figures.self, from: Data(json)).requests.total.whole
+  private func total(_ json: CodedText) throws -> Int {
+    try JSONDecoder().decode(Figures.self, from: Data(json.plain)).requests.total.whole
   }
 
   @Test func `the figures of the default lifetime are computed four times a second`() throws {
@@ -35,7 +35,7 @@ import Testing
     let cache = counting.cache(ServerSettings().statsLifetime)
     var answers: Set<Int> = []
     for _ in 0..<1_000 {
-      answers.insert(try total(cache.bytes(isDraining: false)))
+      answers.insert(try total(cache.text(isDraining: false)))
       counting.now.wrappingAdd(10, ordering: .relaxed)
     }
     #expect(counting.computed.value == 40 && answers.count == 40)
@@ -45,7 +45,7 @@ import Testing
     let counting = Counting()
     let cache = counting.cache(.seconds(10))
     for isDraining in [false, true, true] {
-      let text = String(decoding: try cache.bytes(isDraining: isDraining), as: UTF8.self)
+      let text = String(decoding: try cache.text(isDraining: isDraining).plain, as: UTF8.self)
       #expect(text.contains(isDraining ? "\"draining\"" : "\"serving\""))
     }
     #expect(counting.computed.value == 2)
@@ -54,7 +54,7 @@ import Testing
   @Test func `without a lifetime each request gets new figures`() throws {
     let counting = Counting()
     let cache = counting.cache(.zero)
-    for number in 1...5 { #expect(try total(cache.bytes(isDraining: false)) == number) }
+    for number in 1...5 { #expect(try total(cache.text(isDraining: false)) == number) }
   }
 
   @Test func `while one thread computes, the others get the previous figures`() async throws {
@@ -74,17 +74,17 @@ import Testing
         figures.add("total", counting.computed.value)
         return makeStats(figures, isDraining: isDraining)
       })
-    #expect(try total(cache.bytes(isDraining: false)) == 1)
+    #expect(try total(cache.text(isDraining: false)) == 1)
     counting.now.wrappingAdd(250, ordering: .relaxed)
     let slow = try OwnThread(name: "computes", rank: .foreground) {
-      _ = try? cache.bytes(isDraining: false)
+      _ = try? cache.text(isDraining: false)
     }
     entered.wait()
     // Then
-    for _ in 0..<100 { #expect(try total(cache.bytes(isDraining: false)) == 1) }
+    for _ in 0..<100 { #expect(try total(cache.text(isDraining: false)) == 1) }
     release.post()
     slow.join()
-    #expect(try total(cache.bytes(isDraining: false)) == 2)
+    #expect(try total(cache.text(isDraining: false)) == 2)
     #expect(counting.computed.value == 2)
   }
 

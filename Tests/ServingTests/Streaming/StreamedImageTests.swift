@@ -203,7 +203,7 @@ final class ComingProvider: ImageProvider {
       shared: SharedParts(
         provider: TestProvider(), services: AdminServices(TestServices()),
         figures: ServerFigures(),
-        figuresCache: figures, metricsCache: figures,
+        figuresCache: figures, metricsCache: figures, openMetricsCache: figures,
         gate: OperatorGate([]), log: Log(level: .error)),
       monitor: try ConnectionMonitor(limit: 1, tick: 1_000))
     client = handler.opened(

@@ -15,6 +15,24 @@ struct AdminCacheEndpoint: Endpoint {
     }
   }
 
+  func operation(for method: Method) -> Operation? {
+    switch method {
+    case .delete:
+      Operation(
+        summary: "Purge what one of url, prefix, host and tag names",
+        query: [
+          "url": "A URL with all its variants", "prefix": "The beginning of URLs",
+          "host": "A host, or *.example.com", "tag": "A tag of host rules",
+          "tier": "memory, disk, shared or all: remove from this tier alone",
+        ])
+    case .put:
+      Operation(
+        summary: "Store the body as the source of a URL", query: ["url": "The URL"],
+        body: "application/octet-stream", statuses: [200, 201])
+    default: Operation(summary: "Where the answer is cached", takesImageQuery: true)
+    }
+  }
+
   func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy {
     method == .put ? .file(limit: configuration.download.maximumBytes) : .discard
   }
@@ -88,6 +106,10 @@ struct ClearCacheEndpoint: Endpoint {
   let methods: [Method] = [.post]
 
   func scope(for method: Method) -> OperatorScope { .purge }
+
+  func operation(for method: Method) -> Operation? {
+    Operation(summary: "Empty the cache", query: ["tier": "memory, disk or all (the default)"])
+  }
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let cache = context.services.cache

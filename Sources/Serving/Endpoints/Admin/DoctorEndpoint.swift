@@ -9,6 +9,11 @@ struct DoctorEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/doctor")
   let methods: [Method] = [.post]
 
+  func operation(for method: Method) -> Operation? {
+    Operation(
+      summary: "Loads a source, and says what each step found", query: ["url": "Of the source"])
+  }
+
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let text = try AdminQuery(context.query, allowed: ["url"])["url"] ?? ""
     var request: ImageRequest

@@ -9,6 +9,12 @@ import Core
 struct ExplainEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/explain")
 
+  func operation(for method: Method) -> Operation? {
+    Operation(
+      summary: "What a request would do, and why", takesImageQuery: true,
+      query: ["accept": "The client's Accept field"])
+  }
+
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let (query, accept) = try Self.split(context.query)
     let formats = accept.map { AcceptedFormats(accept: $0) } ?? context.acceptedFormats

@@ -10,6 +10,15 @@ struct PrefetchesEndpoint: Endpoint {
   let path = EndpointPath.exact("/admin/prefetch")
   let methods: [Method] = [.get, .head, .post]
 
+  func operation(for method: Method) -> Operation? {
+    method == .post
+      ? Operation(
+        summary: "Load a list of images: a URL or a query of /image per line",
+        query: ["preset": "Request each line with this preset; may be repeated"],
+        body: "text/plain", statuses: [202])
+      : Operation(summary: "The prefetches")
+  }
+
   func bodyPolicy(for method: Method, in configuration: ServerConfiguration) -> BodyPolicy {
     method == .post ? .memory(limit: Self.maximumListLength) : .discard
   }
@@ -42,6 +51,15 @@ struct PrefetchesEndpoint: Endpoint {
 struct PrefetchEndpoint: Endpoint {
   let path = EndpointPath.item(under: "/admin/prefetch/")
   let methods: [Method] = [.get, .head, .delete]
+
+  func operation(for method: Method) -> Operation? {
+    method == .delete
+      ? Operation(summary: "Cancel a prefetch")
+      : Operation(
+        summary: "A prefetch, or its progress as events",
+        query: ["interval": "The smallest step of progress, 0 to 1"],
+        answers: ["application/json", "text/event-stream"])
+  }
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
     let prefetcher = context.services.prefetcher

@@ -1,0 +1,103 @@
+// TextCoding: texts with their gzip form, and what clients accept, with weights.
+
+import CDeflate
+import Core
+
+/// A text, and the same compressed.
+struct CodedText: Sendable {
+  let plain: [UInt8]
+  /// `nil`: of a short text that one packet takes, or of one that would not shrink.
+  let gzip: [UInt8]?
+
+  /// What one packet carries, beside the head of the response.
+  static let shortest = 1_000
+
+  init(_ plain: [UInt8]) {
+    self.plain = plain
+    gzip = plain.count < Self.shortest ? nil : Self.compressed(plain)
+  }
+
+  private static func compressed(_ bytes: [UInt8]) -> [UInt8]? {
+    // zlib's usual level.
+    guard let compressor = libdeflate_alloc_compressor(6) else { return nil }
+    defer { libdeflate_free_compressor(compressor) }
+    let compressed = [UInt8](unsafeUninitializedCapacity: bytes.count) { room, count in
+      // 0 if there is not enough room.
+      count = libdeflate_gzip_compress(
+        compressor, bytes, bytes.count, room.baseAddress, room.count)
+    }
+    return compressed.isEmpty ? nil : compressed
+  }
+}
+
+/// An element of a field such as `Accept`, with its weight (RFC 9110, section 12.4.2).
+struct WeightedElement: Equatable {
+  /// In lower case.
+  let name: String
+  /// The parameters besides the weight, in lower case: `version=1.0.0`.
+  let parameters: [String]
+  /// In thousandths, 0–1,000.
+  let weight: Int
+
+  /// Parses a field's lines, joined by commas. Ignores invalid elements.
+  static func list(_ field: String) -> [WeightedElement] {
+    field.lowercased().split(separator: ",").compactMap { element in
+      let parts = element.split(separator: ";", omittingEmptySubsequences: false)
+        .map { $0.trimming { $0 == " " || $0 == "\t" } }
+      let weights = parts.dropFirst().filter { $0.hasPrefix("q=") }
+      guard let name = parts.first, !name.isEmpty, weights.count < 2,
+        let weight = weights.first.map({ thousandths($0.dropFirst(2)) }) ?? 1_000
+      else { return nil }
+      return WeightedElement(
+        name: String(name),
+        parameters: parts.dropFirst().filter { !$0.hasPrefix("q=") }.map(String.init),
+        weight: weight)
+    }
+  }
+
+  /// Reads `0`, `0.5`, `1.000`; `nil` for anything else.
+  private static func thousandths(_ text: Substring) -> Int? {
+    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+    let fraction = parts.count > 1 ? parts[1] : ""
+    guard parts[0] == "0" || parts[0] == "1", fraction.count <= 3,
+      fraction.isEmpty || String(fraction).isDigits,
+      let rest = Int("\(fraction)" + String(repeating: "0", count: 3 - fraction.count))
+    else { return nil }
+    let value = (parts[0] == "1" ? 1_000 : 0) + rest
+    return value <= 1_000 ? value : nil
+  }
+}
+
+extension [WeightedElement] {
+  /// Whether `Accept-Encoding` prefers gzip to none (RFC 9110, section 12.5.3).
+  var prefersGzip: Bool {
+    func weight(_ names: String...) -> Int? {
+      names.lazy.compactMap { name in first { $0.name == name }?.weight }.first
+    }
+    let gzip = weight("gzip", "x-gzip", "*") ?? 0
+    return gzip > 0 && gzip >= weight("identity") ?? 0
+  }
+
+  /// Whether `Accept` prefers OpenMetrics 1.0 to Prometheus's text, which is the default.
+  var prefersOpenMetrics: Bool {
+    func weight(_ names: [String], version: String) -> Int {
+      let fitting = filter { element in
+        names.contains(element.name)
+          && element.parameters.allSatisfy { !$0.hasPrefix("version=") || $0 == version }
+      }
+      return fitting.map(\.weight).max() ?? 0
+    }
+    let wanted = weight(["application/openmetrics-text"], version: "version=1.0.0")
+    return wanted > 0 && wanted >= weight(["text/plain", "text/*"], version: "version=0.0.4")
+  }
+}
+
+extension RequestContext {
+  /// Returns the elements of a request field that has weights.
+  func elements(of name: String) -> [WeightedElement] {
+    WeightedElement.list(Forwarding.value(of: name, on: connection) ?? "")
+  }
+
+  /// Whether the client gets compressed texts.
+  var prefersGzip: Bool { elements(of: "Accept-Encoding").prefersGzip }
+}
