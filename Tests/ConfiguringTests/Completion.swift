@@ -137,8 +137,8 @@ enum Completion {
       var rest = options(command).map { " " + specification($0).dropFirst(2) }.joined()
       switch command.row.operand {
       case .nothing: break
-      case .one: rest += " '1:URL: '"
-      case .many: rest += " '*:URL: '"
+      case .one: rest += " '1:URL:_urls'"
+      case .many: rest += " '*:URL:_urls'"
       case .file: rest += " '1:FILE:_files'"
       case .word(let word): rest += " '1:test:(\(word))'"
       }
