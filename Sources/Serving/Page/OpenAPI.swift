@@ -134,16 +134,8 @@ struct OpenAPI {
   ) -> JSONValue {
     [
       "description": description,
-      "content": .object(
-        Dictionary(
-          uniqueKeysWithValues: types.map {
-            ($0, ["schema": schema ?? self.schema(ofBody: $0)])
-          })),
-      "headers": .object(
-        Dictionary(
-          uniqueKeysWithValues: Self.headers.keys.map {
-            ($0, ["$ref": .text("#/components/headers/\($0)")])
-          })),
+      "content": .members(types) { ["schema": schema ?? self.schema(ofBody: $0)] },
+      "headers": .members(Self.headers.keys) { ["$ref": .text("#/components/headers/\($0)")] },
     ]
   }
 
@@ -194,27 +186,11 @@ struct OpenAPI {
     if !values.names.isEmpty {
       schemas.append(["type": "string", "enum": .list(values.names.map { .text($0) })])
     }
-    switch values.numbers {
-    case .whole(let range):
-      var schema: [String: JSONValue] = [
-        "type": "integer", "minimum": .integer(range.lowerBound),
-      ]
-      // Only the size of an integer limits others.
-      if range.upperBound < 1 << 53 { schema["maximum"] = .integer(range.upperBound) }
+    if let numbers = values.numbers.map(PageDescription.Numbers.init) {
+      var schema: [String: JSONValue] = ["type": numbers.whole ? "integer" : "number"]
+      schema[numbers.above ? "exclusiveMinimum" : "minimum"] = .number(numbers.minimum)
+      schema["maximum"] = numbers.maximum.map { .number($0) }
       schemas.append(.object(schema))
-    case .decimal(let range):
-      schemas.append(
-        [
-          "type": "number", "minimum": .number(range.lowerBound),
-          "maximum": .number(range.upperBound),
-        ])
-    case .decimalAbove(let range):
-      schemas.append(
-        [
-          "type": "number", "exclusiveMinimum": .number(range.lowerBound),
-          "maximum": .number(range.upperBound),
-        ])
-    case nil: break
     }
     switch values.form {
     case .color:
@@ -230,15 +206,21 @@ struct OpenAPI {
 
 /// A value of JSON.
 private indirect enum JSONValue: Encodable {
-  case text(String), integer(Int), number(Double), flag(Bool)
+  case text(String), number(Double), flag(Bool)
   case list([JSONValue])
   case object([String: JSONValue])
+
+  /// An object with a member for each name.
+  static func members(
+    _ names: some Sequence<String>, _ value: (String) -> JSONValue
+  ) -> JSONValue {
+    .object(Dictionary(uniqueKeysWithValues: names.map { ($0, value($0)) }))
+  }
 
   func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     switch self {
     case .text(let text): try container.encode(text)
-    case .integer(let number): try container.encode(number)
     case .number(let number): try container.encode(number)
     case .flag(let flag): try container.encode(flag)
     case .list(let values): try container.encode(values)

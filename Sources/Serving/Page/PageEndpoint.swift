@@ -230,7 +230,7 @@ extension PageDescription.Numbers {
   /// The largest whole number that JavaScript represents exactly: 2⁵³ − 1.
   private static let largest = (1 << 53) - 1
 
-  fileprivate init(_ numbers: AllowedValues.Numbers) {
+  init(_ numbers: AllowedValues.Numbers) {
     switch numbers {
     case .whole(let range):
       self.init(
