@@ -38,10 +38,13 @@ function candidates(pairs, { sourceWidth = Infinity, width }) {
 const box = ({ width, height }) =>
   (width ? ` width="${width}" height="${height}" style="max-width:100%;height:auto"` : "");
 
+/** Lists candidates, one a line. */
+const listed = (set) => set.map((one) => `\n    ${attribute(one)}`).join(",");
+
 function imgTag(pairs, shown) {
   const { set, sizes } = candidates(pairs, shown);
   const lines = [`  src="${attribute(image(pairs))}"`];
-  if (set.length > 0) lines.push(`  srcset="${set.map(attribute).join(",\n          ")}"`);
+  if (set.length > 0) lines.push(`  srcset="${listed(set)}"`);
   if (sizes) lines.push(`  sizes="${sizes}"`);
   lines.push(` ${box(shown)} loading="lazy" alt=""`);
   return `<img\n${lines.join("\n")}>`;
@@ -53,7 +56,7 @@ function pictureTag(pairs, shown) {
     const { set, sizes } = candidates(own, shown);
     const list = set.length > 0 ? set : [image(own)];
     const fits = sizes ? ` sizes="${sizes}"` : "";
-    return `  <source type="image/${format}"${fits}\n          srcset="${list.map(attribute).join(",\n                  ")}">`;
+    return `  <source type="image/${format}"${fits} srcset="${listed(list)}">`;
   });
   const last = without(pairs, "format");
   return `<picture>\n${sources.join("\n")}\n  <img src="${attribute(image(last))}"${box(shown)} alt="">\n</picture>`;
