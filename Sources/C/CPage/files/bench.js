@@ -98,13 +98,16 @@ export class Bench {
     this.#load();
   }
 
-  /** The first sight: a sample, with as many pixels as its place on this screen has. */
+  /** The first sight: a sample, with as many pixels as its place on this screen has, or by a preset if only those are
+      allowed. */
   #takeFirstSample() {
     [byId("url").value] = this.#description.samples;
     const density = Math.min(Math.round(devicePixelRatio * 100) / 100, 3);
     const first = [["w", String(this.#viewer.roomyWidth)], ...(density === 1 ? [] : [["scale", String(density)]])];
-    const isPlain = this.#controls.pairs.length === 0 && first.every(([name]) => this.#isOpen(name));
-    if (isPlain) this.#controls.fill(new URLSearchParams(first));
+    const [preset] = this.#parameters.find(({ name }) => name === "preset").names;
+    if (this.#controls.pairs.length > 0) return;
+    if (first.every(([name]) => this.#isOpen(name))) this.#controls.fill(new URLSearchParams(first));
+    else if (preset && this.#isOpen("preset")) this.#controls.fill(new URLSearchParams({ preset }));
   }
 
   #takeURL(url) {

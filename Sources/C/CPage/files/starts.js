@@ -20,9 +20,11 @@ export function showRecipes(place, description, use) {
   // A watermark has the first name that the configuration gives one.
   const complete = (recipe) => ("watermark" in recipe
     ? { ...recipe, watermark: parameters.get("watermark")?.names[0] } : recipe);
+  // Where each request needs a signature, a token may stand for it.
   const isPossible = (recipe) => Object.entries(recipe).every(([name, value]) => {
-    const { form, names, numbers } = parameters.get(name) ?? { names: [] };
-    return value !== undefined && (names.includes(value) || numbers || form === "ratio" || form === "text");
+    const { closed, form, names, numbers, open } = parameters.get(name);
+    const isOpen = description.signing === "required" || (open && !closed.includes(value));
+    return isOpen && value !== undefined && (names.includes(value) || numbers || form === "ratio");
   });
   const chips = RECIPES.map(([title, recipe]) => [title, complete(recipe)]).filter(([, recipe]) => isPossible(recipe))
     .map(([title, recipe]) => ({
@@ -31,6 +33,7 @@ export function showRecipes(place, description, use) {
         onclick: () => use(recipe) }, title),
     }));
   replace(place, ...chips.map(({ chip }) => chip));
+  place.parentElement.hidden = chips.length === 0;
   return (pairs) => {
     const now = sorted(pairs);
     for (const { chip, text } of chips) chip.setAttribute("aria-pressed", String(text === now));
