@@ -39,6 +39,8 @@ export class Bench {
 
   constructor(description) {
     this.#description = description;
+    const first = this.#firstRequest;
+    if (first) this.#loader.beginAhead(first);
     const formats = this.#parameters.find(({ name }) => name === "format").names;
     this.#controls = new Controls(description, byId("controls"), byId("explained"), (isTyped) => this.#later(isTyped));
     this.#strip = new Strip(byId("strip"), formats, () => this.#compare());
@@ -51,7 +53,8 @@ export class Bench {
     this.#showRules();
     this.#listen();
     this.#readHash(location.hash);
-    if (byId("url").value === "" && description.samples.length > 0) this.#takeFirstSample();
+    if (first) this.#fill(first.pairs);
+    else if (byId("url").value === "") [byId("url").value = ""] = description.samples;
     this.#load();
   }
 
@@ -76,9 +79,14 @@ export class Bench {
     return { file: this.#file, pairs: [...source, ...this.#controls.pairs], accept, token: tokenForImages() };
   }
 
-  /** Sets what a hash says. Unknown names are ignored. */
+  /** Sets what a hash says. */
   #readHash(hash) {
-    const wanted = new URLSearchParams(hash.slice(1).replaceAll("+", "%2B"));
+    this.#fill(new URLSearchParams(hash.slice(1).replaceAll("+", "%2B")));
+  }
+
+  /** Sets the source, all parameters, and what the client accepts. Unknown names are ignored. */
+  #fill(pairs) {
+    const wanted = new URLSearchParams(pairs);
     byId("url").value = wanted.get("url") ?? "";
     if (wanted.has("url")) this.#setFile(null);
     this.#controls.fill(wanted);
@@ -99,15 +107,15 @@ export class Bench {
   }
 
   /** The first sight: a sample, with as many pixels as its place on this screen has, or by a preset if only those are
-      allowed. */
-  #takeFirstSample() {
-    [byId("url").value] = this.#description.samples;
+      allowed. `null` if the address says what to show, or there is no sample. */
+  get #firstRequest() {
+    const { autoFormats, samples } = this.#description;
+    if (location.hash.length > 1 || samples.length === 0) return null;
     const density = Math.min(Math.round(devicePixelRatio * 100) / 100, 3);
-    const first = [["w", String(this.#viewer.roomyWidth)], ...(density === 1 ? [] : [["scale", String(density)]])];
-    const [preset] = this.#parameters.find(({ name }) => name === "preset").names;
-    if (this.#controls.pairs.length > 0) return;
-    if (first.every(([name]) => this.#isOpen(name))) this.#controls.fill(new URLSearchParams(first));
-    else if (preset && this.#isOpen("preset")) this.#controls.fill(new URLSearchParams({ preset }));
+    const sizes = [["w", String(this.#viewer.roomyWidth)], ...(density === 1 ? [] : [["scale", String(density)]])];
+    const presets = this.#parameters.find(({ name }) => name === "preset").names.slice(0, 1).map((name) => ["preset", name]);
+    const pairs = [sizes, presets].find((some) => some.every(([name]) => this.#isOpen(name)));
+    return { file: null, pairs: [["url", samples[0]], ...(pairs ?? [])], accept: acceptField(autoFormats), token: null };
   }
 
   #takeURL(url) {

@@ -34,6 +34,7 @@ export class ServerError extends Error {
 export class Loader {
   #running = new AbortController();
   #source = null;
+  #ahead = null;
 
   /** Begins a request, and ends an earlier one, whose signal is then aborted. Returns the signal. */
   begin() {
@@ -44,7 +45,15 @@ export class Loader {
 
   /** Loads the result of a request. */
   result(request, signal) {
+    const ahead = this.#ahead;
+    this.#ahead = null;
+    if (ahead && query(ahead.request.pairs) === query(request.pairs)) return ahead.answer;
     return settled(send("image", request, { signal, accept: request.accept || "*/*" }));
+  }
+
+  /** Begins to load the first result before the page is ready to show it. */
+  beginAhead(request) {
+    this.#ahead = { request, answer: this.result(request) };
   }
 
   /** Loads the result in a format of its own. It gives way to other requests (RFC 9218). */
