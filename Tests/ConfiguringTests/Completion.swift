@@ -1,4 +1,4 @@
-// Completion: the completion of bash, zsh and fish, made from the tables of commands and keys.
+// Completion: the completion files of bash, zsh and fish, made from the commands and keys.
 
 @testable import Core
 
