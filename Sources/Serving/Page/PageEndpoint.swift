@@ -122,6 +122,8 @@ struct PageDescription: Encodable {
   let hasOperators: Bool
   /// Which requests need a signature.
   let signing: String
+  /// Whose files may be sources (`POST /image`): `off`, `trusted` or `all`.
+  let bodies: String
   let samples: [String]
   /// Output formats in the order in which `format=auto` prefers them.
   let autoFormats: [String]
@@ -173,6 +175,7 @@ struct PageDescription: Encodable {
     listener = Listener(images: audience != .operators, figures: audience != .clients)
     hasOperators = !configuration.operators.isEmpty
     signing = configuration.signing.mode.rawValue
+    bodies = rules.bodies.rawValue
     samples = configuration.samples
     autoFormats = configuration.imaging.autoFormats.map(\.mediaType)
     groups = ParameterGroup.allCases.map { group in

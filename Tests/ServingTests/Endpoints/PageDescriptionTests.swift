@@ -188,11 +188,13 @@ import Testing
   @Test func `names of the configuration are in it, and no secrets`() throws {
     var configuration = try configuration()
     configuration.operators = [Operator(name: "me", token: "a-secret-token")]
+    configuration.sources.bodies = .trusted
     let json = try #require(JSON.bytes(of: description(of: configuration)))
     let text = String(decoding: json, as: UTF8.self)
     #expect(text.contains(#""names":["<b>","thumb"]"#) && text.contains(#""names":["logo"]"#))
     #expect(
       text.contains(#""samples":["https://h/a.png"]"#) && text.contains(#""hasOperators":true"#))
+    #expect(text.contains(#""bodies":"trusted""#))
     #expect(!text.contains("a-secret-token"))
   }
 }

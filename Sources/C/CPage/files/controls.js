@@ -1,16 +1,22 @@
 // A control for every parameter, made from the server's description of them (page/parameters.json).
 
-import { element } from "./dom.js";
+import { element, replace } from "./dom.js";
 
 /** Ranges with at most this many steps get a slider beside the number. */
 const SLIDER_STEPS = 255;
+/** Sides get one up to the source's side, or to this number while that is not known. */
+const SIDES = new Set(["w", "h"]);
+const USUAL_SIDE = 2000;
 
 /** The controls of all parameters but `url`, which has a field of its own. */
 export class Controls {
   #entries = new Map();
+  #explained;
 
-  /** Fills `place` with a group of controls for each group of the description. */
-  constructor(description, place, changed) {
+  /** Fills `place` with a group of controls for each group of the description. `explained` gets what the documents say of
+      the parameter that has the focus or the pointer. `changed` is called with whether more changes are likely. */
+  constructor(description, place, explained, changed) {
+    this.#explained = explained;
     const opened = new Set(["Size", "Output"]);
     for (const { title, parameters } of description.groups) {
       const rows = parameters.filter(({ name }) => name !== "url").map((parameter) => this.#row(parameter, changed));
@@ -65,6 +71,12 @@ export class Controls {
     return this.#entries.has(name);
   }
 
+  /** Lets the sliders of the sides end at the source's. */
+  limitSides({ width, height }) {
+    this.#entries.get("w")?.limit?.(width);
+    this.#entries.get("h")?.limit?.(height);
+  }
+
   /** Says which parameters this client may not use: none, if an operator's token comes with its requests. */
   allowAll(isOperator) {
     for (const { parameter, note, input } of this.#entries.values()) {
@@ -76,27 +88,29 @@ export class Controls {
   }
 
   #row(parameter, changed) {
-    const { name, help, unit } = parameter;
+    const { name, help, unit, allowed, standard } = parameter;
     const id = `p-${name}`;
-    const control = makeControl(parameter, id, () => {
+    const control = makeControl(parameter, id, (event) => {
       this.countUsed();
-      changed();
+      changed(event?.target.matches("[type='text'], [type='number']"));
     });
     const problem = element("span", { class: "problem", id: `${id}-problem` });
     const note = element("span", { class: "note" });
-    const text = unit ? `${help} (${unit}) ` : `${help} `;
-    const hint = element("span", { class: "hint", id: `${id}-hint`, title: parameter.allowed }, text, note);
+    const range = `${allowed}${unit && !allowed.includes(unit) ? ` (${unit})` : ""}${standard ? `; else ${standard}` : ""}`;
+    const hint = element("span", { class: "hint", id: `${id}-hint` }, `${help}. `,
+      element("span", { class: "range" }, `Allowed: ${range}.`), " ", note);
     control.input.setAttribute("aria-describedby", `${id}-hint ${id}-problem`);
     this.#entries.set(name, { ...control, parameter, problem, note });
-    const label = element("label", { for: id }, name);
-    return element("div", { class: control.isCheckbox ? "row check" : "row" },
-      label, element("span", { class: "value" }, ...control.parts), hint, problem);
+    const explain = () => replace(this.#explained, element("strong", {}, name), ` ${hint.textContent}`);
+    return element("div", { class: control.isCheckbox ? "row check" : "row", onfocusin: explain, onpointerenter: explain },
+      element("label", { for: id }, name), element("span", { class: "value" }, ...control.parts), hint, problem);
   }
 }
 
 /** Returns a control: its parts, the part that has the label, and how to read and write its value. */
 function makeControl(parameter, id, changed) {
   const { names, numbers, form } = parameter;
+  if (SIDES.has(parameter.name)) return text(parameter, id, changed);
   if (!numbers && !form && isFlag(names)) return checkbox(parameter, id, changed);
   if (!numbers && !form) return choice(parameter, id, changed);
   if (numbers && names.length === 0) return number(parameter, id, changed);
@@ -130,31 +144,51 @@ function choice({ names, standard }, id, changed) {
 function number({ name, numbers, standard }, id, changed) {
   const { minimum, maximum, whole, above } = numbers;
   const step = whole ? 1 : 0.1;
+  const least = above ? step : minimum;
   // Fields take any fraction; their arrow keys move by a step.
   const input = element("input", {
-    type: "number", id, min: above ? step : minimum, max: maximum, step: whole ? 1 : "any", inputmode: "decimal",
-    placeholder: standard ?? "–", oninput: () => { follow(); changed(); },
+    type: "number", id, min: least, max: maximum, step: whole ? 1 : "any", inputmode: "decimal",
+    placeholder: standard ?? "–", oninput: (event) => { control.follow?.(); changed(event); },
   });
   if (!whole) input.addEventListener("keydown", (event) => stepBy(event, input, step));
+  const control = field(input);
+  if ((maximum - minimum) / step <= SLIDER_STEPS && maximum !== undefined) {
+    addSlider(control, { name, least, most: maximum, step, standard }, changed);
+  }
+  return control;
+}
+
+/** A control that is a field, perhaps with a slider that follows it. */
+function field(input) {
   const control = {
     input, parts: [input],
     read: () => input.value.trim(),
-    write: (value) => { input.value = value; follow(); },
+    write: (value) => {
+      input.value = value;
+      control.follow?.();
+    },
   };
-  let follow = () => {};
-  if ((maximum - minimum) / (whole ? 1 : step) <= SLIDER_STEPS && maximum !== undefined) {
-    const slider = element("input", {
-      type: "range", "aria-label": `${name}, slider`, min: above ? step : minimum, max: maximum, step,
-      oninput: () => { input.value = slider.value; follow(); changed(); },
-    });
-    follow = () => {
-      slider.value = input.value || standard || (minimum + maximum) / 2;
-      slider.classList.toggle("unset", input.value === "" && !standard);
-    };
-    follow();
-    control.parts.unshift(slider);
-  }
   return control;
+}
+
+/** Puts a slider before a field. `standard` is its place without a value; a side without one is the source's. */
+function addSlider(control, { name, least, most, step, standard }, changed) {
+  const { input } = control;
+  const slider = element("input", {
+    type: "range", "aria-label": `${name}, slider`, min: least, max: most, step,
+    oninput: (event) => { input.value = slider.value; control.follow(); changed(event); },
+  });
+  control.parts.unshift(slider);
+  control.follow = () => {
+    const usual = standard ?? (SIDES.has(name) ? slider.max : (least + most) / 2);
+    slider.value = /^-?[\d.]+$/.test(input.value) ? input.value : usual;
+    slider.classList.toggle("unset", input.value === "" && !standard);
+  };
+  control.limit = (side) => {
+    slider.max = side;
+    control.follow();
+  };
+  control.follow();
 }
 
 /** Moves a field without steps by one when an arrow key is pressed. */
@@ -172,7 +206,7 @@ function stepBy(event, input, step) {
 function color({ name, standard }, id, changed) {
   const input = element("input", {
     type: "text", id, placeholder: standard ?? "rrggbbaa", maxlength: 8, spellcheck: "false", autocomplete: "off",
-    oninput: () => { follow(); changed(); },
+    oninput: (event) => { follow(); changed(event); },
   });
   const picker = element("input", {
     type: "color", "aria-label": `${name}, colour picker`,
@@ -192,11 +226,12 @@ function color({ name, standard }, id, changed) {
 
 const placeholders = { point: "0.3,0.7", ratio: "16:9", area: "x,y,w,h", url: "local:///…", text: "–" };
 
-function text({ names, numbers, form, standard }, id, changed) {
-  const list = element("datalist", { id: `${id}-names` }, ...names.map((name) => element("option", { value: name })));
+function text({ name, names, numbers, form, standard }, id, changed) {
+  const list = element("datalist", { id: `${id}-names` }, ...names.map((one) => element("option", { value: one })));
   const input = element("input", {
     type: "text", id, list: names.length > 0 ? list.id : null, spellcheck: "false", autocomplete: "off",
-    placeholder: standard ?? (numbers ? "–" : names[0] ?? placeholders[form]), oninput: changed,
+    placeholder: standard ?? (numbers ? "–" : names[0] ?? placeholders[form]),
+    oninput: (event) => { control.follow?.(); changed(event); },
   });
   if (numbers) {
     const step = numbers.whole ? 1 : 0.1;
@@ -204,9 +239,8 @@ function text({ names, numbers, form, standard }, id, changed) {
     input.max = numbers.maximum ?? "";
     input.addEventListener("keydown", (event) => stepBy(event, input, step));
   }
-  return {
-    input, parts: [input, list],
-    read: () => input.value.trim(),
-    write: (value) => { input.value = value; },
-  };
+  const control = field(input);
+  control.parts.push(list);
+  if (SIDES.has(name)) addSlider(control, { name, least: 1, most: USUAL_SIDE, step: 1 }, changed);
+  return control;
 }

@@ -59,22 +59,29 @@ export function milliseconds(time) {
   return `${time < 1 ? time.toFixed(2) : time < 100 ? time.toFixed(1) : time.toFixed(0)} ms`;
 }
 
-/** Formats a share of one: 97 %. */
-export const percent = (share) => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
+/** Formats a share of one: 97 %. Near 0 and 1 it has a digit more. */
+export const percent = (share) => `${(share * 100).toFixed((share > 0 && share < 0.1) || (share > 0.99 && share < 1) ? 1 : 0)} %`;
 
-/** Copies a text, and says so in the button for a moment. */
+/** Copies a text, and says so in the button for a moment. Pages on plain http have no clipboard of their own: there the
+    browser's older command copies what is selected. */
 export async function copy(button, text, what) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    // Pages without a secure context have no clipboard: select the text, so that the keyboard copies it.
-    const code = button.closest(".snippet").querySelector("code");
-    getSelection().selectAllChildren(code);
-    announce(`${what} is selected; press Ctrl+C or ⌘C to copy it`);
-    return;
-  }
+  const isCopied = await navigator.clipboard?.writeText(text).then(() => true, () => false) || copySelected(text);
+  announce(isCopied ? `${what} copied` : `${what} could not be copied`);
   const label = button.textContent;
-  button.textContent = "Copied";
-  announce(`${what} copied`);
+  button.textContent = isCopied ? "Copied" : "Not copied";
   setTimeout(() => { button.textContent = label; }, 1500);
+}
+
+function copySelected(text) {
+  const before = document.activeElement;
+  const field = element("textarea", { class: "hidden", readonly: true, "aria-hidden": "true" });
+  field.value = text;
+  // The class joins lines, which the copy would do too.
+  field.style.whiteSpace = "pre";
+  document.body.append(field);
+  field.select();
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  before?.focus();
+  return isCopied;
 }

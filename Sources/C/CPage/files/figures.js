@@ -1,6 +1,6 @@
 // Live charts from /stats. Counters only grow, so a rate is the difference of two samples.
 
-import { address, byId, bytes, count, element, milliseconds, percent, replace, svg } from "./dom.js";
+import { address, announce, byId, bytes, count, element, milliseconds, percent, replace, svg } from "./dom.js";
 
 const INTERVAL = 2000;
 const KEPT = 60;
@@ -125,18 +125,43 @@ function showTotals(sample) {
     element("div", {}, element("dt", {}, title), element("dd", {}, value))));
 }
 
-/** A chart of the last two minutes: lines without axes, the latest values as text. */
+/** A chart of the last two minutes, with axes. The pointer, or an arrow key, reads the values of a moment. */
 class Chart {
   #chart;
   #samples = [];
-  #drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", preserveAspectRatio: "none" });
+  /** The slot that is read, from 0 to the last one; `null`: the latest. */
+  #slot = null;
+  #drawing = svg("svg", {
+    viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", tabindex: "0", preserveAspectRatio: "none",
+    onpointermove: (event) => {
+      const { left, width } = this.#drawing.getBoundingClientRect();
+      this.#read(Math.round(((event.clientX - left) / width) * (KEPT - 1)));
+    },
+    onpointerleave: () => this.#read(null),
+    onblur: () => this.#read(null),
+    onkeydown: (event) => {
+      const now = this.#slot ?? KEPT - 1;
+      const slot = { ArrowLeft: now - 1, ArrowRight: now + 1, Home: KEPT - this.#samples.length, End: KEPT - 1 }[event.key];
+      if (slot === undefined) return;
+      event.preventDefault();
+      this.#read(slot);
+      announce(`${this.#moment.textContent}: ${this.#legend.innerText}`);
+    },
+  });
+  #moment = element("span", { class: "moment" });
   #legend = element("ul", { class: "legend" });
-  #top = element("span", { class: "top" });
+  #labels = [1, 0.5, 0].map(() => element("span"));
 
   constructor(chart) {
     this.#chart = chart;
+    const minutes = (KEPT * INTERVAL) / 60000;
     this.figure = element("figure", { class: "chart" },
-      element("figcaption", {}, element("h3", {}, chart.title), this.#top), this.#drawing, this.#legend);
+      element("figcaption", {}, element("h3", {}, chart.title), this.#moment),
+      element("div", { class: "plot" },
+        element("div", { class: "axis values", "aria-hidden": "true" }, ...this.#labels), this.#drawing,
+        element("div", { class: "axis times", "aria-hidden": "true" },
+          ...[`−${minutes} min`, `−${minutes / 2} min`, "now"].map((text) => element("span", {}, text)))),
+      this.#legend);
     this.#draw();
   }
 
@@ -146,16 +171,32 @@ class Chart {
     this.#draw();
   }
 
+  #read(slot) {
+    const first = KEPT - this.#samples.length;
+    this.#slot = slot === null || this.#samples.length === 0 ? null : Math.min(Math.max(slot, first), KEPT - 1);
+    this.#draw();
+  }
+
   #draw() {
     const { title, lines, unit, top } = this.#chart;
-    const highest = top ?? Math.max(...this.#samples.flat().filter((value) => value !== null), 0);
-    const latest = lines.map((_, index) => this.#samples.at(-1)?.[index] ?? null);
-    const texts = lines.map(([name], index) => `${name} ${latest[index] === null ? "–" : unit(latest[index])}`);
-    this.#drawing.setAttribute("aria-label", `${title}: ${texts.join(", ")}`);
-    this.#top.textContent = highest > 0 ? `top ${unit(highest)}` : "";
+    const highest = top ?? roundedUp(Math.max(...this.#samples.flat().filter((value) => value !== null), 0));
+    const slot = this.#slot ?? KEPT - 1;
+    const values = this.#samples[slot - KEPT + this.#samples.length] ?? [];
+    const texts = lines.map(([name], index) => `${name} ${values[index] == null ? "–" : unit(values[index])}`);
+    const ago = ((KEPT - 1 - slot) * INTERVAL) / 1000;
+    this.#moment.textContent = ago === 0 ? "now" : `${ago} s ago`;
+    this.#drawing.setAttribute("aria-label", `${title}: ${texts.join(", ")}. Arrow keys read earlier values.`);
+    this.#labels.forEach((label, index) => {
+      label.textContent = index === 2 ? "0" : highest > 0 ? unit(highest * (1 - index / 2)) : "";
+      if (index === 1 && label.textContent === this.#labels[0].textContent) label.textContent = "";
+    });
+    const x = (slot * WIDTH) / (KEPT - 1);
     replace(this.#drawing,
-      ...[0.25, 0.5, 0.75].map((part) =>
-        svg("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT * part, y2: HEIGHT * part })),
+      ...[0, 0.5, 1].map((part) =>
+        svg("line", { class: "grid", x1: 0, x2: WIDTH, y1: y(part), y2: y(part) })),
+      ...[0, 0.5, 1].map((part) =>
+        svg("line", { class: "grid", x1: WIDTH * part, x2: WIDTH * part, y1: y(0), y2: y(1) })),
+      this.#slot !== null ? svg("line", { class: "reader", x1: x, x2: x, y1: y(0), y2: y(1) }) : null,
       ...lines.map((_, index) => svg("path", { class: `line line-${index}`, d: this.#path(index, highest) })));
     replace(this.#legend, ...texts.map((text, index) =>
       element("li", {}, element("span", { class: `mark line-${index}`, "aria-hidden": "true" }), text)));
@@ -172,13 +213,22 @@ class Chart {
         isOpen = false;
         return "";
       }
-      const x = (first + place) * step;
-      const y = HEIGHT - 2 - (highest > 0 ? value / highest : 0) * (HEIGHT - 6);
       const command = isOpen ? "L" : "M";
       // A point by itself is a line of no length, which round ends make visible.
       const dot = isOpen ? "" : `h0.01`;
       isOpen = true;
-      return `${command}${x.toFixed(1)} ${y.toFixed(1)}${dot}`;
+      const height = y(highest > 0 ? value / highest : 0);
+      return `${command}${((first + place) * step).toFixed(1)} ${height.toFixed(1)}${dot}`;
     }).join("");
   }
+}
+
+/** The place of a share of the highest value. */
+const y = (share) => HEIGHT - 2 - share * (HEIGHT - 4);
+
+/** Rounds up to a number that reads well on an axis: 1, 2, 4, 5 or 8, and zeros. */
+function roundedUp(value) {
+  if (value <= 0) return 0;
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * [1, 2, 4, 5, 8, 10].find((one) => one * power >= value * 0.999999);
 }

@@ -1,121 +1,10 @@
-// Loads source, description and result of a request, and shows them. The last request wins.
+// What the server says of a result: errors, facts beside the source's, stages, and how it was served.
 
-import { address, announce, byId, bytes, count, element, milliseconds, percent, replace } from "./dom.js";
-import { query } from "./snippets.js";
+import { announce, byId, bytes, count, element, milliseconds, percent, replace } from "./dom.js";
+import { ServerError, timings } from "./loader.js";
 
-/** A header field without effect on the server. A request that has one is not answered by the browser's own cache, and
-    the browser adds no `no-cache`, which would make the server ask the origin again. */
-const PAST_BROWSER_CACHE = { "Cache-Control": "no-transform" };
-
-/** An error response of the server. */
-class ServerError extends Error {
-  constructor(status, error) {
-    super(error.message);
-    Object.assign(this, { status, code: error.code, parameter: error.parameter, requestId: error.request_id });
-  }
-}
-
-/** Loads the images of a page. */
-export class Loader {
-  #running = new AbortController();
-  #source = null;
-
-  /** Loads what `pairs` ask for, and ends an earlier load. Returns the answers, or `null` if a later load ended this one. */
-  async load(pairs, { accept, token }) {
-    this.#running.abort();
-    const running = this.#running = new AbortController();
-    const url = pairs.find(([name]) => name === "url")[1];
-    const get = (path, accepted) => request(path, { accepted, token, signal: running.signal });
-    const sourceKey = `${url} ${token ?? ""}`;
-    if (this.#source?.key !== sourceKey) {
-      const only = query([["url", url]]);
-      this.#source = {
-        key: sourceKey,
-        info: settled(get(`info?${only}`, "application/json").then(({ response }) => response.json())),
-        image: settled(get(`image?${only}`, "*/*")),
-      };
-    }
-    const { info, image } = this.#source;
-    const result = await settled(get(`image?${query(pairs)}`, accept || "*/*"));
-    const answers = { result, info: await info, source: await image };
-    if (running.signal.aborted) {
-      // The source may have ended with this load.
-      if (isAbort(answers.info) || isAbort(answers.source)) this.#source = null;
-      return null;
-    }
-    if (isAbort(answers.info) || isAbort(answers.source)) {
-      this.#source = null;
-      return this.load(pairs, { accept, token });
-    }
-    return answers;
-  }
-}
-
-const settled = (promise) => promise.then((value) => ({ value }), (error) => ({ error }));
-const isAbort = ({ error }) => error?.name === "AbortError";
-
-/** Requests a path. Returns the response, its body as a blob where it is an image, and the time that it took. */
-async function request(path, { accepted, token, signal }) {
-  const headers = { ...PAST_BROWSER_CACHE, Accept: accepted };
-  if (token) headers.Authorization = `Bearer ${token}`;
-  const start = performance.now();
-  const response = await fetch(address(path), { headers, signal, cache: "no-store" });
-  if (!response.ok) throw await serverError(response);
-  const type = response.headers.get("Content-Type") ?? "";
-  const blob = type.startsWith("image/") ? await response.blob() : null;
-  return { response, blob, time: performance.now() - start };
-}
-
-async function serverError(response) {
-  const body = await response.json().catch(() => null);
-  return new ServerError(response.status, body?.error ?? { code: "unknown", message: response.statusText });
-}
-
-/** Shows an image of the comparison. Returns its size in pixels, or `null` if the browser cannot show it. */
-async function showImage(image, answer) {
-  if (image.src.startsWith("blob:")) URL.revokeObjectURL(image.src);
-  image.hidden = true;
-  if (!answer.value?.blob) {
-    image.removeAttribute("src");
-    return null;
-  }
-  image.src = URL.createObjectURL(answer.value.blob);
-  try {
-    await image.decode();
-  } catch {
-    return null;
-  }
-  image.hidden = false;
-  return { width: image.naturalWidth, height: image.naturalHeight };
-}
-
-/** Shows the answers. Returns the sizes of source and result for the snippets; `null` if a later load has begun. */
-export async function show(answers, pairs, controls, isLatest) {
-  const { result, info, source } = answers;
-  const [sourceSize, resultSize] =
-    await Promise.all([showImage(byId("source-image"), source), showImage(byId("result-image"), result)]);
-  if (!isLatest()) return null;
-  const problem = result.error ?? null;
-  showProblem(problem, controls);
-  byId("comparison").hidden = !sourceSize && !resultSize;
-  byId("comparison").classList.toggle("single", !sourceSize || !resultSize);
-  showUnshown(result, resultSize);
-  showFacts(answers, new Map(pairs), resultSize);
-  showStages(result.value);
-  byId("outcome").hidden = problem !== null;
-  if (result.value) {
-    const { blob, response, time } = result.value;
-    announce(`Result: ${blob.type}, ${bytes(blob.size)}, ${milliseconds(time)}, ${response.headers.get("Cache-Status")}`);
-  }
-  const density = Number(result.value?.response.headers.get("Content-DPR")) || 1;
-  return {
-    sourceWidth: info.value?.width,
-    width: resultSize && Math.max(Math.round(resultSize.width / density), 1),
-    height: resultSize && Math.max(Math.round(resultSize.height / density), 1),
-  };
-}
-
-function showProblem(error, controls) {
+/** Shows an error in place of the image, and at the control that it names; `null` ends it. */
+export function showProblem(error, controls) {
   const place = byId("problem");
   place.hidden = error === null;
   controls.mark(error?.parameter, error?.message ?? "");
@@ -133,34 +22,50 @@ function showProblem(error, controls) {
 /** The address of a result that the browser cannot show. */
 let unshown = "";
 
-function showUnshown(result, size) {
+/** Offers a result that the browser cannot show as a file. */
+export function showUnshown(blob) {
   const place = byId("unshown");
-  place.hidden = !result.value?.blob || size !== null;
+  place.hidden = !blob;
   URL.revokeObjectURL(unshown);
-  if (place.hidden) return;
-  const { blob } = result.value;
+  if (!blob) return;
   const name = `result.${blob.type.replace(/^image\//, "").replace(/[^a-z0-9]/g, "")}`;
   unshown = URL.createObjectURL(blob);
   const link = element("a", { href: unshown, download: name }, "Save it");
-  replace(place, `This browser cannot show ${blob.type}. `, link, ".");
+  replace(place, element("span", {}, `This browser cannot show ${blob.type}. `, link, "."));
 }
 
 /** The formats that have a quality. */
 const LOSSY = /^image\/(jpeg|webp|avif|jxl)$/;
 
-function showFacts({ result, info, source }, asked, size) {
-  const { blob, response } = result.value ?? {};
-  const about = info.value;
+/** Returns how much smaller a result is than its source, as a text; "" if it is not, or the source is not known. */
+const saved = (blob, source) =>
+  (source && blob && blob.size < source.bytes ? `−${percent(1 - blob.size / source.bytes)}` : "");
+
+/** Shows the line below the image, which stays in sight: format, size, bytes and time; and a note on the image. */
+export function showReadout(value, size, source, note) {
+  const parts = value ? [
+    [value.blob?.type.replace("image/", ""), "strong"], [size && `${count(size.width)} × ${count(size.height)}`],
+    [value.blob && bytes(value.blob.size), "strong"], [saved(value.blob, source), "good"], [milliseconds(value.time)],
+    [value.response.headers.get("Cache-Status")?.includes("; hit") ? "hit" : "miss"],
+  ] : [];
+  replace(byId("readout"), ...parts.filter(([text]) => text)
+    .map(([text, kind]) => element("span", { class: kind ?? "" }, text)));
+  byId("note").textContent = note;
+}
+
+/** Shows source and result in figures. `value` is the answer that is compared, `asked` the parameters. */
+export function showFacts(value, source, asked, size) {
+  const { blob, response } = value ?? {};
   const field = (name) => response?.headers.get(name) ?? null;
-  const saved = about && blob && blob.size < about.bytes ? ` (−${percent(1 - blob.size / about.bytes)})` : "";
+  const less = saved(blob, source);
   const rows = [
-    ["Format", about && about.format + (about.frames > 1 ? `, ${about.frames} frames` : ""),
+    ["Format", source && source.format + (source.frames > 1 ? `, ${source.frames} frames` : ""),
       blob?.type.replace("image/", "")],
-    ["Size", about && `${count(about.width)} × ${count(about.height)}`, size && `${count(size.width)} × ${count(size.height)}`],
-    ["Bytes", about && bytes(about.bytes), blob && bytes(blob.size) + saved],
+    ["Size", source && `${count(source.width)} × ${count(source.height)}`, size && `${count(size.width)} × ${count(size.height)}`],
+    ["Bytes", source && bytes(source.bytes), blob && bytes(blob.size) + (less && ` (${less})`)],
     ["Quality", null, field("X-Quality") ?? (LOSSY.test(blob?.type) ? asked.get("quality") ?? "the format's default" : null)],
-    ["Density", about && String(about.density), field("Content-DPR")],
-    ["Colour", about && `${about.colour.space}, ${about.colour.bits} bits${about.alpha ? ", alpha" : ""}`, blob && "sRGB, 8 bits"],
+    ["Density", source && String(source.density), field("Content-DPR")],
+    ["Colour", source && `${source.colour.space}, ${source.colour.bits} bits${source.alpha ? ", alpha" : ""}`, blob && "sRGB, 8 bits"],
   ];
   const cells = ([title, left, right]) => element("tr", {},
     element("th", { scope: "row" }, title), element("td", {}, left ?? "–"), element("td", {}, right ?? "–"));
@@ -172,20 +77,13 @@ function showFacts({ result, info, source }, asked, size) {
     ["Damaged", field("X-Damaged") && "the source is damaged"],
     ["Request", field("X-Request-ID")],
   ];
-  replace(byId("served"), ...served.filter(([, value]) => value).flatMap(([title, value]) =>
-    [element("dt", {}, title), element("dd", {}, value)]));
-  const missing = info.error ?? source.error;
-  byId("source-note").textContent =
-    missing && !result.error ? `The source by itself is not shown: ${missing.message}` : "";
+  replace(byId("served"), ...served.filter(([, text]) => text).flatMap(([title, text]) =>
+    [element("dt", {}, title), element("dd", {}, text)]));
 }
 
-/** The stages of `Server-Timing`, as `[name, milliseconds]`. */
-export function parseTimings(text) {
-  return (text ?? "").split(",").map((entry) => {
-    const [name, ...parameters] = entry.trim().split(";");
-    const duration = parameters.map((one) => /^\s*dur=([\d.]+)$/.exec(one)).find(Boolean);
-    return [name, duration ? Number(duration[1]) : NaN];
-  }).filter(([name, time]) => name && Number.isFinite(time));
+/** Tells users of screen readers what the result is. */
+export function announceResult({ blob, response, time }) {
+  announce(`Result: ${blob.type}, ${bytes(blob.size)}, ${milliseconds(time)}, ${response.headers.get("Cache-Status")}`);
 }
 
 const MEANINGS = {
@@ -195,8 +93,8 @@ const MEANINGS = {
 };
 
 /** Shows the stages as bars, each from the end of the one before. */
-function showStages(value) {
-  const stages = parseTimings(value?.response.headers.get("Server-Timing"));
+export function showStages(value) {
+  const stages = value ? timings(value.response) : [];
   const steps = stages.filter(([name]) => name !== "total");
   const total = stages.find(([name]) => name === "total")?.[1] ?? 0;
   const length = Math.max(total, steps.reduce((sum, [, time]) => sum + time, 0), 1e-3);
