@@ -43,12 +43,14 @@ _pictor() {
     prefetch) words="--preset" ;;
     purge) words="--prefix --host --tag --all" ;;
     explain) words="--accept --json" ;;
+    doctor) words="--json" ;;
+    check) words="--json" ;;
     sign) words="--expires-in --key" ;;
     translate) words="--door" ;;
     replay) words="--door --against --allow-host --sample --page" ;;
     selftest) words="security" ;;
-    help) words="healthcheck prefetch purge explain sign translate replay selftest help" ;;
-    *) words="--check-config --print-config --version"; ((COMP_CWORD == 1)) && words+=" healthcheck prefetch purge explain sign translate replay selftest help" ;;
+    help) words="healthcheck prefetch purge explain doctor check sign translate replay selftest help" ;;
+    *) words="--check-config --print-config --version"; ((COMP_CWORD == 1)) && words+=" healthcheck prefetch purge explain doctor check sign translate replay selftest help" ;;
   esac
   # A word that is no option is most likely a file.
   if [[ $word == -* ]]; then
