@@ -83,6 +83,7 @@ import Testing
       "/admin/cache": ["GET": .read, "PUT": .write, "DELETE": .purge],
       "/admin/cache/clear": ["POST": .purge], "/admin/cache/clean": ["POST": .purge],
       "/admin/failed": ["GET": .read, "DELETE": .purge], "/admin/cancel": ["POST": .write],
+      "/admin/doctor": ["POST": .write],
       "/admin/explain": ["GET": .read],
       "/admin/downloads": ["GET": .read], "/admin/pause": ["POST": .write],
       "/admin/resume": ["POST": .write], "/admin/prefetch": ["GET": .read, "POST": .write],
