@@ -95,7 +95,7 @@ AsyncImage(
 )`;
 
 /** Returns the command line of a request; a local file is its body. */
-function curl(pairs, { file, accept, token }) {
+function commandLine(pairs, { file, accept, token }) {
   const isNamed = pairs.some(([name, value]) => name === "format" && value !== "auto");
   const quotedFile = file && `'${file.name.replace(/'/g, `'\\''`)}'`;
   const parts = ["curl -sS -D - -o result", accept && !isNamed && `-H 'Accept: ${accept}'`,
@@ -109,10 +109,10 @@ let chosen = "URL";
 /** Shows the snippets of a request in tabs. `shown` has the source's width, and the result's size in points. */
 export function showSnippets(request, shown) {
   const { pairs, file } = request;
-  const all = file ? [["curl", curl(pairs, request)]] : [
+  const all = file ? [["curl", commandLine(pairs, request)]] : [
     ["URL", image(pairs)], ["srcset", imgTag(pairs, shown)], ["picture", pictureTag(pairs, shown)],
     ["Next.js", next(pairs, shown)], ["Swift", swift(pairs, shown)], ["Kotlin", kotlin(pairs, shown)],
-    ["curl", curl(pairs, request)],
+    ["curl", commandLine(pairs, request)],
   ];
   const code = element("code");
   const button = element("button", { type: "button", class: "small", id: "copy" }, "Copy");
