@@ -9,7 +9,7 @@ import Glibc
 
 /// `pictor check`. Its rules are those of the start and of `selftest security`; this is their list.
 struct ProductionCheck {
-  /// What became of an item: it is done, to be done before clients come, or worth a thought.
+  /// The result of an item: met, open, or a decision for the operator.
   private enum State: String, Encodable { case ok, open, advice }
 
   /// An item: a key with its value, and where it is in the document.
@@ -76,7 +76,7 @@ struct ProductionCheck {
     }
   }
 
-  /// Adds an item: what holds, and what is open or to be thought about.
+  /// Adds an item with its value, and the reason why it is open or advice.
   private mutating func add(
     _ key: String, _ found: String, open: String? = nil, advice: String? = nil
   ) {
@@ -158,16 +158,16 @@ struct ProductionCheck {
       "admin.tokens", "\(keys.admin.tokens.count)",
       advice: keys.admin.tokens.isEmpty ? "there is no purge, explain and doctor" : nil)
     let isFree =
-      !isLocal && keys.signing.mode == .off && !server.presetsOnly && server.sizeSteps.isEmpty
+      !isLocal && keys.signing.mode != .required && !server.presetsOnly && server.sizeSteps.isEmpty
     add(
-      "signing.keys",
-      keys.signing.keys.isEmpty ? "none" : "\(keys.signing.keys.count), each of 32 bytes or more",
+      "server.presets_only, server.size_steps, signing.mode",
+      "\(server.presetsOnly), \(server.sizeSteps), \(keys.signing.mode.rawValue)",
       advice: isFree
-        ? "each size is an entry: sign, or set server.presets_only or server.size_steps" : nil)
+        ? "each size is a rendering and an entry" : nil)
     add(
       "imaging.sandbox", keys.imaging.sandbox.rawValue,
       open: keys.imaging.sandbox == .required
-        ? nil : "a worker that is not sealed decodes all the same: set required")
+        ? nil : "a worker that is not sealed also decodes: set required")
   }
 
   private mutating func putItBehindProxies() {
@@ -210,16 +210,17 @@ struct ProductionCheck {
         path, answer.map { "\($0.status)" } ?? "",
         open: answer.flatMap { $0.status == 200 ? nil : "it has to be 200" },
         advice: answer == nil ? "no server answers: start it and check again" : nil)
-      texts.append(answer?.text)
+      texts.append(answer?.status == 200 ? answer?.text : nil)
     }
     return texts[1]
   }
 
   private mutating func updateIt(runningPage page: String?) {
-    let isSame = page?.contains("pictor_build_info{version=\"\(pictorVersion)\"}") ?? true
+    let isSame = page?.contains("pictor_build_info{version=\"\(pictorVersion)\"}")
     add(
       "--version", pictorVersion,
-      open: isSame ? nil : "another version runs: restart it")
+      open: isSame == false ? "another version runs: restart it" : nil,
+      advice: isSame == nil ? "no server says its version" : nil)
     if let path = parts.disk.path, parts.disk.limit > 0 {
       add(
         "disk.path", path,

@@ -16,7 +16,8 @@ const LAYOUTS = {
 export default defineEventHandler((event) => {
   const { src, layout } = getQuery(event);
   const { base, sources, secret } = useRuntimeConfig(event).pictor;
-  if (!Object.hasOwn(LAYOUTS, layout) || !String(src).startsWith(sources)) {
+  // With its slash, so that the host is whole.
+  if (!Object.hasOwn(LAYOUTS, layout) || !String(src).startsWith(new URL(sources).href)) {
     throw createError({ statusCode: 400, statusMessage: "unknown layout or source" });
   }
   const { width, height, widths, sizes } = LAYOUTS[layout];

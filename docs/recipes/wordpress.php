@@ -33,5 +33,5 @@ add_filter('wp_get_attachment_image_attributes', function ($attributes, $attachm
 
 add_filter('wp_content_img_tag', function ($tag, $context, $id) {
     $replace = fn($src) => esc_url(pictor_url(html_entity_decode($src[0]), $id));
-    return preg_replace_callback('/(?<=\ssrc=")[^"]+/', $replace, $tag);
+    return preg_replace_callback('/(?<=\ssrc=")(?!data:)[^"]+/', $replace, $tag);
 }, 10, 3);

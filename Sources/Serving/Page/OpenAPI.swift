@@ -167,7 +167,10 @@ struct OpenAPI {
   }
 
   private func parameter(_ parameter: ImageParameter) -> JSONValue {
-    let values = parameter.allowed(rules)
+    // The operator's names are the page's to show, which can be turned off.
+    let values =
+      ["preset", "watermark"].contains(parameter.name)
+      ? AllowedValues(text: "one of the configured names", form: .text) : parameter.allowed(rules)
     var help = "\(parameter.help). Allowed: \(values.text)."
     if let unit = values.unit { help += " In \(unit)." }
     // As `default` of the schema, clients would send it.

@@ -48,7 +48,7 @@ extension RequestContext {
   /// Responds with a file of the page. Browsers ask each time whether it has changed, because an
   /// update of the server changes all files at once.
   func respond(with file: PageFile) -> MHD_Result {
-    let gzip = prefersGzip ? file.gzip : nil
+    let gzip = file.gzip.flatMap { prefersGzip ? $0 : nil }
     let form = gzip ?? file.plain
     let isKnown = handler.isNotModified(etag: form.etag, on: connection)
     let status = isKnown ? 304 : form.bytes.count > 0 ? 200 : 204
@@ -59,6 +59,8 @@ extension RequestContext {
     head.add("ETag", value: form.etag.description)
     head.add("Content-Security-Policy", value: PageFile.contentSecurityPolicy)
     head.add("Referrer-Policy", value: "no-referrer")
+    // A page that opened this one may not change its hash, which asks for images.
+    head.add("Cross-Origin-Opener-Policy", value: "same-origin")
     addCommon(to: &head, vary: "Accept-Encoding")
     return respond(status, head: head, body: .memory(form.bytes))
   }

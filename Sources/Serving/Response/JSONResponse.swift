@@ -38,7 +38,7 @@ extension JSONResponse {
     _ text: CodedText, for context: RequestContext, status: Int = 200,
     contentType: String = "application/json", varyingBy fields: String = "Accept-Encoding"
   ) {
-    let gzip = context.prefersGzip ? text.gzip : nil
+    let gzip = text.gzip.flatMap { context.prefersGzip ? $0 : nil }
     self.init(
       bytes: gzip ?? text.plain, status: status,
       fields: gzip == nil ? [] : [("Content-Encoding", "gzip")], contentType: contentType,

@@ -39,9 +39,14 @@ struct WeightedElement: Equatable {
   /// In thousandths, 0–1,000.
   let weight: Int
 
-  /// Parses a field's lines, joined by commas. Ignores invalid elements.
+  /// The longest field that is parsed, in bytes; browsers and Prometheus send less than half of it.
+  private static let longest = 1_000
+
+  /// Parses a field's lines, joined by commas. Ignores invalid elements, and fields that are too
+  /// long for an event loop.
   static func list(_ field: String) -> [WeightedElement] {
-    field.lowercased().split(separator: ",").compactMap { element in
+    guard field.utf8.count <= longest else { return [] }
+    return field.lowercased().split(separator: ",").compactMap { element in
       let parts = element.split(separator: ";", omittingEmptySubsequences: false)
         .map { $0.trimming { $0 == " " || $0 == "\t" } }
       let weights = parts.dropFirst().filter { $0.hasPrefix("q=") }

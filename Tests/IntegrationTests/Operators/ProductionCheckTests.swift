@@ -44,6 +44,7 @@ import Testing
     #expect(open == (TestBuild.sealingObstacle == nil ? [] : ["--check-config"]), "\(items)")
     #expect(status == (open.isEmpty ? 0 : 1))
     #expect(items["/readyz"]?.state == "advice" && items["/metrics"]?.state == "advice")
+    #expect(items["--version"]?.state == "advice", "\(items)")
     #expect(items["selftest security"]?.found.hasSuffix("attacks refused") == true)
     #expect(access(folder.path + "/cache", F_OK) != 0)
   }
@@ -81,6 +82,7 @@ import Testing
     let wrong = ["--server.operator_address", "", "--server.port", "\(pictor.port)"]
     items = try check(right + wrong).items
     #expect(items["/readyz"]?.state == "ok" && items["/metrics"]?.state == "open", "\(items)")
+    #expect(items["--version"]?.state == "advice", "\(items)")
     // And: another version
     let other = try Origin()
     other.route("/readyz", to: .status(503))

@@ -57,6 +57,16 @@ import Testing
       others.map(\.path.template) == ["/robots.txt", "/favicon.ico", "/", "/page/{name}"])
   }
 
+  @Test func `names of the configuration are not in it`() throws {
+    var configuration = ServerConfiguration()
+    configuration.presets = ["secret-preset": "w=9"]
+    configuration.watermarks = ["secret-mark": try SourceURL(parsing: "https://h/mark.png")]
+    let rules = RequestRules(configuration)
+    let bytes = OpenAPI(.everyone, hasOperators: true, rules: rules).bytes
+    #expect(!String(decoding: bytes, as: UTF8.self).contains("secret-"))
+    #expect(rules.presets.count == 1 && rules.watermarks.count == 1)
+  }
+
   @Test func `each parameter has a schema of its values`() throws {
     let components = try document(wholeBytes)["components"]
     let parameters = components["parameters"].members

@@ -19,6 +19,8 @@ import Testing
     ("gzip;q=2", false), ("gzip;q=1.001", false), ("gzip;q=0.1234", false), ("gzip;q=.5", false),
     ("gzip;q=-1", false), ("gzip;q=", false), ("gzip;q=1;q=0", false), ("gzipped", false),
     ("xgzip", false), ("gzip identity", false), ("\"gzip\"", false),
+    ("gzip" + String(repeating: ",a", count: 498), true),
+    ("gzip" + String(repeating: ",a", count: 499), false),
   ])
   func `Accept-Encoding decides, with weights`(field: String, isCoded: Bool) async throws {
     #expect(WeightedElement.list(field).prefersGzip == isCoded)

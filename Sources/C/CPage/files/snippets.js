@@ -97,9 +97,9 @@ AsyncImage(
 /** Returns the command line of a request; a local file is its body. */
 function commandLine(pairs, { file, accept, token }) {
   const isNamed = pairs.some(([name, value]) => name === "format" && value !== "auto");
-  const quotedFile = file && `'${file.name.replace(/'/g, `'\\''`)}'`;
+  const word = (text) => `'${text.replace(/'/g, `'\\''`)}'`;
   const parts = ["curl -sS -D - -o result", accept && !isNamed && `-H 'Accept: ${accept}'`,
-    file && `-H 'Content-Type: ${file.type || "application/octet-stream"}' --data-binary @${quotedFile}`,
+    file && `-H ${word(`Content-Type: ${file.type || "application/octet-stream"}`)} --data-binary @${word(file.name)}`,
     file && token && `-H "Authorization: Bearer $TOKEN"`, `'${image(pairs)}'`];
   return parts.filter(Boolean).join(" ");
 }

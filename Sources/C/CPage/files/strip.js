@@ -72,7 +72,7 @@ export class Strip {
       card.classList.toggle("least", blob !== undefined && blob.size === least && name !== AS_ASKED);
       card.title = answer?.error?.message ?? "";
       replace(card,
-        element("span", { class: "name" }, name === AS_ASKED ? "Result" : NAMES[name]), " ",
+        element("span", { class: "name" }, this.label(name)), " ",
         element("span", { class: "hit" }, isHit ? "hit" : ""), " ",
         element("span", { class: "size" }, blob ? bytes(blob.size) : answer ? "refused" : isWaiting ? "…" : "–"), " ",
         element("span", { class: "time" }, total === undefined ? "–" : milliseconds(total)), bar);

@@ -11,7 +11,7 @@ struct DoctorEndpoint: Endpoint {
 
   func operation(for method: Method) -> Operation? {
     Operation(
-      summary: "Loads a source, and says what each step found", query: ["url": "Of the source"])
+      summary: "Load a source, and say what each step found", query: ["url": "Of the source"])
   }
 
   func handle(_ context: RequestContext) throws(ImageError) -> Disposition {
