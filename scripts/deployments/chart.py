@@ -18,7 +18,7 @@ except helm.HelmValuesError:
 found = [one for file, text in files.items() if file.endswith(".yaml") for one in yaml.safe_load_all(text) if one]
 print(json.dumps([found, helm.lint(path, values, strict=True)["errors"]]))
 """
-ON = {part: {"enabled": True} for part in ("autoscaling", "ingress", "networkPolicy", "serviceMonitor")}
+ON = {part: {"enabled": True} for part in ("autoscaling", "ingress", "serviceMonitor")}
 #: Labels and annotations that releases have, and manifests have not.
 OF_RELEASES = {"app.kubernetes.io/instance", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "helm.sh/chart",
                "checksum/settings"}
@@ -81,7 +81,7 @@ def compare(report, what, found, wanted):
     elif what == "defaults":
         report.check("two replicas, unless a scaler sets them", found["Deployment", "pictor"]["spec"].pop("replicas"), 2)
         report.check("what may not fit a cluster is off", set(wanted) - set(found),
-                     {(kind, "pictor") for kind in ("HorizontalPodAutoscaler", "Ingress", "NetworkPolicy", "ServiceMonitor")})
+                     {(kind, "pictor") for kind in ("HorizontalPodAutoscaler", "Ingress", "ServiceMonitor")})
         wanted = {key: one for key, one in wanted.items() if key in found}
     for key in sorted(set(found) | set(wanted)):
         report.check(f"{key[0]} {key[1]} with {what} is that of config/kubernetes", found.get(key), wanted.get(key))
