@@ -59,8 +59,6 @@ extension RequestContext {
     head.add("ETag", value: form.etag.description)
     head.add("Content-Security-Policy", value: PageFile.contentSecurityPolicy)
     head.add("Referrer-Policy", value: "no-referrer")
-    // A page that opened this one may not change its hash, which asks for images.
-    head.add("Cross-Origin-Opener-Policy", value: "same-origin")
     addCommon(to: &head, vary: "Accept-Encoding")
     return respond(status, head: head, body: .memory(form.bytes))
   }

@@ -29,7 +29,6 @@ import Testing
         #expect(answer["Cache-Control"] == "no-cache")
         #expect(answer["X-Content-Type-Options"] == "nosniff")
         #expect(answer["Referrer-Policy"] == "no-referrer")
-        #expect(answer["Cross-Origin-Opener-Policy"] == "same-origin")
         let policy = try #require(answer["Content-Security-Policy"])
         #expect(policy.hasPrefix("default-src 'none'; script-src 'self'; style-src 'self'; "))
         #expect(!policy.contains("unsafe") && !policy.contains("*") && !policy.contains("http"))

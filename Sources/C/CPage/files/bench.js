@@ -5,7 +5,7 @@ import { Controls } from "./controls.js";
 import { announce, byId, bytes } from "./dom.js";
 import { History } from "./history.js";
 import { isProvisional, Loader, query } from "./loader.js";
-import { tokenForImages } from "./operators.js";
+import { tokenForImages, withholdToken } from "./operators.js";
 import { announceResult, showFacts, showProblem, showReadout, showStages, showUnshown } from "./result.js";
 import { showSnippets } from "./snippets.js";
 import { showRecipes, showSamples, takeFiles } from "./starts.js";
@@ -346,6 +346,7 @@ export class Bench {
       this.#move(key === "y" || event.shiftKey ? 1 : -1);
     });
     addEventListener("hashchange", () => {
+      withholdToken();
       this.#readHash(location.hash);
       this.#load();
     });

@@ -67,9 +67,9 @@ export const percent = (share) => `${(share * 100).toFixed((share > 0 && share <
 export async function copy(button, text, what) {
   const isCopied = await navigator.clipboard?.writeText(text).then(() => true, () => false) || copySelected(text);
   announce(isCopied ? `${what} copied` : `${what} could not be copied`);
-  const label = button.textContent;
+  button.dataset.label ??= button.textContent;
   button.textContent = isCopied ? "Copied" : "Not copied";
-  setTimeout(() => { button.textContent = label; }, 1500);
+  setTimeout(() => { button.textContent = button.dataset.label; }, 1500);
 }
 
 function copySelected(text) {

@@ -39,6 +39,11 @@ let session = null;
 /** The token that stands for signatures of images, if the operator wants that; else `null`. */
 export const tokenForImages = () => (session && byId("token-for-images").checked ? session.token : null);
 
+/** Stops sending the token with images. A page that opened this one can change its hash, and so what is asked for. */
+export function withholdToken() {
+  if (tokenForImages()) byId("token-for-images").click();
+}
+
 /** Connects the part to the page. `changed` is called when the token for images comes or goes. */
 export function startOperators(description, changed) {
   const note = byId("operators-note");
