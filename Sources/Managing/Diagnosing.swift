@@ -8,8 +8,8 @@ extension ImageManager: SourceDoctor {
   public func diagnose(_ request: ImageRequest) async throws(ImageError) -> Diagnosis {
     let progress = Lock<LoadProgress?>(nil)
     let start = ContinuousClock.now
-    func makeChart() -> LoadChart {
-      LoadChart(of: request.source, progress.withLock { $0 }, took: ContinuousClock.now - start)
+    func makeSteps() -> LoadSteps {
+      LoadSteps(of: request.source, progress.withLock { $0 }, took: ContinuousClock.now - start)
     }
     do throws(ImageError) {
       let result = try await parts.loader.load(
@@ -19,15 +19,15 @@ extension ImageManager: SourceDoctor {
       guard case .fetched(let download) = result else {
         throw .internal(detail: "a 304 without validators")
       }
-      var chart = makeChart()
-      chart.pass(before: .type)
-      try await examine(download, of: request, chart.progress, in: &chart.diagnosis)
-      return chart.diagnosis
+      var steps = makeSteps()
+      steps.addSteps(before: .type)
+      try await examine(download, of: request, steps.progress, in: &steps.diagnosis)
+      return steps.diagnosis
     } catch {
       if error == .cancelled || error == .draining { throw error }
-      var chart = makeChart()
-      chart.fail(error)
-      return chart.diagnosis
+      var steps = makeSteps()
+      steps.addFailure(error)
+      return steps.diagnosis
     }
   }
 
@@ -71,7 +71,7 @@ extension ImageManager: SourceDoctor {
 }
 
 /// The steps of a load, from how far it came.
-private struct LoadChart {
+private struct LoadSteps {
   private typealias Name = Diagnosis.Name
 
   let url: SourceURL
@@ -88,7 +88,7 @@ private struct LoadChart {
   }
 
   /// Adds the steps that succeeded before another one.
-  mutating func pass(before end: Diagnosis.Name) {
+  mutating func addSteps(before end: Diagnosis.Name) {
     guard url.scheme.hasOrigin else {
       if end != .file { diagnosis.add(.file, in: time, found: "a regular file") }
       return
@@ -100,9 +100,9 @@ private struct LoadChart {
   }
 
   /// Adds the steps of a load that failed. The last one took the rest of the time.
-  mutating func fail(_ error: ImageError) {
-    let name = step(of: error)
-    pass(before: name)
+  mutating func addFailure(_ error: ImageError) {
+    let name = failedStep(of: error)
+    addSteps(before: name)
     let spent = diagnosis.steps.compactMap { self.time(of: $0.step) }.reduce(.zero, +)
     diagnosis.end(name, in: name == .allowed ? nil : time - spent, with: error)
   }
@@ -134,7 +134,7 @@ private struct LoadChart {
   }
 
   /// Returns the step that an error ended.
-  private func step(of error: ImageError) -> Name {
+  private func failedStep(of error: ImageError) -> Name {
     switch error {
     case .sourceTooLarge, .sourceIncomplete: return .size
     case .unsupportedFormat: return .type

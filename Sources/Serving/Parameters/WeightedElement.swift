@@ -1,34 +1,6 @@
-// TextCoding: texts with their gzip form, and what clients accept, with weights.
+// WeightedElement: what clients prefer, by the weights of Accept and Accept-Encoding.
 
-import CDeflate
 import Core
-
-/// A text, and the same compressed.
-struct CodedText: Sendable {
-  let plain: [UInt8]
-  /// `nil`: of a short text that one packet takes, or of one that would not shrink.
-  let gzip: [UInt8]?
-
-  /// What one packet carries, beside the head of the response.
-  static let shortest = 1_000
-
-  init(_ plain: [UInt8]) {
-    self.plain = plain
-    gzip = plain.count < Self.shortest ? nil : Self.compressed(plain)
-  }
-
-  private static func compressed(_ bytes: [UInt8]) -> [UInt8]? {
-    // zlib's usual level.
-    guard let compressor = libdeflate_alloc_compressor(6) else { return nil }
-    defer { libdeflate_free_compressor(compressor) }
-    let compressed = [UInt8](unsafeUninitializedCapacity: bytes.count) { room, count in
-      // 0 if there is not enough room.
-      count = libdeflate_gzip_compress(
-        compressor, bytes, bytes.count, room.baseAddress, room.count)
-    }
-    return compressed.isEmpty ? nil : compressed
-  }
-}
 
 /// An element of a field such as `Accept`, with its weight (RFC 9110, section 12.4.2).
 struct WeightedElement: Equatable {
