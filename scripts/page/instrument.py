@@ -13,6 +13,9 @@ STRIP_IS_FULL = "[...document.querySelectorAll('.card .size')].every((one) => /B
 SPLIT = "Number(document.getElementById('divider').getAttribute('aria-valuenow'))"
 ZOOM = "parseFloat(document.getElementById('zoom').textContent)"
 PLACE = "document.getElementById('viewport').style.getPropertyValue('--x')"
+#: When the first large image was drawn (Largest Contentful Paint). In ms.
+FIRST_IMAGE = "new PerformanceObserver((list) => arguments[0](list.getEntries().find(({ url }) => url)?.startTime))" \
+              ".observe({ type: 'largest-contentful-paint', buffered: true })"
 #: A file like those that people drop, made in the page.
 FILE = """const bytes = Uint8Array.from(atob(arguments[0]), (one) => one.charCodeAt(0));
     const data = new DataTransfer(); data.items.add(new File([bytes], "a 'photo'.png", { type: "image/png" }));"""
@@ -287,7 +290,7 @@ def measure_first_sight(browser, base):
         browser.command("Network.clearBrowserCache")
         browser.open(base)
         browser.until("the sample is shown", IS_SHOWN)
-        times.append(browser.value("performance.getEntriesByName('first-sight')[0].startTime"))
+        times.append(browser.ask("POST", "/execute/async", {"script": FIRST_IMAGE, "args": []}))
         wanted, seen = browser.value("[document.getElementById('p-w').value, document.getElementById('result-image').getBoundingClientRect().width]")
         expect("the sample has the width that is shown", float(wanted) == seen, (wanted, seen))
     print(f"check-page: first sight after {statistics.median(times):.0f} ms, the median of {', '.join(f'{time:.0f}' for time in times)}")

@@ -19,6 +19,14 @@ const FOLLOWING = [700, 1500, 3000, 6000];
 /** How long a note stays on the image. In ms. */
 const READING = 5000;
 
+/** How long the controls wait for the first image. In ms. */
+const FIRST_SIGHT = 250;
+
+/** The pixels per point of an answer. */
+const contentDensity = (value) => Number(value?.response.headers.get("Content-DPR")) || 1;
+
+/** Waits until the page has been drawn. */
+const drawn = () => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); });
 const pause = (time) => new Promise((resolve) => { setTimeout(resolve, time); });
 
 export class Bench {
@@ -37,10 +45,21 @@ export class Bench {
       the size in pixels (`sourceSize`) as far as they have come. */
   #shown = null;
 
+  /** Shows the first image, then makes the controls. Returns the bench. */
+  static async open(description) {
+    const bench = new Bench(description);
+    const first = bench.#firstRequest;
+    if (first) await Promise.race([bench.#showFirst(first), pause(FIRST_SIGHT)]);
+    bench.#build(first);
+    return bench;
+  }
+
   constructor(description) {
     this.#description = description;
-    const first = this.#firstRequest;
-    if (first) this.#loader.beginAhead(first);
+  }
+
+  #build(first) {
+    const description = this.#description;
     const formats = this.#parameters.find(({ name }) => name === "format").names;
     this.#controls = new Controls(description, byId("controls"), byId("explained"), (isTyped) => this.#later(isTyped));
     this.#strip = new Strip(byId("strip"), formats, () => this.#compare());
@@ -118,6 +137,12 @@ export class Bench {
     return { file: null, pairs: [["url", samples[0]], ...(pairs ?? [])], accept: acceptField(autoFormats), token: null };
   }
 
+  async #showFirst(request) {
+    const { value } = await this.#loader.beginAhead(request);
+    if (value) await this.#viewer.show("result", value.blob, { density: contentDensity(value), label: "Result" });
+    await drawn();
+  }
+
   #takeURL(url) {
     this.#setFile(null);
     byId("url").value = url;
@@ -182,7 +207,6 @@ export class Bench {
     if (result.value && this.#strip.selected !== AS_ASKED) await this.#loadFormat(this.#strip.selected);
     await this.#compare();
     if (signal.aborted) return;
-    performance.mark("first-sight");
     if (result.value) announceResult(result.value);
     await this.#addSource();
     if (signal.aborted) return;
@@ -234,7 +258,7 @@ export class Bench {
     const { request, signal, info } = own;
     const { value, error = null } = answer;
     const isResult = selected === AS_ASKED;
-    const density = Number(value?.response.headers.get("Content-DPR")) || 1;
+    const density = contentDensity(value);
     const label = this.#strip.label(selected);
     const size = await this.#viewer.show("result", value?.blob, { density, label, signal });
     if (size === undefined) return;

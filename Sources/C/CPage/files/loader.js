@@ -51,9 +51,10 @@ export class Loader {
     return settled(send("image", request, { signal, accept: request.accept || "*/*" }));
   }
 
-  /** Begins to load the first result before the page is ready to show it. */
+  /** Loads the first result, which the page asks for once more when it is whole. */
   beginAhead(request) {
     this.#ahead = { request, answer: this.result(request) };
+    return this.#ahead.answer;
   }
 
   /** Loads the result in a format of its own. It gives way to other requests (RFC 9218). */

@@ -7,9 +7,8 @@ import { startOperators } from "./operators.js";
 
 const description = await describe();
 byId("version").textContent = description.version;
-let bench = null;
-if (description.listener.images) bench = new Bench(description);
-else showNoImages();
+const bench = description.listener.images ? await Bench.open(description) : null;
+if (!bench) showNoImages();
 startFigures(description);
 startOperators(description, () => bench?.tokenChanged());
 
