@@ -7,9 +7,6 @@ static const unsigned char index_html[] = {
 static const unsigned char page_css[] = {
 #embed "files/page.css"
 };
-static const unsigned char bench_css[] = {
-#embed "files/bench.css"
-};
 static const unsigned char page_js[] = {
 #embed "files/page.js"
 };
@@ -18,6 +15,9 @@ static const unsigned char bench_js[] = {
 };
 static const unsigned char controls_js[] = {
 #embed "files/controls.js"
+};
+static const unsigned char documents_js[] = {
+#embed "files/documents.js"
 };
 static const unsigned char dom_js[] = {
 #embed "files/dom.js"
@@ -50,17 +50,30 @@ static const unsigned char viewer_js[] = {
 #embed "files/viewer.js"
 };
 
+static const unsigned char http_api_md[] = {
+#embed "../../../docs/http-api.md"
+};
+
 #define FILE(name, bytes) {name, bytes, sizeof bytes}
 
 static const struct pictor_page_file files[] = {
-    FILE("index.html", index_html),     FILE("page.css", page_css),
-    FILE("bench.css", bench_css),       FILE("page.js", page_js),
-    FILE("bench.js", bench_js),         FILE("controls.js", controls_js),
-    FILE("dom.js", dom_js),             FILE("figures.js", figures_js),
-    FILE("history.js", history_js),     FILE("loader.js", loader_js),
-    FILE("operators.js", operators_js), FILE("result.js", result_js),
-    FILE("snippets.js", snippets_js),   FILE("starts.js", starts_js),
-    FILE("strip.js", strip_js),         FILE("viewer.js", viewer_js),
+    FILE("index.html", index_html),
+    FILE("page.css", page_css),
+    FILE("page.js", page_js),
+    FILE("bench.js", bench_js),
+    FILE("controls.js", controls_js),
+    FILE("documents.js", documents_js),
+    FILE("dom.js", dom_js),
+    FILE("figures.js", figures_js),
+    FILE("history.js", history_js),
+    FILE("loader.js", loader_js),
+    FILE("operators.js", operators_js),
+    FILE("result.js", result_js),
+    FILE("snippets.js", snippets_js),
+    FILE("starts.js", starts_js),
+    FILE("strip.js", strip_js),
+    FILE("viewer.js", viewer_js),
+    FILE("http-api.md", http_api_md),
 };
 
 struct pictor_page_file pictor_page_file(size_t index) {

@@ -130,6 +130,7 @@ struct PageFiles: Sendable {
 
   private static func type(of name: String) -> StaticString {
     if name.hasSuffix(".html") { return "text/html; charset=utf-8" }
+    if name.hasSuffix(".md") { return "text/plain; charset=utf-8" }
     return name.hasSuffix(".css")
       ? "text/css; charset=utf-8" : "text/javascript; charset=utf-8"
   }

@@ -1,5 +1,6 @@
 // A control for every parameter, made from the server's description of them (page/parameters.json).
 
+import { showParameter } from "./documents.js";
 import { element, replace } from "./dom.js";
 
 /** Ranges with at most this many steps get a slider beside the number. */
@@ -99,11 +100,16 @@ export class Controls {
     const range = `${allowed}${unit && !allowed.includes(unit) ? ` (${unit})` : ""}${standard ? `; else ${standard}` : ""}`;
     const hint = element("span", { class: "hint", id: `${id}-hint` }, `${help}. `,
       element("span", { class: "range" }, `Allowed: ${range}.`), " ", note);
+    const link = (text, attributes) => element("a", { href: "page/http-api.md", ...attributes, onclick: (event) => {
+      event.preventDefault();
+      showParameter(name);
+    } }, text);
+    const more = element("span", { class: "more" }, link("More", { "aria-label": `More about ${name}` }));
     control.input.setAttribute("aria-describedby", `${id}-hint ${id}-problem`);
     this.#entries.set(name, { ...control, parameter, problem, note });
-    const explain = () => replace(this.#explained, element("strong", {}, name), ` ${hint.textContent}`);
+    const explain = () => replace(this.#explained, link(name, { tabindex: -1 }), ` ${hint.textContent}`);
     return element("div", { class: control.isCheckbox ? "row check" : "row", onfocusin: explain, onpointerenter: explain },
-      element("label", { for: id }, name), element("span", { class: "value" }, ...control.parts), hint, problem);
+      element("label", { for: id }, name), element("span", { class: "value" }, ...control.parts), hint, more, problem);
   }
 }
 
