@@ -43,7 +43,7 @@ extension Configuration {
       "name in CDN-Loop and Via, by which it recognizes its own requests; empty: a random one"),
     .atStart(
       "server.workers", \.server.workers, .integer(0...256),
-      "threads that serve; 0: one per core"),
+      "threads that serve; 0: one per usable core"),
     .atStart(
       "server.connections", \.server.connectionLimit, .integer(16...1_000_000),
       "open connections; a further one closes the longest idle one, or waits"),
@@ -320,7 +320,7 @@ extension Configuration {
   private static let imagingKeys: [ConfigurationKey] = [
     .atStart(
       "imaging.workers", \.imaging.workers, .integer(0...256),
-      "worker processes; 0: one per core, at most one per 160MiB of memory"),
+      "worker processes; 0: one per usable core, at most one per 160MiB of memory"),
     .key(
       "imaging.deadline", \.imaging.jobDeadline, .time(deadlines),
       "time for one image; then its worker is killed"),

@@ -54,7 +54,7 @@ public struct ImagerPoolConfiguration: PartConfiguration {
   ///     expensive jobs share half, and each worker has a part of the other half for any other job.
   public init(
     executable: String, _ settings: ImagingSettings = ImagingSettings(),
-    plan: MemoryPlan = .unlimited(cores: max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)),
+    plan: MemoryPlan = .unlimited(cores: Cores.usable),
     parts: Int = 0
   ) {
     self.settings = settings

@@ -226,15 +226,11 @@ final class PoolCore: Sendable {
   /// Swift 6.3 hands it over without a release that the thread sanitizer detects. The lock has one.
   func synchronize() { board.withLock { _ in } }
 
-  /// The cores of the server when the first job begins (sched_getaffinity(2)); without a reserve
-  /// they are read once.
-  private static let allowedCores = (try? Cores.allowed())?.numbers.count ?? 1
-
   /// The threads that a job with a slot may use.
   func threads(of job: ImageJob) -> Int {
     // No client waits for a background job.
     guard !job.isBackground else { return 1 }
-    let cores = reserve?.share().cores.numbers.count ?? Self.allowedCores
+    let cores = reserve?.share().cores.numbers.count ?? Cores.usable
     return board.withLock { $0.threads(onCores: cores) }
   }
 

@@ -52,10 +52,9 @@ struct PartConfigurations: Sendable {
     room: Int = MemoryRoom.bytes(), into problems: inout ConfigurationProblems
   ) {
     keys = configuration
-    let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
     plan =
-      configuration.memory.budget.map { MemoryPlan(budget: $0, cores: cores) }
-      ?? MemoryPlan(room: room, cores: cores)
+      configuration.memory.budget.map { MemoryPlan(budget: $0, cores: Cores.usable) }
+      ?? MemoryPlan(room: room, cores: Cores.usable)
     server = ServerConfiguration(
       configuration.server, download: configuration.download, imaging: configuration.imaging,
       log: configuration.log)

@@ -100,14 +100,11 @@ struct ProductionCheck {
         ? "no limit is known" : "\(budget >> 20) of \(room >> 20) MiB of this machine or container",
       open: budget > room ? "more than there is" : parts.scarceJobMemory)
     checkDisk()
-    let cores = (try? Cores.allowed())?.numbers.count ?? 1
-    let usable = Cores.quota().map { min(Int($0.rounded(.up)), cores) } ?? cores
     let workers = (loops: parts.server.workers, imagers: parts.imagers.workers)
     add(
       "server.workers, imaging.workers",
-      "\(workers.loops) and \(workers.imagers), and cores by affinity and quota: \(usable)",
-      open: max(workers.loops, workers.imagers) > usable
-        ? "set both to the cores: a quota is not counted" : nil)
+      "\(workers.loops) and \(workers.imagers), and cores by affinity and quota: \(Cores.usable)",
+      open: max(workers.loops, workers.imagers) > Cores.usable ? "more than the cores" : nil)
     let connections = parts.server.connectionLimit
     add(
       "server.connections", "\(connections)",

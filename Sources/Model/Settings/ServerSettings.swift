@@ -24,7 +24,7 @@ public struct ServerSettings: Hashable, Sendable {
   public var operatorAddress: ListenAddress?
   /// The name in `CDN-Loop` (RFC 8586) and `Via`; empty: random at each start.
   public var id = ""
-  /// Event loops; 0: one per core.
+  /// Event loops; 0: one per usable core (`Cores.usable`).
   public var workers = 0
   /// Maximum connections. Each needs a descriptor: connections, transfers and disk together must
   /// stay below the open-file limit.

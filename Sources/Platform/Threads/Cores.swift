@@ -23,11 +23,18 @@ public struct Cores: Hashable, Sendable {
     return Cores((0..<count * 8).filter { mask[$0 / 8] & 1 << ($0 % 8) != 0 })
   }
 
+  /// How many cores the process can keep busy: those on which it may run, as far as its control
+  /// groups allow the time of so many.
+  public static let usable: Int = {
+    let count = (try? allowed(for: getpid()))?.numbers.count ?? 1
+    return quota().map { min(Int($0.rounded(.up)), count) } ?? count
+  }()
+
   /// Returns how many cores' time the process's control groups allow: the least quota of all groups
   /// (`cpu.max` of version 2); `nil` without one.
   ///
   /// - Parameter root: empty, or a folder with `proc` and `sys` trees for tests.
-  public static func quota(root: String = "") -> Double? {
+  static func quota(root: String = "") -> Double? {
     ControlGroups.folders(in: .unified, root: root).compactMap { folder in
       // `$MAX $PERIOD` in microseconds; `max` for no limit.
       let numbers = (ControlGroups.text(folder + "/cpu.max") ?? "").split { " \n".contains($0) }

@@ -82,29 +82,20 @@ struct AcceptScanner {
     var position = 0
     while position < line.count {
       let bit = Self.bit(Self.part(of: line, from: &position))
-      var weight = Weight.positive
+      var weight: Int? = 1_000
       while position < line.count, line[position] == UInt8(ascii: ";") {
         position += 1
-        if let found = Self.weight(Self.part(of: line, from: &position)) { weight = found }
+        let parameter = Self.part(of: line, from: &position)
+        guard parameter.count >= 2, parameter[0] | 0x20 == UInt8(ascii: "q"),
+          parameter[1] == UInt8(ascii: "=")
+        else { continue }
+        weight = thousandths(UnsafeRawBufferPointer(rebasing: parameter.dropFirst(2)))
       }
       // Skips the comma, or moves past the end.
       position += 1
-      switch weight {
-      case .positive: named |= bit
-      case .zero: refused |= bit
-      case .unknown: break
-      }
+      guard let weight else { continue }
+      if weight > 0 { named |= bit } else { refused |= bit }
     }
-  }
-
-  /// The weight `q` of a media range.
-  private enum Weight {
-    /// Above 0, or absent.
-    case positive
-    /// 0.
-    case zero
-    /// Invalid.
-    case unknown
   }
 
   /// Returns the text up to the next `;` or `,` outside quotes, without surrounding blanks. Moves
@@ -162,26 +153,6 @@ struct AcceptScanner {
     guard range.count == type.count else { return false }
     for place in 0..<type.count where Byte.lowercased(range[place]) != type[place] { return false }
     return true
-  }
-
-  /// Returns the weight of a `q` parameter (RFC 9110, section 12.4.2), or `nil` for other
-  /// parameters.
-  private static func weight(_ parameter: UnsafeRawBufferPointer) -> Weight? {
-    guard parameter.count >= 2, parameter[0] | 0x20 == UInt8(ascii: "q"),
-      parameter[1] == UInt8(ascii: "=")
-    else { return nil }
-    let zero = UInt8(ascii: "0")
-    // One digit, then optionally a point and up to three digits.
-    guard (3...7).contains(parameter.count), parameter[2] == zero || parameter[2] == zero + 1,
-      parameter.count == 3 || parameter[3] == UInt8(ascii: ".")
-    else { return .unknown }
-    let isOne = parameter[2] != zero
-    var isZero = !isOne
-    for position in stride(from: 4, to: parameter.count, by: 1) {
-      guard (zero...zero + (isOne ? 0 : 9)).contains(parameter[position]) else { return .unknown }
-      isZero = isZero && parameter[position] == zero
-    }
-    return isZero ? .zero : .positive
   }
 
   /// Returns whether two ASCII texts are equal, ignoring case.

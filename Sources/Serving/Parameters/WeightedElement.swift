@@ -23,7 +23,8 @@ struct WeightedElement: Equatable {
         .map { $0.trimming { $0 == " " || $0 == "\t" } }
       let weights = parts.dropFirst().filter { $0.hasPrefix("q=") }
       guard let name = parts.first, !name.isEmpty, weights.count < 2,
-        let weight = weights.first.map({ thousandths($0.dropFirst(2)) }) ?? 1_000
+        let weight = weights.first.map({ Array($0.utf8.dropFirst(2)).withUnsafeBytes(thousandths) })
+          ?? 1_000
       else { return nil }
       return WeightedElement(
         name: String(name),
@@ -31,18 +32,23 @@ struct WeightedElement: Equatable {
         weight: weight)
     }
   }
+}
 
-  /// Reads `0`, `0.5`, `1.000`; `nil` for anything else.
-  private static func thousandths(_ text: Substring) -> Int? {
-    let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
-    let fraction = parts.count > 1 ? parts[1] : ""
-    guard parts[0] == "0" || parts[0] == "1", fraction.count <= 3,
-      fraction.isEmpty || String(fraction).isDigits,
-      let rest = Int("\(fraction)" + String(repeating: "0", count: 3 - fraction.count))
-    else { return nil }
-    let value = (parts[0] == "1" ? 1_000 : 0) + rest
-    return value <= 1_000 ? value : nil
+/// Reads a weight, `0`, `0.5` or `1.000`, in thousandths (RFC 9110, section 12.4.2); `nil` for
+/// anything else.
+func thousandths(_ text: UnsafeRawBufferPointer) -> Int? {
+  let zero = UInt8(ascii: "0")
+  guard (1...5).contains(text.count), text[0] | 1 == zero + 1,
+    text.count == 1 || text[1] == UInt8(ascii: ".")
+  else { return nil }
+  var value = Int(text[0] - zero) * 1_000
+  var unit = 100
+  for position in stride(from: 2, to: text.count, by: 1) {
+    guard text[position].isDigit else { return nil }
+    value += Int(text[position] - zero) * unit
+    unit /= 10
   }
+  return value <= 1_000 ? value : nil
 }
 
 extension [WeightedElement] {

@@ -8,7 +8,7 @@ import Glibc
 public struct ServerConfiguration: Sendable {
   /// The keys `server.…`.
   public var settings: ServerSettings
-  /// Threads that read requests and write responses: `settings.workers`, or one per core.
+  /// Threads that read requests and write responses: `settings.workers`, or one per usable core.
   public var workers: Int
   /// The origins whose pages may read responses; `*` for all.
   public var corsOrigins: [String]
@@ -71,8 +71,7 @@ public struct ServerConfiguration: Sendable {
     self.download = download
     self.imaging = imaging
     self.log = log
-    let cores = max(sysconf(CInt(_SC_NPROCESSORS_ONLN)), 1)
-    workers = settings.workers > 0 ? settings.workers : cores
+    workers = settings.workers > 0 ? settings.workers : Cores.usable
     corsOrigins = settings.corsOrigins ?? (download.allowNetworks.isEmpty ? ["*"] : [])
     trustedProxies.field = settings.forwardedHeader
   }
