@@ -35,7 +35,7 @@ def report(summary):
 
 def program(arguments=None):
     """Returns the path of the program: the first argument that is no option, by default the release build."""
-    named = [one for one in arguments or sys.argv[1:] if not one.startswith("--")]
+    named = [one for one in (sys.argv[1:] if arguments is None else arguments) if not one.startswith("--")]
     return Path(named[0] if named else ROOT / ".build/release/pictor").resolve()
 
 
@@ -137,6 +137,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """Answers requests to a `Listener`, without a log."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def answer(self, status, body=b"", **headers):
         self.send_response(status)
