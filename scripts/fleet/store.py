@@ -1,6 +1,5 @@
 """A stand-in for S3: moto's server (PyPI's moto), which has its objects in memory."""
 
-import signal
 import subprocess
 
 from support import ask, await_that, environment, free_ports
@@ -45,9 +44,3 @@ class Store:
         self.is_up = False
         self.process.kill()
         self.process.wait()
-
-    def freeze(self):
-        self.process.send_signal(signal.SIGSTOP)
-
-    def thaw(self):
-        self.process.send_signal(signal.SIGCONT)
