@@ -164,6 +164,11 @@ class Listener(http.server.ThreadingHTTPServer):
         self.base = f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
+    def handle_error(self, *connection):
+        # Clients may leave. Faults of a handler are shown.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(*connection)
+
 
 class Server:
     """The program at free ports, with a disk tier and a log of its own in a folder. It ends with its block."""

@@ -45,6 +45,6 @@ class Signing(Server):
 
     def __init__(self, program, folder, mode="required"):
         super().__init__(
-            program, folder, "--signing.mode", mode, "--sources.local_root", ROOT / "samples", "--download.allow_networks",
-            "127.0.0.0/8,::1/128", PICTOR_PRESETS="thumb=w=30&h=20",
+            program, folder, "--signing.mode", mode, "--sources.local_root", ROOT / "samples",
+            "--download.allow_networks", "127.0.0.0/8,::1/128", PICTOR_PRESETS="thumb=w=30&h=20",
             PICTOR_SIGNING_KEYS=",".join(f"{name}:{secret}" for name, secret in KEYS.items()))

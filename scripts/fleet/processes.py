@@ -61,11 +61,7 @@ class Origin:
                 time.sleep(pause())
                 self.answer(200, body, Cache_Control="max-age=86400", Connection="close")
 
-        class Quiet(Listener):
-            def handle_error(self, *_):
-                pass  # a client that was killed
-
-        self.server = Quiet(Images)
+        self.server = Listener(Images)
 
     def url(self, name):
         return f"{self.server.base}/{name}"

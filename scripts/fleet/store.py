@@ -26,9 +26,9 @@ class Store:
                 "--fleet.s3.region", "eu-west-3"]
 
     def start(self):
+        server = environment("s3", *PACKAGES) / "moto_server"
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                [environment("s3", *PACKAGES) / "moto_server", "-H", "127.0.0.1", "-p", str(self.port)], stdout=log, stderr=log)
+            self.process = subprocess.Popen([server, "-H", "127.0.0.1", "-p", str(self.port)], stdout=log, stderr=log)
         await_that(f"moto has a bucket: {self.log}", self.makes_bucket, 60)
         self.is_up = True
 
