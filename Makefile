@@ -76,28 +76,28 @@ docs: $(built) ## links, names and completeness of the documents, and their comm
 	scripts/check-recipes .build/$(BUILD)/pictor
 
 docs-site: ## the documents as static pages with search: .build/site; CHECK=1: follow its links and look at it in Chromium
-	@scripts/set-up python3-venv $(if $(CHECK),chromium chromium-driver)
+	@scripts/set-up python3 $(if $(CHECK),chromium chromium-driver)
 	scripts/docs-site $(if $(CHECK),--check)
 
 check-metrics: $(built) ## /metrics, the dashboard and the alert rules, with promtool; WRITE=1: docs/dashboard.webp
-	@scripts/set-up python3 python3-venv prometheus $(if $(WRITE),chromium)
+	@scripts/set-up python3 prometheus $(if $(WRITE),chromium)
 	scripts/check-metrics .build/$(BUILD)/pictor
 	$(if $(WRITE),scripts/draw-dashboard .build/$(BUILD)/pictor)
 
 check-openapi: $(built) ## /openapi.json by a validator and by a client that is generated of it
-	@scripts/set-up python3 python3-venv
+	@scripts/set-up python3
 	scripts/check-openapi .build/$(BUILD)/pictor
 
 check-tracing: $(built) ## the export of spans, to a collector that parses them with OpenTelemetry's own messages
-	@scripts/set-up python3 python3-venv
+	@scripts/set-up python3
 	scripts/check-tracing .build/$(BUILD)/pictor
 
 check-s3: $(built) ## sources and a shared tier in S3, from moto, with botocore's signatures
-	@scripts/set-up python3 python3-venv redis-server
+	@scripts/set-up python3 redis-server
 	scripts/check-s3 .build/$(BUILD)/pictor
 
 check-page: $(built) ## the page at / in headless Chromium, with axe-core; WRITE=1: README's screenshot
-	@scripts/set-up python3 python3-pip chromium chromium-driver
+	@scripts/set-up python3 chromium chromium-driver
 	scripts/check-page .build/$(BUILD)/pictor $(if $(WRITE),--write)
 
 check-deployments: $(built) ## the files in config/: nginx, HAProxy, Varnish, Caddy and stunnel with Redis run, compose, Kubernetes, Helm and pictor.json5 against schemas
@@ -108,7 +108,7 @@ check-doors: $(built) ## ask the doors for addresses with known answers: ROWS=FO
 	scripts/check-doors --program .build/$(BUILD)/pictor $(ROWS) $(IMAGES)
 
 check-fleet: $(built) ## a model of three Pictors, Redis and S3, killed, frozen and purged by chance; RUNS=200, SEED=1: another order
-	@scripts/set-up python3 python3-venv redis-server haproxy
+	@scripts/set-up python3 redis-server haproxy
 	scripts/check-fleet --runs $(or $(RUNS),200) --seed $(or $(SEED),1) .build/$(BUILD)/pictor
 
 check-clients: $(built) ## the URL builders of docs/clients in every language and the recipes, against the program

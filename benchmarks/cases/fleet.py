@@ -199,7 +199,7 @@ def purges(bench: Bench) -> Claim:
             if stops:
                 others[1].pause()
             begin = time.perf_counter()
-            if first.purge_url(url) != 200:
+            if first.purge(url) != 200:
                 raise Failure("a purge failed")
             if stops:
                 others[1].resume()

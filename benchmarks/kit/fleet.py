@@ -15,15 +15,15 @@ from . import http
 from .processes import Failure, output_of
 from .servers import ROOT, Bench
 
-sys.path += [str(ROOT / "scripts" / "fleet"), str(ROOT / "scripts" / "deployments")]
+sys.path.append(str(ROOT / "scripts"))
 
-from processes import Machine, Origin, Redis  # noqa: E402
-from proxies import HAProxy, Nginx  # noqa: E402
+from deployments.proxies import HAProxy, Nginx  # noqa: E402
+from fleet.processes import Machine, Origin, Redis  # noqa: E402
 
 LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.I)
 #: All clients come from one address here. Popular images would be encoded twice on each machine.
 SETTINGS = ["--server.shutdown_delay", "4s", "--server.active_requests_per_client", "0",
-            "--server.imaging_time_per_client", "0", "--imaging.recompress_after", "0", "--log.level", "warning"]
+            "--server.imaging_time_per_client", "0", "--imaging.recompress_after", "0"]
 
 
 class BareNginx(Nginx):

@@ -4,7 +4,7 @@ config/kubernetes, so that the two cannot differ."""
 import json
 import subprocess
 
-from files import CONFIG, by_name, check_references, check_schemas, check_settings, check_times, manifests
+from deployments.files import CONFIG, by_name, check_references, check_schemas, check_settings, check_times, manifests
 
 RENDERER = """
 import helm_python as helm, json, sys, yaml

@@ -8,8 +8,9 @@ import traceback
 import urllib.parse
 from pathlib import Path
 
-from machines import CHROME, Load, Origin, Pictor, ask, await_that, target
-from proxies import CDN, Caddy, HAProxy, Nginx, Varnish
+from deployments.machines import CHROME, Load, Origin, Pictor, target
+from deployments.proxies import CDN, Caddy, HAProxy, Nginx, Varnish
+from support import ask, await_that
 
 SOURCES = 24
 #: The format that each Accept has to get.
@@ -183,7 +184,7 @@ def check_drain(report, it, owners):
     load = Load(it.proxy, lambda number: target(it.urls[number % SOURCES], w=20, h=1000 + number % 60000))
     try:
         await_that("there is load", lambda: load.count > 200)
-        leaving.terminate()
+        leaving.process.terminate()
         status = leaving.process.wait(timeout=40)
         at_end = load.count
         await_that("there is load after the end", lambda: load.count > at_end + 200)

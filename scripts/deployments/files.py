@@ -4,9 +4,10 @@ import json
 import os
 import re
 import subprocess
-from pathlib import Path
 
-CONFIG = Path(__file__).resolve().parents[2] / "config"
+from support import ROOT
+
+CONFIG = ROOT / "config"
 #: The version of Kubernetes whose schemas count.
 VERSION = "1.31"
 LOADER = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))"

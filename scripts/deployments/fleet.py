@@ -9,11 +9,9 @@ import socket
 import subprocess
 import threading
 import time
-from pathlib import Path
 
-from machines import Origin, Pictor, ask, await_that, free_ports, target
-
-ROOT = Path(__file__).resolve().parents[2]
+from deployments.machines import Origin, Pictor, target
+from support import ROOT, ask, await_that, free_ports, listens, stop
 
 
 class Running:
@@ -25,12 +23,7 @@ class Running:
             self.process = subprocess.Popen([str(part) for part in command], stdout=log, stderr=log, cwd=folder)
 
     def stop(self):
-        self.process.terminate()
-        try:
-            self.process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        stop(self.process)
 
 
 class Redis(Running):
@@ -43,12 +36,7 @@ class Redis(Running):
         ports = ["--port", "0", "--tls-port", self.port] if tls else ["--port", self.port]
         super().__init__(self.folder, "log", ["redis-server", *ports, "--bind", "127.0.0.1", "--dir", self.folder,
                                               "--save", "", "--maxmemory-policy", "volatile-lfu", *options])
-        await_that(f"{name} listens: {self.log}", self.listens)
-
-    def listens(self):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
-            return True
-        return False
+        await_that(f"{name} listens: {self.log}", lambda: listens(self.port))
 
     def command(self, *parts):
         return subprocess.check_output(["redis-cli", "-p", str(self.port), *map(str, parts)], text=True,

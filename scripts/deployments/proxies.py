@@ -4,14 +4,13 @@ import functools
 import os
 import re
 import shutil
-import socket
 import ssl
 import subprocess
 from pathlib import Path
 
-from machines import ask, await_that, free_ports
+from support import ROOT, ask, await_that, free_ports, listens, stop
 
-CONFIG = Path(__file__).resolve().parents[2] / "config"
+CONFIG = ROOT / "config"
 #: Where Debian's packages put modules of nginx.
 MODULES = "/usr/lib/nginx/modules"
 
@@ -47,8 +46,7 @@ class Proxy:
     def is_listening(self):
         if self.process.poll() is not None:
             raise RuntimeError(f"{self.command()[0]} ended: {self.log.read_text()}")
-        with socket.socket() as one:
-            return one.connect_ex(("127.0.0.1", self.port)) == 0
+        return listens(self.port)
 
     def adapted(self, text):
         return text
@@ -60,11 +58,7 @@ class Proxy:
         return ask(self.port, path, method, client, self.tls, **headers)
 
     def stop(self):
-        self.process.terminate()
-        try:
-            self.process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        stop(self.process)
 
 
 class Nginx(Proxy):

@@ -102,7 +102,7 @@ class Disturbances:
     def freeze_store(self, chance):
         if self.store.is_up:
             self.note("SIGSTOP of S3")
-            self.store.freeze()
+            self.store.process.send_signal(signal.SIGSTOP)
             time.sleep(chance.random() * 0.5)
-            self.store.thaw()
+            self.store.process.send_signal(signal.SIGCONT)
             self.note("SIGCONT of S3")

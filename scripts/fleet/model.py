@@ -7,9 +7,11 @@ import time
 import traceback
 from collections import Counter
 
-from disturbances import Disturbances
-from processes import Machine, Origin, Redis, await_that, read_flat, target
-from store import Store
+from deployments.machines import target
+from fleet.disturbances import Disturbances
+from fleet.processes import Machine, Origin, Redis, read_flat
+from fleet.store import Store
+from support import await_that
 
 IMAGES, WIDTHS, CLIENTS = 10, (16, 24, 32), 4
 #: Seconds in which a request must be served by some machine, and in which a fleet that is whole must have caught up.
@@ -136,7 +138,7 @@ class Model(Disturbances):
                     purge = (machine, term, image)
                     self.since_copy.append(purge)
                 try:
-                    status = machine.purge_url(self.origin.url(f"{image}.png"))
+                    status = machine.purge(self.origin.url(f"{image}.png"))
                 except (OSError, http.client.HTTPException) as error:
                     status = repr(error)
                 if status != 200:
@@ -234,7 +236,7 @@ class Model(Disturbances):
         for _ in range(2):
             since = time.monotonic()
             if nudged:
-                self.machines[0].purge_url(self.origin.url("none.png"))
+                self.machines[0].purge(self.origin.url("none.png"))
             for machine in self.machines:
                 await_that(f"{machine.name} has caught up: {machine.fleet()}", lambda: machine.is_caught_up(since), CATCH_UP)
         with self.lock:
@@ -259,7 +261,7 @@ class Model(Disturbances):
         lost = {image for machine, term, image in self.excused if machine.term != term}
         if lost:
             for image in lost:
-                if self.machines[0].purge_url(self.origin.url(f"{image}.png")) != 200:
+                if self.machines[0].purge(self.origin.url(f"{image}.png")) != 200:
                     raise Wrong(f"a purge of image {image} at the end")
                 self.floors[0][image] = self.origin.versions[image]
             self.excused = set()

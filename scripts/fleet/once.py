@@ -3,21 +3,18 @@ rendered once."""
 
 import http.client
 import random
-import sys
 import threading
 from collections import Counter
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "deployments"))
-
-from processes import Machine, Origin, Redis, await_that, target  # noqa: E402
-from proxies import HAProxy  # noqa: E402
+from deployments.machines import target
+from deployments.proxies import HAProxy
+from fleet.processes import Machine, Origin, Redis
+from support import await_that
 
 CLIENTS, IMAGES = 300, 50
 #: All clients have one address here, and a busy machine needs time: what is counted must not depend on it.
 SETTINGS = ["--server.shutdown_delay", "0s", "--server.active_requests_per_client", "0",
-            "--server.imaging_time_per_client", "0", "--imaging.recompress_after", "0",
-            "--log.level", "warning"]
+            "--server.imaging_time_per_client", "0", "--imaging.recompress_after", "0"]
 
 
 def ask(port, paths, statuses):

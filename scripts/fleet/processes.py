@@ -1,37 +1,26 @@
 """The processes of a fleet: Redis, Pictors that share it, and an origin whose images tell their version."""
 
 import http.client
-import http.server
 import json
 import shutil
 import signal
 import socket
 import struct
 import subprocess
-import sys
 import threading
 import time
-import urllib.parse
 import zlib
 from collections import Counter
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "deployments"))
-
-from machines import TOKEN, Pictor, await_that, free_ports, target  # noqa: E402, F401
+from deployments.machines import Pictor
+from support import Handler, Listener, ask, await_that, free_ports, png
 
 SIDE = 64
 
 
-def chunk(kind, data):
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def flat(image, version, side=SIDE):
+def flat(image, version):
     """A PNG of one colour: red is the image, from 128 on; green and blue are the version."""
-    row = b"\0" + bytes([128 + image, version >> 8, version & 255]) * side
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
-            + chunk(b"IDAT", zlib.compress(row * side)) + chunk(b"IEND", b""))
+    return png(SIDE, SIDE, [bytes([128 + image, version >> 8, version & 255]) * SIDE] * SIDE)
 
 
 def read_flat(body):
@@ -59,44 +48,23 @@ class Origin:
 
     def __init__(self, images=0, bodies=None, pause=lambda: 0.0):
         origin = self
-        self.versions, self.bodies, self.pause = [1] * images, bodies or {}, pause
-        self.requests, self.lock = Counter(), threading.Lock()
+        self.versions, self.requests, self.lock = [1] * images, Counter(), threading.Lock()
+        bodies = bodies or {}
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Images(Handler):
             def do_GET(self):
                 with origin.lock:
                     origin.requests[self.path] += 1
-                body = origin.body(self.path)
-                time.sleep(origin.pause())
-                head = (f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nCache-Control: max-age=86400\r\n"
-                        "Connection: close\r\n\r\n")
-                try:
-                    self.wfile.write(head.encode() + body)
-                except OSError:
-                    pass  # Pictor was killed
+                name = self.path.partition("?")[0].strip("/")
+                image = int(name.partition(".")[0]) if name not in bodies else None
+                body = bodies[name] if name in bodies else flat(image, origin.versions[image])
+                time.sleep(pause())
+                self.answer(200, body, Cache_Control="max-age=86400", Connection="close")
 
-            def log_message(self, *_):
-                pass
-
-        class Server(http.server.ThreadingHTTPServer):
-            request_queue_size = 512
-            daemon_threads = True
-
-            def handle_error(self, *_):
-                pass  # a client that was killed
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def body(self, path):
-        name = path.partition("?")[0].strip("/")
-        if name in self.bodies:
-            return self.bodies[name]
-        image = int(name.partition(".")[0])
-        return flat(image, self.versions[image])
+        self.server = Listener(Images)
 
     def url(self, name):
-        return f"http://127.0.0.1:{self.server.server_port}/{name}"
+        return f"{self.server.base}/{name}"
 
     def count(self):
         with self.lock:
@@ -186,21 +154,10 @@ class Machine(Pictor):
         self.process.send_signal(signal.SIGCONT)
         self.is_stopped = False
 
-    def get(self, path, method="GET", timeout=20):
+    def get(self, path, timeout=20):
         """(status, Cache-Status, body)."""
-        port, headers = self.port, {}
-        if path.startswith("/admin/"):
-            port, headers = self.operator_port, {"Authorization": f"Bearer {TOKEN}"}
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
-        try:
-            connection.request(method, path, headers=headers)
-            response = connection.getresponse()
-            return response.status, response.headers.get("Cache-Status", ""), response.read()
-        finally:
-            connection.close()
-
-    def purge_url(self, url):
-        return self.get("/admin/cache?url=" + urllib.parse.quote(url, safe=""), "DELETE")[0]
+        answer = ask(self.port, path, timeout=timeout)
+        return answer.status, answer.headers.get("Cache-Status", ""), answer.body
 
     def fleet(self):
         """The fleet's figures at /stats."""

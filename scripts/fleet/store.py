@@ -1,24 +1,12 @@
-"""A stand-in for S3: moto's server (PyPI's moto, in .build/s3), which has its objects in memory."""
+"""A stand-in for S3: moto's server (PyPI's moto), which has its objects in memory."""
 
-import http.client
-import signal
 import subprocess
-import sys
-from pathlib import Path
 
-from processes import await_that, free_ports
+from support import ask, await_that, environment, free_ports
 
-PACKAGES = Path(__file__).resolve().parents[2] / ".build/s3"
+PACKAGES = ["moto[s3,server]==5.2.5"]
 BUCKET = "fleet"
-
-
-def install():
-    """Installs moto, unless it is there."""
-    python = PACKAGES / "bin/python3"
-    if python.exists() and subprocess.run([python, "-c", "import moto.server"], capture_output=True).returncode == 0:
-        return
-    subprocess.run([sys.executable, "-m", "venv", PACKAGES], check=True)
-    subprocess.run([PACKAGES / "bin/pip", "install", "--quiet", "moto[s3,server]"], check=True)
+CREDENTIAL = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1/s3/aws4_request"
 
 
 class Store:
@@ -38,32 +26,21 @@ class Store:
                 "--fleet.s3.region", "eu-west-3"]
 
     def start(self):
+        server = environment("s3", *PACKAGES) / "moto_server"
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(
-                [PACKAGES / "bin/moto_server", "-H", "127.0.0.1", "-p", str(self.port)], stdout=log, stderr=log)
+            self.process = subprocess.Popen([server, "-H", "127.0.0.1", "-p", str(self.port)], stdout=log, stderr=log)
         await_that(f"moto has a bucket: {self.log}", self.makes_bucket, 60)
         self.is_up = True
 
     def makes_bucket(self):
         if self.process.poll() is not None:
             raise RuntimeError(f"moto_server ended: {self.log.read_text()[-500:]}")
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
         try:
-            connection.request("PUT", f"/{BUCKET}", headers={
-                "Authorization": "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260101/us-east-1/s3/aws4_request"})
-            return connection.getresponse().status in (200, 409)
+            return ask(self.port, f"/{BUCKET}", "PUT", timeout=5, Authorization=CREDENTIAL).status in (200, 409)
         except OSError:
             return False
-        finally:
-            connection.close()
 
     def kill(self):
         self.is_up = False
         self.process.kill()
         self.process.wait()
-
-    def freeze(self):
-        self.process.send_signal(signal.SIGSTOP)
-
-    def thaw(self):
-        self.process.send_signal(signal.SIGCONT)

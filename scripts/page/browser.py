@@ -1,31 +1,22 @@
-"""What check-page drives the page with: an origin, the program, Chromium, and axe-core."""
+"""What check-page drives the page with: an origin, Chromium, and axe-core."""
 
 import base64
-import http.server
 import json
-import os
-import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.error
-import urllib.parse
 import urllib.request
-import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-OUTPUT = ROOT / ".build/page"
+from support import ROOT, Handler, await_that, environment, free_ports, listens, problems, stop
+
 TOKEN = "a-token-for-the-page"
-AXE = "axe-playwright-python==0.1.8"
 HOSTILE = "<img src=x onerror=document.title='taken'>"
 #: A name of this machine that is no secure context: pages of it have no clipboard.
 PLAIN_HOST = "pictor.test"
 ENTER, TAB, ESCAPE, UP, RIGHT = "\ue007", "\ue004", "\ue00c", "\ue013", "\ue014"
-
-problems = []
 
 
 def expect(what, holds, detail=""):
@@ -33,7 +24,7 @@ def expect(what, holds, detail=""):
         problems.append(f"{what}: {detail}" if detail != "" else what)
 
 
-class Origin(http.server.BaseHTTPRequestHandler):
+class Origin(Handler):
     """Serves a sample at /hills.jpg, keeps /slow and /held waiting until they are released, and says 404 elsewhere."""
 
     released = {"/slow": threading.Event(), "/held": threading.Event()}
@@ -42,55 +33,15 @@ class Origin(http.server.BaseHTTPRequestHandler):
         if self.path in self.released:
             self.released[self.path].wait(60)
         body = (ROOT / "samples/hills.jpg").read_bytes() if self.path in ("/hills.jpg", *self.released) else b""
-        self.send_response(200 if body else 404)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        try:
-            self.wfile.write(body)
-        except OSError:
-            pass
-
-    def log_message(self, *_):
-        pass
-
-
-class Server:
-    """The program with the samples, an operator and arguments."""
-
-    def __init__(self, program, folder, *arguments):
-        log = Path(folder) / f"log-{len(list(Path(folder).iterdir()))}"
-        with open(log, "w", encoding="utf-8") as output:
-            self.process = subprocess.Popen(
-                [program, "--config", "samples/pictor.json5", "--server.port", "0", "--disk.path", f"{log}-cache",
-                 "--download.allow_networks", "127.0.0.0/8", "--log.format", "json", *arguments],
-                stderr=output, cwd=ROOT, env=os.environ | {"PICTOR_ADMIN_TOKENS": TOKEN})
-        for _ in range(300):
-            lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines() if line[:1] == "{"]
-            addresses = {line["message"]: line["address"] for line in lines if "address" in line}
-            if "serving" in addresses:
-                self.base = f"http://{addresses['serving']}/"
-                self.operators = f"http://{addresses.get('serving operators', addresses['serving'])}/"
-                return
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.1)
-        self.stop()
-        sys.exit(f"check-page: the server did not start: {log.read_text(encoding='utf-8')}")
-
-    def stop(self):
-        self.process.terminate()
-        try:
-            self.process.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        self.answer(200 if body else 404, body)
 
 
 class Browser:
     """Headless Chromium, by the WebDriver protocol (W3C) and Chromium's own commands."""
 
-    def __init__(self):
-        with socket.create_server(("127.0.0.1", 0)) as one:
-            port = one.getsockname()[1]
+    def __init__(self, output):
+        self.output, port = output, free_ports(1)[0]
+        self.output.mkdir(parents=True, exist_ok=True)
         self.driver = subprocess.Popen(["chromedriver", f"--port={port}", "--log-level=SEVERE"],
                                        stdout=subprocess.DEVNULL)
         self.base = f"http://127.0.0.1:{port}"
@@ -99,16 +50,11 @@ class Browser:
                             "--disable-gpu", "--lang=en", f"--host-resolver-rules=MAP {PLAIN_HOST} 127.0.0.1"]}
         wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"},
                   "unhandledPromptBehavior": "ignore"}
-        for _ in range(100):
-            try:
-                made = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
-                break
-            except urllib.error.URLError as error:
-                if isinstance(error, urllib.error.HTTPError):
-                    sys.exit(f"check-page: no browser: {error.read().decode()[:600]}")
-                time.sleep(0.1)
-        else:
-            sys.exit("check-page: chromedriver did not start")
+        await_that("chromedriver listens", lambda: listens(port))
+        try:
+            made = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+        except urllib.error.HTTPError as error:
+            sys.exit(f"no browser: {error.read().decode()[:600]}")
         self.session = f"/session/{made['sessionId']}"
         self.ask("POST", "/timeouts", {"script": 60000})
 
@@ -123,8 +69,7 @@ class Browser:
         try:
             self.ask("DELETE", "")
         finally:
-            self.driver.terminate()
-            self.driver.wait(timeout=10)
+            stop(self.driver)
 
     def open(self, url):
         # Another hash alone would not load the page.
@@ -197,7 +142,7 @@ class Browser:
             width, height = self.value("[innerWidth, document.documentElement.scrollHeight]")
             parameters["clip"] = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         screenshot = self.command("Page.captureScreenshot", captureBeyondViewport=whole, **parameters)["data"]
-        path = name if isinstance(name, Path) else OUTPUT / f"{name}.png"
+        path = name if isinstance(name, Path) else self.output / f"{name}.png"
         path.write_bytes(base64.b64decode(screenshot))
 
     def messages(self):
@@ -208,15 +153,8 @@ class Browser:
 
 def axe():
     """The source of axe-core."""
-    cached = OUTPUT / "axe.min.js"
-    if not cached.exists():
-        with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, AXE],
-                           check=True)
-            with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
-                name = next(name for name in wheel.namelist() if name.endswith("axe.min.js"))
-                cached.write_bytes(wheel.read(name))
-    return cached.read_text(encoding="utf-8")
+    path = next(environment("axe", "--no-deps", "axe-playwright-python==0.1.8").parent.rglob("axe.min.js"))
+    return path.read_text(encoding="utf-8")
 
 
 def look_for_barriers(browser, source, state):
@@ -230,14 +168,6 @@ def look_for_barriers(browser, source, state):
     expect(f"axe, {state}, looked", found["passes"] > 10, found)
     for violation in found["violations"]:
         problems.append(f"axe, {state}: {violation[:600]}")
-
-
-def status_of(url):
-    try:
-        with urllib.request.urlopen(url, timeout=30) as answer:
-            return answer.status
-    except urllib.error.HTTPError as error:
-        return error.code
 
 
 IS_SHOWN = "document.getElementById('stage').getAttribute('aria-busy') === 'false' && " \

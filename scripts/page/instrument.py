@@ -5,7 +5,8 @@ import base64
 import gzip
 import statistics
 
-from browser import ENTER, IS_SHOWN, PLAIN_HOST, RIGHT, ROOT, TOKEN, expect, look_for_barriers
+from support import ROOT
+from page.browser import ENTER, IS_SHOWN, PLAIN_HOST, RIGHT, TOKEN, expect, look_for_barriers
 
 CONTROL, SHIFT, LEFT, HOME, END, PAGE_UP = "\ue009", "\ue008", "\ue012", "\ue011", "\ue010", "\ue00e"
 SCREENS = [(390, 844), (768, 1024), (1280, 900), (1920, 1080)]
