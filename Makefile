@@ -8,8 +8,6 @@ SHELL := /bin/bash
 # Stripped (-s): symbols and debug data are half of a program.
 release := swift build -c release --static-swift-stdlib --disable-local-rpath -Xlinker -s
 program := .build/release/pictor
-# pkg-config names a flag for glib that SwiftPM refuses and that nothing here needs.
-tidied := 2>&1 | { grep --line-buffered -v '^warning: prohibited flag(s): -pthread' || true; }
 # What smoke and docs run: the release build, or with BUILD=debug the build that the tests left.
 BUILD := release
 built := $(if $(filter release,$(BUILD)),build)
@@ -26,12 +24,12 @@ run: build ## build for release and serve on 127.0.0.1:8080, with samples/ as lo
 	@exec $(program) --config samples/pictor.json5
 
 build: set-up ## build for release: .build/release/pictor and pictor-imager
-	@$(release) --product pictor $(tidied)
-	@$(release) --product pictor-imager $(tidied)
+	@$(release) --product pictor
+	@$(release) --product pictor-imager
 
 # By product: the targets for tests need a library that release builds lack.
 build-all: build
-	@for product in pipeline fill cache floor; do $(release) --product benchmark-$$product $(tidied) || exit; done
+	@for product in pipeline fill cache floor; do $(release) --product benchmark-$$product || exit; done
 
 test: set-up ## all tests
 	@scripts/set-up nginx-light openssl redis-server curl
