@@ -15,6 +15,8 @@ COPY scripts/set-up scripts/sbom scripts/
 RUN scripts/set-up
 COPY Package.swift ./
 COPY Sources Sources
+# Part of the page.
+COPY docs/http-api.md docs/
 COPY Tests Tests
 COPY benchmarks benchmarks
 RUN swift build -c release --static-swift-stdlib --disable-local-rpath -Xlinker -s --product pictor \
