@@ -221,10 +221,7 @@ import Testing
       $0.operatorAddress = ListenAddress("0")
       $0.maximumActiveRequests = 2
     } body: { server in
-      let waiting = try (0..<2).map { number in
-        let client = try server.ask(imageTarget + "&w=\(number + 1)")
-        return client
-      }
+      let waiting = try (1...2).map { try server.ask(imageTarget + "&w=\($0)") }
       try await eventually { work.provider.asked.value == 2 }
       #expect(try HTTPClient(port: server.port).get(imageTarget + "&w=9").status == 503)
       // A prefetch counts as a request that waits.
