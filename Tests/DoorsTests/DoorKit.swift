@@ -31,7 +31,8 @@ struct DoorKit {
     do throws(DoorAnswer) { translation = try door.translate(address(short)) } catch {
       return "\(error.status) \(error.reason)"
     }
-    #expect(translation.parameters.allSatisfy(\.isRead), "\(short): \(translation.query)")
+    let areRead = translation.parameters.allSatisfy { $0.isRead }
+    #expect(areRead, "\(short): \(translation.query)")
     var words = translation.parameters.filter { constants[$0.name] != $0.value }.map {
       $0.name + "=" + $0.value
     }

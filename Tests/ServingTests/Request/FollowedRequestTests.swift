@@ -153,7 +153,8 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
     try await withServer(provider, configure: { $0.requestTimeout = .seconds(2) }) {
       server in
       do {
-        let gone = try server.ask()
+        let gone = try HTTPClient(port: server.port)
+        try gone.send(HTTPClient.text("GET", target: imageTarget))
         try await waitForFollowers(1)
       }
       try await eventually { provider.left.withLock { $0 } == 1 && server.figures.clientsGone == 1 }
