@@ -11,20 +11,20 @@ import Testing
   /// Whole addresses of each peer, which are taken apart and damaged.
   private static let seeds: [Peer: [String]] = [
     .nextjs: [
-      "/_next/image?url=%2Fa.jpg%3Fv%3D2&w=640&q=75", "/_vercel/image?url=/a.jpg&w=16&q=100",
+      "/_next/image?url=%2Fa.jpg%3Fv%3D2&w=640&q=75", "/_vercel/image?url=/a.jpg&w=16&q=75",
       "/.netlify/images?url=/a.jpg&w=50&h=40&fit=cover&position=left&fm=webp&q=80",
       "/_next/image?url=https%3A%2F%2Fbase.example%2Fb.jpg&w=3840&q=75",
     ],
     .imgproxy: [
       "/_/rs:fill:300:200/g:fp:0.1:0.9/wm:0.5:soea:10:10:0.2/plain/https://h/a.jpg@webp",
       "/_/pd:1:2:3:4/trim:10:ff00ff/aHR0cHM6Ly9oL2EuanBn.png", "/_/p/plain/local:///a.jpg",
-      "/_/rs:fit:300:0:0:1:so:0:5/c:0.5:0:soea:10:0.25/z:2:0.5/exar:1:no::5/plain/local:///a.jpg",
+      "/_/rs:fit:300:0:0:1:so:0:5/c:0.5:0:soea:10:0.25/pix:8/exar:1:no::5/plain/local:///a.jpg",
       "/_/mrd-400/dpr-2/fn-cMOkcA-1/skp-gif-png/plain/https://base.example/logo%403x.png",
     ],
     .thumbor: [
       "/unsafe/trim:bottom-right:9/1x2:3x4/fit-in/-300x200/left/top/smart/filters:blur(3):rgb(1,2,3)/h/a.jpg",
       "/unsafe/meta/300x0/https%3A%2F%2Fh%2Fa.jpg",
-      "/unsafe/300x100/filters:focal(0x0:20x20):rotate(90):proportion(.5):fill(auto,1)/a.jpg",
+      "/unsafe/300x100/filters:focal(0x0:20x20):fill(auto,1):rotate(90):proportion(.5)/a.jpg",
       "/unsafe/origx100/filters:watermark(w.png,10p,-20p,30,15.5):round_corner(20|40,0,0,0,1)/a.jpg",
     ],
     .imagor: [
@@ -39,7 +39,7 @@ import Testing
       "/cdn-cgi/imagedelivery/acc/dir/id/w=128,sharpen=1", "/cdn-cgi/imagedelivery/acc/id/p",
     ],
     .weserv: [
-      "/?url=h/a.jpg&w=300&h=200&fit=cover&a=focal-0.1-0.2&mask=circle&output=webp",
+      "/?url=h/a.jpg&w=300&h=300&fit=cover&a=focal-0.1-0.2&mask=circle&output=webp",
       "/?url=ssl:b.example/a.jpg&crop=1,2,3,4&precrop&trim=10&ro=45&rbg=red&mask=ellipse&dpr=2",
       "/images?url=https://b.example/a&con=25&mod=2,0.5,90&sharp=3&tint=5CCC&maxage=31d&n=-1&page=2",
     ],
@@ -52,7 +52,7 @@ import Testing
       "/a.jpg?w=300&h=200&fit=crop&crop=focalpoint&fp-x=0.1&mark64=aHR0cHM6Ly9oL2E&s=0",
       "/http%3A%2F%2Fh%2Fa.png?fit=crop&h=9&max-w=8&min-w=3&rect=center,0.1,full,5&rot=90&orient=5",
       "/a.jpg?pad=9&pad-top=3&w=99&mask=corners&corner-radius=9&trim=color&trim-tol=9&blur=50&usm=9",
-      "/a.jpg?auto=compress,format&fm=jpg&dl=a.png&expires=15&mark-w=0.2&txt64=SGk&bg=80FF6600",
+      "/a.jpg?auto=compress,format&fm=jpg&dl=a.png&expires=15&mark=/l.png&mark-w=0.2&bg=80FF6600",
     ],
     .imaginary: [
       "/pipeline?operations=[{\"operation\":\"fit\",\"params\":{\"width\":9,\"height\":\"9\"}}]&key=k",
