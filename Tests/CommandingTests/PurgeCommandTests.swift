@@ -77,7 +77,7 @@ import Testing
     #expect(await run([.everything]) { $0.admin.tokens = [] } == 1)
     #expect(errors.contains("set admin.tokens"))
     #expect(await run([.everything]) { $0.server.port = 0 } == 1)
-    #expect(errors.contains("kit.server.port is 0"))
+    #expect(errors.contains("server.port is 0"))
     #expect(kit.server.totalRequests == 0)
     kit.server.route("/admin/cache", to: .status(200, body: Array("<html>".utf8)))
     #expect(await run([.url("http://h/a")]) == 1)
