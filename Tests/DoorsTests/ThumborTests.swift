@@ -111,6 +111,8 @@ import Testing
       watermark=local:///w.png watermark_position=center [watermark]
       /unsafe/filters:watermark(w.png,10p,-20p,30,15.5)/a.jpg > \
       watermark=local:///w.png watermark_position=left-bottom watermark_offset=0.1,0.2 watermark_opacity=0.7 watermark_scale=0.155 [watermark]
+      filters:watermark(w.png,2020p,-99999,0)/ > \
+      watermark=local:///w.png watermark_position=left-bottom watermark_offset=1.0,65535 [watermark]
       filters:watermark(w.png,repeat,repeat,50)/ > \
       watermark=local:///w.png watermark_repeat=1 watermark_opacity=0.5 [watermark]
       filters:watermark(w.png,-0,0,0,20,30)/ > \
