@@ -200,7 +200,7 @@ let package = Package(
     .testTarget(
       name: "SharingTests",
       dependencies: ["Core", "Sharing", "Managing", "Caching", "TestSupport"]),
-    .testTarget(name: "DoorsTests", dependencies: ["Core", "Doors"]),
+    .testTarget(name: "DoorsTests", dependencies: ["Core", "Doors", "TestSupport"]),
     .testTarget(name: "TracingTests", dependencies: ["Core", "Tracing", "TestSupport"]),
     .testTarget(name: "SandboxingTests", dependencies: ["Sandboxing", "Core", "CSandbox"]),
     // A worker that has been taken over, and what it tries.

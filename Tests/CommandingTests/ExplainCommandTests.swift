@@ -7,10 +7,9 @@ import Testing
 @testable import Commanding
 
 @Suite(.onOwnThreads, .serialized) struct ExplainCommandTests {
-  private let server: Origin
-  private let said = Lock((output: "", errors: ""))
+  private let kit: OperatorKit
 
-  init() throws { server = try Origin() }
+  init() throws { kit = try OperatorKit() }
 
   private static let answer = """
     {"url": "http://h/a\\u001b.jpg", "rule": {"number": 2, "hosts": "h", "tags": []},
@@ -34,20 +33,8 @@ import Testing
   private func run(
     _ order: ExplainOrder, status: Int = 200, body: String = Self.answer
   ) async -> CInt {
-    server.route(
-      "/admin/explain",
-      to: .status(status, body: Array(body.utf8), headers: ["Content-Type: application/json"]))
-    var configuration = Configuration()
-    configuration.server.port = server.port
-    configuration.admin.tokens = ["0123456789abcdef"]
-    let console = Console(
-      output: { [said] text in said.withLock { $0.output += text } },
-      errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
-    var command = OperatorCommand(configuration)
-    command.console = console
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in
-      command.explain(order)
-    }
+    kit.server.route("/admin/explain", to: .json(body, status: status))
+    return await kit.run { $0.explain(order) }
   }
 
   @Test(arguments: [
@@ -58,12 +45,12 @@ import Testing
     ("url=http://h/ä#x", "url=http://h/%C3%A4%23x"),
   ]) func `a URL or a query becomes the server's query`(subject: String, query: String) async {
     #expect(await run(ExplainOrder(subject: subject)) == 0)
-    #expect(server.received(at: "/admin/explain").last?.target == "/admin/explain?" + query)
+    #expect(kit.server.received(at: "/admin/explain").last?.target == "/admin/explain?" + query)
   }
 
   @Test func `the explanation is printed as text, without control characters`() async {
     #expect(await run(ExplainOrder(subject: "http://h/a.jpg")) == 0)
-    let output = said.withLock { $0.output }
+    let output = kit.printed.output
     for part in [
       "2, for h", "negotiated: avif, webp", "invalid_signature", "memory            absent",
       "stale for 2 s", "not usable without the origin", "Cache-Control: max-age=105",
@@ -80,15 +67,16 @@ import Testing
     order.accept = "image/avif"
     order.isJSON = true
     #expect(await run(order) == 0)
-    #expect(said.withLock { $0.output } == Self.answer + "\n")
+    #expect(kit.printed.output == Self.answer + "\n")
     #expect(
-      server.received(at: "/admin/explain").last?.target.hasSuffix("&accept=image%2Favif") == true)
+      kit.server.received(at: "/admin/explain").last?.target.hasSuffix("&accept=image%2Favif")
+        == true)
   }
 
   @Test func `an error is a line and status 1`() async {
     let body = #"{"error": {"code": "x", "message": "no url"}}"#
     #expect(await run(ExplainOrder(subject: "/image?w=1"), status: 400, body: body) == 1)
-    #expect(said.withLock { $0.errors }.contains("no url"))
+    #expect(kit.printed.errors.contains("no url"))
   }
 
   /// The answer with hostile texts in place of its own, and extreme numbers.
@@ -104,7 +92,7 @@ import Testing
     async
   {
     #expect(await run(ExplainOrder(subject: "http://h/a.jpg"), body: Self.hostile) == 0)
-    let output = said.withLock { $0.output }
+    let output = kit.printed.output
     #expect(output.contains("stale for 9223372036854775808 s"))
     for sign in ["\u{1b}", "\u{7}", "\u{9b}", "\u{202e}"] { #expect(!output.contains(sign)) }
     #expect(output.split(separator: "\n").last?.hasPrefix("answer ") == true, "\(output)")
@@ -115,6 +103,6 @@ import Testing
     order.isJSON = true
     #expect(await run(order, body: "{\"a\":\n\"\u{1b}\u{9b}\u{202e}\u{e0001}ä\"}") == 0)
     #expect(
-      said.withLock { $0.output } == "{\"a\":\n\"\\u001b\\u009b\\u202e\\udb40\\udc01ä\"}\n")
+      kit.printed.output == "{\"a\":\n\"\\u001b\\u009b\\u202e\\udb40\\udc01ä\"}\n")
   }
 }

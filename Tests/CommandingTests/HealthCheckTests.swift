@@ -7,7 +7,7 @@ import Testing
 @testable import Commanding
 
 @Suite(.onOwnThreads) struct HealthCheckTests {
-  private let said = Lock("")
+  private let printed = Printed()
 
   /// Returns the exit status of `pictor healthcheck`.
   private func check(
@@ -16,15 +16,17 @@ import Testing
     var configuration = Configuration().server
     configuration.addresses = [.host(address)]
     configuration.port = server.port
-    let console = Console(
-      output: { _ in }, errors: { [said] text in said.withLock { $0 += text } }, columns: { nil })
-    var check = HealthCheck(configuration)
-    check.deadlineSeconds = seconds
-    check.console = console
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { [check] in check.run() }
+    return await check(configuration, seconds: seconds)
   }
 
-  private var errors: String { said.withLock { $0 } }
+  private func check(_ configuration: ServerSettings, seconds: Int = 60) async -> CInt {
+    var check = HealthCheck(configuration)
+    check.deadlineSeconds = seconds
+    check.console = printed.console()
+    return await exitStatus { check.run() }
+  }
+
+  private var errors: String { printed.errors }
 
   @Test(arguments: [("0.0.0.0", "127.0.0.1"), ("127.0.0.1", "127.0.0.1"), ("::", "::1")])
   func `a server that listens on all addresses is checked on loopback`(
@@ -72,21 +74,13 @@ import Testing
       .address(.unix(path: folder.path + "/none")),
       .address(.network(host: "127.0.0.1", port: closed.port)),
     ]
-    let console = Console(
-      output: { _ in }, errors: { [said] text in said.withLock { $0 += text } }, columns: { nil })
-    func run() async -> CInt {
-      var check = HealthCheck(configuration)
-      check.deadlineSeconds = 60
-      check.console = console
-      return await withTaskExecutorPreference(BlockingExecutor.shared) { [check] in check.run() }
-    }
     // Then
     configuration.addresses = refusing + [.address(.network(host: "127.0.0.1", port: server.port))]
-    #expect(await run() == 0)
+    #expect(await check(configuration) == 0)
     #expect(errors.isEmpty)
     // And without such an address, all reasons are named
     configuration.addresses = refusing
-    #expect(await run() == 1)
+    #expect(await check(configuration) == 1)
     #expect(errors.contains("unix:\(folder.path)/none: No such file"))
     #expect(errors.contains("; cannot connect to 127.0.0.1 port \(closed.port)"))
   }

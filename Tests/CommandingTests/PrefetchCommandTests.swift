@@ -9,25 +9,20 @@ import Testing
 
 @Suite(.onOwnThreads, .serialized) struct PrefetchCommandTests {
   let folder: TemporaryFolder
-  let server: Origin
-  let said = Lock((output: "", errors: ""))
+  let kit: OperatorKit
   /// The current time of the command.
   let time = Lock(ContinuousClock.now)
   let interruption: Interruption
 
   init() throws {
     folder = try TemporaryFolder()
-    server = try Origin()
+    kit = try OperatorKit()
     interruption = try Interruption()
     try folder.write("list", bytes: Array("http://a/1.jpg\n".utf8))
   }
 
-  func json(_ text: String, status: Int = 200) -> OriginReply {
-    .status(status, body: Array(text.utf8), headers: ["Content-Type: application/json"])
-  }
-
   func progress(_ state: String, finished: Int, failed: Int = 0) -> OriginReply {
-    json(
+    .json(
       """
       {"id": "7f", "state": "\(state)", "total": 4, "finished": \(finished), "skipped": 1,
        "failed": \(failed), "reasons": {}, "failures": [], "rate": 1, "seconds": 2}
@@ -40,29 +35,25 @@ import Testing
     input: CInt = -1,
     change: (inout Configuration) -> Void = { _ in }
   ) async throws -> CInt {
-    var configuration = Configuration()
-    configuration.server.port = port ?? server.port
-    configuration.admin.tokens = ["0123456789abcdef", "fedcba9876543210"]
-    change(&configuration)
-    let console = Console(
-      output: { [said] text in said.withLock { $0.output += text } },
-      errors: { [said] text in said.withLock { $0.errors += text } }, columns: { columns })
-    var command = OperatorCommand(configuration)
-    command.console = console
     let list = ListFile(file ?? folder.path + "/list", input: input)
     let pace = PrefetchWatch.Pace(now: { [time] in time.withLock { $0 } }, milliseconds: 1)
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command, interruption] in
-      command.prefetch(list, presets: presets, pace: pace, interruption: interruption)
+    return await kit.run(columns: columns) {
+      $0.server.port = port ?? server.port
+      $0.admin.tokens = ["0123456789abcdef", "fedcba9876543210"]
+      change(&$0)
+    } command: {
+      $0.prefetch(list, presets: presets, pace: pace, interruption: interruption)
     }
   }
 
-  var errors: String { said.withLock { $0.errors } }
-  var output: String { said.withLock { $0.output } }
+  var server: Origin { kit.server }
+  var errors: String { kit.printed.errors }
+  var output: String { kit.printed.output }
 
   @Test func `the command sends the list, polls until the prefetch ends, and prints a summary`()
     async throws
   {
-    server.route("/admin/prefetch", to: json(#"{"id": "7f", "total": 4}"#, status: 202))
+    server.route("/admin/prefetch", to: .json(#"{"id": "7f", "total": 4}"#, status: 202))
     server.route("/admin/prefetch/7f") { request in
       request.number < 3
         ? progress("running", finished: request.number) : progress("finished", finished: 3)
@@ -83,7 +74,7 @@ import Testing
   func `a failed or cancelled prefetch returns exit status 1`(
     state: String, finished: Int, failed: Int
   ) async throws {
-    server.route("/admin/prefetch", to: json(#"{"id": "7f", "total": 4}"#, status: 202))
+    server.route("/admin/prefetch", to: .json(#"{"id": "7f", "total": 4}"#, status: 202))
     server.route("/admin/prefetch/7f", to: progress(state, finished: finished, failed: failed))
     #expect(try await run() == 1)
     #expect(output.hasPrefix("\(state) after"))
@@ -103,7 +94,7 @@ import Testing
   func `a refusal is reported in one line`(status: Int, words: String) async throws {
     server.route(
       "/admin/prefetch",
-      to: json(#"{"error": {"code": "x", "message": "too \u001b long"}}"#, status: status))
+      to: .json(#"{"error": {"code": "x", "message": "too \u001b long"}}"#, status: status))
     #expect(try await run() == 1)
     #expect(errors == "pictor: 127.0.0.1 port \(server.port) \(words)\n")
     #expect(output.isEmpty)
@@ -116,7 +107,7 @@ import Testing
   }
 
   @Test func `a prefetch that the server no longer knows is reported in one line`() async throws {
-    server.route("/admin/prefetch", to: json(#"{"id": "7f", "total": 4}"#, status: 202))
+    server.route("/admin/prefetch", to: .json(#"{"id": "7f", "total": 4}"#, status: 202))
     #expect(try await run() == 1)
     #expect(errors == "pictor: cannot watch the prefetch: the server no longer knows it\n")
   }
@@ -153,7 +144,7 @@ import Testing
   }
 
   @Test func `the file name - reads the list from standard input`() async throws {
-    server.route("/admin/prefetch", to: json(#"{"id": "7f", "total": 4}"#, status: 202))
+    server.route("/admin/prefetch", to: .json(#"{"id": "7f", "total": 4}"#, status: 202))
     server.route("/admin/prefetch/7f", to: progress("finished", finished: 3))
     let input = open(folder.path + "/list", O_RDONLY)
     defer { close(input) }

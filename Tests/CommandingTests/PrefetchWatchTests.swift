@@ -9,7 +9,7 @@ import Testing
 
 extension PrefetchCommandTests {
   private func begins() {
-    server.route("/admin/prefetch", to: json(#"{"id": "7f", "total": 4}"#, status: 202))
+    server.route("/admin/prefetch", to: .json(#"{"id": "7f", "total": 4}"#, status: 202))
   }
 
   /// Delays the end of a reply beyond the client's deadline.
@@ -76,7 +76,7 @@ extension PrefetchCommandTests {
   func `an interruption during a poll cancels the prefetch`(signal: CInt) async throws {
     begins()
     server.route("/admin/prefetch/7f") { request in
-      if request.method == "DELETE" { return json(#"{"cancelled": true}"#) }
+      if request.method == "DELETE" { return .json(#"{"cancelled": true}"#) }
       if request.number > 2 { return progress("cancelled", finished: 1) }
       guard request.number == 2 else { return progress("running", finished: 1) }
       interruption.note(signal)
@@ -92,7 +92,7 @@ extension PrefetchCommandTests {
   @Test func `an interruption before the response waits for the id, then cancels`() async throws {
     server.route("/admin/prefetch") { _ in
       interruption.note(SIGINT)
-      return json(#"{"id": "7f", "total": 4}"#, status: 202)
+      return .json(#"{"id": "7f", "total": 4}"#, status: 202)
     }
     server.route("/admin/prefetch/7f") { request in
       request.method == "DELETE" ? .status(200) : progress("cancelled", finished: 0)

@@ -7,58 +7,42 @@ import Testing
 @testable import Commanding
 
 @Suite(.onOwnThreads, .serialized) struct PurgeCommandTests {
-  private let server: Origin
-  private let said = Lock((output: "", errors: ""))
+  private let kit: OperatorKit
 
-  init() throws { server = try Origin() }
-
-  private func json(_ text: String, status: Int = 200) -> OriginReply {
-    .status(status, body: Array(text.utf8), headers: ["Content-Type: application/json"])
-  }
+  init() throws { kit = try OperatorKit() }
 
   /// Returns the exit status of `pictor purge`.
   private func run(
     _ subjects: [PurgeSubject], change: (inout Configuration) -> Void = { _ in }
   ) async -> CInt {
-    var configuration = Configuration()
-    configuration.server.port = server.port
-    configuration.admin.tokens = ["0123456789abcdef"]
-    change(&configuration)
-    let console = Console(
-      output: { [said] text in said.withLock { $0.output += text } },
-      errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
-    var command = OperatorCommand(configuration)
-    command.console = console
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in
-      command.purge(subjects)
-    }
+    await kit.run(change: change) { $0.purge(subjects) }
   }
 
-  private var errors: String { said.withLock { $0.errors } }
-  private var output: String { said.withLock { $0.output } }
+  private var errors: String { kit.printed.errors }
+  private var output: String { kit.printed.output }
 
   @Test func `each subject sends one request and prints one line`() async throws {
-    server.route("/admin/cache") { request in
-      json(
+    kit.server.route("/admin/cache") { request in
+      .json(
         """
         {"purged": {"memory": 2, "disk": \(request.number == 1 ? "3" : "null"), \
         "failed": \(request.number)}}
         """)
     }
-    server.route(
-      "/admin/cache/clear", to: json(#"{"purged": {"memory": 0, "disk": 0, "failed": 0}}"#))
+    kit.server.route(
+      "/admin/cache/clear", to: .json(#"{"purged": {"memory": 0, "disk": 0, "failed": 0}}"#))
     let status = await run([
       .url("http://h/a b.jpg?x=1&y=2"), .prefix("http://h/a"), .host("*.h"), .tag("shop"),
       .everything,
     ])
     #expect(status == 0)
     #expect(
-      server.received(at: "/admin/cache").map { $0.method + " " + $0.target } == [
+      kit.server.received(at: "/admin/cache").map { $0.method + " " + $0.target } == [
         "DELETE /admin/cache?url=http%3A%2F%2Fh%2Fa%20b.jpg%3Fx%3D1%26y%3D2",
         "DELETE /admin/cache?prefix=http%3A%2F%2Fh%2Fa", "DELETE /admin/cache?host=%2A.h",
         "DELETE /admin/cache?tag=shop",
       ])
-    let clear = try #require(server.received(at: "/admin/cache/clear").first)
+    let clear = try #require(kit.server.received(at: "/admin/cache/clear").first)
     #expect(clear.method == "POST" && clear.target == "/admin/cache/clear?tier=all")
     #expect(clear.headers["authorization"] == "Bearer 0123456789abcdef")
     #expect(
@@ -76,15 +60,15 @@ import Testing
   @Test func `a refused subject is reported with exit status 1, and the others are still purged`()
     async
   {
-    server.route("/admin/cache") { request in
+    kit.server.route("/admin/cache") { request in
       request.number == 1
-        ? json(#"{"error": {"code": "x", "message": "no \u001b tag"}}"#, status: 400)
-        : json(#"{"purged": {"memory": 1, "disk": 0, "failed": 0}}"#)
+        ? .json(#"{"error": {"code": "x", "message": "no \u001b tag"}}"#, status: 400)
+        : .json(#"{"purged": {"memory": 1, "disk": 0, "failed": 0}}"#)
     }
     #expect(await run([.tag("a\u{1b}b"), .url("http://h/a")]) == 1)
     #expect(
       errors
-        == "pictor: tag a\u{FFFD}b: 127.0.0.1 port \(server.port) responded with 400: no \u{FFFD} tag\n"
+        == "pictor: tag a\u{FFFD}b: 127.0.0.1 port \(kit.server.port) responded with 400: no \u{FFFD} tag\n"
     )
     #expect(output == "http://h/a: purged: 1 in memory, 0 on disk, 0 remembered failures\n")
   }
@@ -94,11 +78,11 @@ import Testing
     #expect(errors.contains("set admin.tokens"))
     #expect(await run([.everything]) { $0.server.port = 0 } == 1)
     #expect(errors.contains("server.port is 0"))
-    #expect(server.totalRequests == 0)
-    server.route("/admin/cache", to: .status(200, body: Array("<html>".utf8)))
+    #expect(kit.server.totalRequests == 0)
+    kit.server.route("/admin/cache", to: .status(200, body: Array("<html>".utf8)))
     #expect(await run([.url("http://h/a")]) == 1)
     #expect(errors.contains("responded with 200\n"))
-    server.stop()
+    kit.server.stop()
     #expect(await run([.url("http://h/a"), .url("http://h/b")]) == 1)
     #expect(errors.contains("http://h/a: cannot connect") && !errors.contains("http://h/b"))
   }

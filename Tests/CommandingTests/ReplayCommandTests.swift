@@ -44,7 +44,7 @@ import Testing
   let folder: TemporaryFolder
   let old: Origin
   let own: Origin
-  let said = Lock((output: "", errors: ""))
+  let printed = Printed()
   let interruption: Interruption
 
   init() throws {
@@ -82,21 +82,14 @@ import Testing
     configuration.server.port = own.port
     configuration.doors[.imgproxy, default: DoorSettings()].prefix = prefix
     var command = try ReplayCommand(configuration, order: order, environment: [:])
-    command.console = console
+    command.console = printed.console()
     command.interruption = interruption
     command.input = input ?? -1
-    return await withTaskExecutorPreference(BlockingExecutor.shared) { [command] in
-      command.run { Self.render }
-    }
+    return await exitStatus { command.run { Self.render } }
   }
 
-  var console: Console {
-    Console(
-      output: { [said] text in said.withLock { $0.output += text } },
-      errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
-  }
-  var output: String { said.withLock { $0.output } }
-  var errors: String { said.withLock { $0.errors } }
+  var output: String { printed.output }
+  var errors: String { printed.errors }
 
   @Test func `the shares of requests and of addresses are told, with what is not exact`()
     async throws
@@ -174,7 +167,7 @@ import Testing
     let absent = try Invocation(arguments: ["replay", "--door", "ipx", folder.path + "/absent"])
     guard case .replay(let order) = absent.action else { return }
     var command = try ReplayCommand(Configuration(), order: order, environment: [:])
-    (command.interruption, command.console) = (interruption, console)
+    (command.interruption, command.console) = (interruption, printed.console())
     #expect(
       command.run { nil } == 1
         && errors.hasSuffix("cannot be read: No such file or directory (2)\n"))

@@ -6,13 +6,9 @@ import Testing
 @testable import Commanding
 
 @Suite struct SecuritySelfTestTests {
-  private let output = Lock("")
-  private let errors = Lock("")
+  private let printed = Printed()
 
   private func run(open: Set<String>) -> CInt {
-    let console = Console(
-      output: { [output] text in output.withLock { $0 += text } },
-      errors: { [errors] text in errors.withLock { $0 += text } }, columns: { nil })
     let cases = [
       SecurityCase(kind: "loopback", source: "http://127.0.0.1/", isRedirect: false),
       SecurityCase(kind: "redirect", source: "http://10.0.0.1/", isRedirect: true),
@@ -21,7 +17,7 @@ import Testing
       open.contains(test.source)
         ? (true, "would connect to x") : (false, "refused: forbidden_source")
     }
-    test.console = console
+    test.console = printed.console()
     #expect(test.openSources().count == open.count)
     return test.run()
   }
@@ -29,23 +25,23 @@ import Testing
   @Test func `if all cases are refused, the status is 0 and each has a row`() {
     #expect(run(open: []) == 0)
     #expect(
-      output.withLock { $0 } == """
+      printed.output == """
         ok   kind      case                          expected  got
         yes  loopback  http://127.0.0.1/             refused   refused: forbidden_source
         yes  redirect  redirect to http://10.0.0.1/  refused   refused: forbidden_source
         2 of 2 refused
 
         """)
-    #expect(errors.withLock { $0 }.isEmpty)
+    #expect(printed.errors.isEmpty)
   }
 
   @Test func `an open case has its row marked, and the status is 1`() {
     #expect(run(open: ["http://10.0.0.1/"]) == 1)
-    let lines = output.withLock { $0 }.split(separator: "\n")
+    let lines = printed.output.split(separator: "\n")
     #expect(lines.count { $0.hasPrefix("NO ") } == 1)
     #expect(lines.contains { $0.hasPrefix("NO ") && $0.hasSuffix("would connect to x") })
     #expect(lines.last == "1 of 2 refused")
-    #expect(errors.withLock { $0 } == "pictor: 1 of 2 sources are open: see the rows with NO\n")
+    #expect(printed.errors == "pictor: 1 of 2 sources are open: see the rows with NO\n")
   }
 
   @Test func `the list has each kind of attack, and this server at its port`() {

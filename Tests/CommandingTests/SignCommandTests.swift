@@ -7,7 +7,7 @@ import Testing
 @testable import Commanding
 
 @Suite(.onOwnThreads) struct SignCommandTests {
-  private let said = Lock((output: "", errors: ""))
+  private let printed = Printed()
   private let secret = String(repeating: "k", count: 32)
   private let now = UnixTime(seconds: 1_800_000_000)
 
@@ -24,18 +24,13 @@ import Testing
     order.urls = urls
     order.expiresIn = expiresIn
     order.key = key
-    let console = Console(
-      output: { [said] text in said.withLock { $0.output += text } },
-      errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
     var command = try SignCommand(settings, environment: ["KEY": secret], order: order)
-    command.console = console
+    command.console = printed.console()
     command.now = now
     return command.run()
   }
 
-  private var lines: [String] {
-    said.withLock { $0.output.split(separator: "\n").map(String.init) }
-  }
+  private var lines: [String] { printed.output.split(separator: "\n").map(String.init) }
 
   /// Whether a server with both keys accepts the query of a URL.
   private func isAccepted(_ url: String, path: String) throws -> Bool {
@@ -93,8 +88,8 @@ import Testing
   func `what cannot be signed is reported, and the rest is signed`(url: String) throws {
     #expect(try run("/image?url=a", url, "/image?url=b") == 1)
     #expect(lines.count == 2)
-    let errors = said.withLock { $0.errors }
-    #expect(errors.split(separator: "\n").count == 1 && errors.hasPrefix("pictor: "))
+    #expect(printed.errors.split(separator: "\n").count == 1)
+    #expect(printed.errors.hasPrefix("pictor: "))
   }
 
   @Test func `without a key nothing is signed`() {

@@ -7,17 +7,14 @@ import Testing
 @testable import Commanding
 
 @Suite(.onOwnThreads) struct TranslateCommandTests {
-  private let said = Lock((output: "", errors: ""))
+  private let printed = Printed()
 
   private func run(
     _ urls: String..., door: String? = nil, doors: [Peer: DoorSettings] = [:]
   ) throws -> CInt {
-    let console = Console(
-      output: { [said] text in said.withLock { $0.output += text } },
-      errors: { [said] text in said.withLock { $0.errors += text } }, columns: { nil })
     var command = try TranslateCommand(
       urls, of: door, doors: doors, environment: ["KEY": "6b6579"])
-    command.console = console
+    command.console = printed.console()
     return command.run()
   }
 
@@ -25,7 +22,7 @@ import Testing
     let status = try run(
       "https://images.example/_/rs:fill:300:200/g:sm/plain/https://h.example/a.jpg",
       door: "imgproxy")
-    let output = said.withLock { $0.output }
+    let output = printed.output
     #expect(status == 0)
     #expect(output.hasPrefix("/image?url=https%3A%2F%2Fh.example%2Fa.jpg&"))
     #expect(output.contains("fit=cover") && output.contains("\n  near gravity: "))
@@ -36,9 +33,9 @@ import Testing
       "/_/no-such-option:1/plain/https://h.example/a.jpg", "/_/w:9/plain/https://h.example/a.jpg",
       "https://images.example", door: "imgproxy")
     #expect(status == 1)
-    #expect(said.withLock { $0.errors }.contains("no-such-option"))
-    #expect(said.withLock { $0.errors }.contains("not found"))
-    #expect(said.withLock { $0.output }.contains("w=9"))
+    #expect(printed.errors.contains("no-such-option"))
+    #expect(printed.errors.contains("not found"))
+    #expect(printed.output.contains("w=9"))
   }
 
   @Test func `the configuration's doors have their prefixes and keys`() throws {
@@ -47,7 +44,7 @@ import Testing
     (door.keys, door.salts) = ([.environment("KEY")], [.literal("73616c74")])
     let unsigned = "/img/_/w:9/plain/https://h.example/a.jpg"
     #expect(try run(unsigned, doors: [.imgproxy: door]) == 1)
-    #expect(said.withLock { $0.errors }.contains("signature"))
+    #expect(printed.errors.contains("signature"))
     door.keys = [.environment("NONE")]
     #expect(throws: ConfigurationError.self) { try run(unsigned, doors: [.imgproxy: door]) }
     #expect(throws: ConfigurationError.self) { try run(unsigned) }

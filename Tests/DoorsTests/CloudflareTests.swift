@@ -6,12 +6,12 @@ import Testing
 @testable import Doors
 
 @Suite struct CloudflareDoorTests {
-  static let kit: SmallDoorKit = {
+  static let kit: DoorKit = {
     var options = DoorOptions()
     options.baseURL = "https://site.example"
     options.allowedSources = ["https://other.example/"]
     options.presets = ["thumb": "w=100,h=100,fit=cover"]
-    return SmallDoorKit(
+    return DoorKit(
       door: CloudflareDoor(options), form: "/cdn-cgi/image/*/a.jpg",
       constants: [
         "scale": "1", "url": "https://site.example/a.jpg", "format": "source", "pass": "vector",
@@ -138,25 +138,5 @@ import Testing
     let answer = Self.kit.door.answer(to: error)
     #expect(answer.status == status)
     #expect(answer.fields.first?.value == "err=\(code)")
-  }
-
-  @Test func `claims its paths only`() {
-    for path in ["/", "/cdn-cgi/trace", "/cdn-cgi/images/w=8/a.jpg", "/acc/id/w=8"] {
-      #expect(!Self.kit.door.claims(DoorAddress(path: path)))
-    }
-  }
-
-  @Test func `survives mutations`() {
-    Self.kit.fuzz([
-      "/cdn-cgi/image/fit=pad,w=500,h=400,background=rgb(1,2,3),trim=1;0;0;2/a.jpg?v=1",
-      "/cdn-cgi/image/g=0.5x0.33,f=webp,q=100,flip=h,rotate=90,dpr=1.5/https://other.example/b.jpg",
-      "/cdn-cgi/image/background=hsla(120deg%20100%25%2050%25),blur=5,gamma=2,contrast=3/a.jpg",
-      "/cdn-cgi/imagedelivery/acc/dir/id/w=128,sharpen=1", "/cdn-cgi/imagedelivery/acc/id/thumb",
-    ])
-  }
-
-  @Test func `documents each option`() {
-    let names = Peer.cloudflare.rows.flatMap(\.names)
-    #expect(Set(names).count == names.count)
   }
 }

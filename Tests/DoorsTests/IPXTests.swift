@@ -6,12 +6,12 @@ import Testing
 @testable import Doors
 
 @Suite struct IPXDoorTests {
-  static let kit: SmallDoorKit = {
+  static let kit: DoorKit = {
     var options = DoorOptions()
     options.baseURL = "local://"
     options.allowedSources = ["https://pic.example"]
     options.replacements = [.init(pattern: "/picsum", text: "https://picsum.photos")]
-    return SmallDoorKit(
+    return DoorKit(
       door: IPXDoor(options), form: "/*/a.jpg",
       constants: [
         "scale": "1", "url": "local:///a.jpg", "format": "source", "pass": "vector", "orient": "0",
@@ -107,24 +107,5 @@ import Testing
     #expect(missing.body.contains("\"statusText\":\"IPX_RESOURCE_NOT_FOUND\""))
     #expect(door.answer(to: .undecodable(detail: "")).status == 400)
     #expect(door.answer(to: .forbiddenSource(reason: "", detail: "")).status == 403)
-  }
-
-  @Test func `claims known modifiers only`() {
-    for path in ["/", "/image", "/sub/bliss.jpg", "/w_9", "/admin/purge"] {
-      #expect(!Self.kit.door.claims(DoorAddress(path: path)))
-    }
-  }
-
-  @Test func `survives mutations`() {
-    Self.kit.fuzz([
-      "/_ipx/s_200x100,fit_contain,b_00ff00,pos_right-top,f_webp,q_50,enlarge/a.jpg",
-      "/_ipx/extend_1_2_3_4&rotate_45&trim_10&crop_1_2_3_4&modulate_2_1_90/dir/a.jpg",
-      "/w_9,blur_5,sharpen_2_1_2,gamma_2,tint_red,flip,flop/https:/pic.example/b.jpg",
-    ])
-  }
-
-  @Test func `documents each modifier`() {
-    let names = Peer.ipx.rows.flatMap(\.names)
-    #expect(Set(names).count == names.count)
   }
 }

@@ -6,11 +6,11 @@ import Testing
 @testable import Doors
 
 @Suite struct ImaginaryDoorTests {
-  static func kit(_ change: (inout DoorOptions) -> Void = { _ in }) -> SmallDoorKit {
+  static func kit(_ change: (inout DoorOptions) -> Void = { _ in }) -> DoorKit {
     var options = DoorOptions()
     options.baseURL = "local://"
     change(&options)
-    return SmallDoorKit(
+    return DoorKit(
       door: ImaginaryDoor(options), form: "/*", constants: ["scale": "1", "format": "source"])
   }
 
@@ -86,7 +86,7 @@ import Testing
 
   @Test func `a key is as good as a signature, in the query or in a field`() throws {
     let kit = Self.kit { $0.secrets = [Array("k1".utf8), Array("k2".utf8)] }
-    func secret(_ short: String, _ kit: SmallDoorKit) -> DoorSecret? {
+    func secret(_ short: String, _ kit: DoorKit) -> DoorSecret? {
       kit.door.secret(of: kit.address(short))
     }
     let wrong = secret("/flip?key=k3", kit)
@@ -98,20 +98,5 @@ import Testing
     #expect(try kit.door.translate(kit.address("/flip")).isSigned)
     #expect(try !Self.kit().door.translate(kit.address("/flip")).isSigned)
     #expect(secret("/flip", Self.kit()) == nil)
-  }
-
-  @Test func `claims operations alone`() {
-    let door = Self.kit().door
-    for path in ["/", "/health", "/form", "/other", "/resize/a", "//resize", "/images/resize"] {
-      #expect(!door.claims(DoorAddress(path: path)))
-    }
-  }
-
-  @Test func `no address stops it`() {
-    Self.kit().fuzz([
-      "resize?width=300&height=200&url=https://h/a.jpg", "extract?top=1&areawidth=3&areaheight=4",
-      "pipeline?operations=[{\"operation\":\"fit\",\"params\":{\"width\":9,\"height\":9}}]",
-      "convert?type=webp&quality=70&background=1,2,3",
-    ])
   }
 }

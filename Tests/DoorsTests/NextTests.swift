@@ -13,12 +13,12 @@ import Testing
     options.qualities = [50, 75, 100]
     return options
   }()
-  static let kit = SmallDoorKit(
+  static let kit = DoorKit(
     door: NextDoor(options), form: "/_next/image?url=%2Fa.jpg&*",
     constants: [
       "scale": "1", "url": "https://site.example/a.jpg", "format": "auto", "pass": "animated",
     ])
-  static let sourceKit = SmallDoorKit(
+  static let sourceKit = DoorKit(
     door: NextDoor(options), form: "/_next/image?*&w=640&q=75",
     constants: [
       "scale": "1", "w": "640", "format": "auto", "pass": "animated", "q_jpeg": "75",
@@ -111,19 +111,19 @@ import Testing
   @Test func `serves vectors where they are allowed`() {
     var options = Self.options
     options.allowsVectors = true
-    let kit = SmallDoorKit(door: NextDoor(options), form: Self.sourceKit.form, constants: [:])
+    let kit = DoorKit(door: NextDoor(options), form: Self.sourceKit.form, constants: [:])
     #expect(kit.reading("url=%2Flogo.svg").contains("pass=animated,vector"))
   }
 
   @Test func `reads allowed widths and a world without base`() {
     var options = DoorOptions()
     options.widths = [100]
-    let kit = SmallDoorKit(door: NextDoor(options), form: Self.kit.form, constants: [:])
+    let kit = DoorKit(door: NextDoor(options), form: Self.kit.form, constants: [:])
     #expect(kit.reading("w=640&q=75") == "400 \"w\" parameter (width) of 640 is not allowed")
     #expect(kit.reading("w=100&q=76") == "400 \"q\" parameter (quality) of 76 is not allowed")
     #expect(kit.reading("w=100&q=75") == "400 url: without base_url a source needs a scheme")
     options.baseURL = "local:///public"
-    let local = SmallDoorKit(
+    let local = DoorKit(
       door: NextDoor(options), form: "/_next/image?url=%2Fa.jpg%3Fv%3D1&*", constants: [:])
     #expect(local.reading("w=100&q=75").contains("url=local:///public/a.jpg "))
   }
@@ -137,23 +137,5 @@ import Testing
     #expect(late.status == 504)
     #expect(late.body == "\"url\" parameter is valid but upstream response timed out")
     #expect(door.answer(to: .unsupportedFormat(detail: "")).status == 400)
-  }
-
-  @Test func `claims its paths only`() {
-    for path in ["/", "/_next/images", "/_next/image/x", "/_next/data", "/image"] {
-      #expect(!Self.kit.door.claims(DoorAddress(path: path, query: "url=%2Fa.jpg&w=640&q=75")))
-    }
-  }
-
-  @Test func `survives mutations`() {
-    Self.sourceKit.fuzz([
-      "/_next/image?url=%2Fa%20b.jpg%3Fv%3D2&w=640&q=75", "/_vercel/image?url=/a.jpg&w=16&q=50",
-      "/.netlify/images?url=/a.jpg&w=50&h=40&fit=cover&position=left&fm=webp&q=80",
-      "/_next/image?url=https%3A%2F%2Fa.cdn.example%2Fimg%2Fb.jpg&w=3840&q=100",
-    ])
-  }
-
-  @Test func `documents each parameter`() {
-    #expect(Peer.nextjs.rows.count == 11)
   }
 }

@@ -266,9 +266,9 @@ func makeStats(_ figures: Figures, isDraining: Bool) -> Figures {
 
 /// Starts a server on a free port and stops it after the test, unless the test has stopped it.
 func withServer<Result>(
-  _ provider: any ImageProvider, services: TestServices = TestServices(),
-  stats: @escaping @Sendable (Figures, Bool) -> Figures = makeStats,
+  _ provider: any ImageProvider = TestProvider(), services: TestServices = TestServices(),
   log: Log = Log(level: .error), configure: (inout ServerConfiguration) -> Void = { _ in },
+  stats: @escaping @Sendable (Figures, Bool) -> Figures = makeStats,
   body: (Server) async throws -> Result
 ) async throws -> Result {
   try await withTaskExecutorPreference(BlockingExecutor.shared) {
@@ -298,6 +298,17 @@ func withClient<Result>(
   }
 }
 
+extension Server {
+  /// Connects a client that sends a request, and whose answer is not read yet.
+  func ask(
+    _ target: String = imageTarget, headers: KeyValuePairs<String, String> = [:]
+  ) throws -> HTTPClient {
+    let client = try HTTPClient(port: port)
+    try client.send(HTTPClient.text("GET", target: target, headers: headers))
+    return client
+  }
+}
+
 /// The token of the operator of `withOperators`, and the header with it.
 let operatorToken = "correct-horse-battery"
 let operatorHeader: KeyValuePairs = ["Authorization": "Bearer " + operatorToken]
@@ -308,13 +319,12 @@ func withOperators(
   configure: (inout ServerConfiguration) -> Void = { _ in },
   body: (HTTPClient, KeyValuePairs<String, String>) async throws -> Void
 ) async throws {
-  try await withClient(
-    provider, services: services,
-    configure: {
-      $0.operatorTokens = [operatorToken]
-      configure(&$0)
-    }
-  ) { try await body($0, operatorHeader) }
+  try await withClient(provider, services: services) {
+    $0.operatorTokens = [operatorToken]
+    configure(&$0)
+  } body: {
+    try await body($0, operatorHeader)
+  }
 }
 
 extension Endpoint {

@@ -372,7 +372,8 @@ extension ThumborDraft {
     if let width { self["watermark_scale"] = (width / 100).clamped(to: 0.0001...1).written }
   }
 
-  /// Reads a place on an axis: the side, and the distance from it inward; `nil`: it repeats.
+  /// Reads a place on an axis: the side, and the distance inward, at most what `/image` reads;
+  /// `nil`: it repeats.
   private func place(
     _ text: String, words: [String]
   ) throws(DoorFault) -> (side: Int, offset: String)? {
@@ -383,7 +384,8 @@ extension ThumborDraft {
     let digits = Arguments(texts: [isShare ? String(text.dropLast()) : text])
     let distance = try digits.integer(0, -100_000...100_000).magnitude
     let side = text.hasPrefix("-") ? 2 : 0
-    return (side, isShare ? (Double(distance) / 100).share : "\(distance)")
+    let share = (Double(distance) / 100).clamped(to: 0...1).share
+    return (side, isShare ? share : "\(min(distance, 65_535))")
   }
 
   /// Reads a share in percent; `nil` for `none` and 0.

@@ -27,19 +27,17 @@ import Testing
   /// Expects a diagnosis that ends at a step, whose text and rule contain these.
   private func expect(
     _ url: String, at pictor: PictorProcess, failsAt name: Diagnosis.Name, found: String,
-    rule: String, sourceLocation: SourceLocation = #_sourceLocation
+    rule: String
   ) throws {
     let diagnosis = try diagnose(url, at: pictor)
     let steps = diagnosis.steps
-    let last = try #require(steps.last, sourceLocation: sourceLocation)
-    #expect(
-      last.step == name && !last.ok && !diagnosis.ok, "\(steps)", sourceLocation: sourceLocation)
-    #expect(last.found.contains(found), "\(steps)", sourceLocation: sourceLocation)
-    #expect(last.rule.contains(rule), "\(steps)", sourceLocation: sourceLocation)
-    #expect(steps.count { !$0.ok } == 1, "\(steps)", sourceLocation: sourceLocation)
+    let last = try #require(steps.last, "\(url)")
+    #expect(last.step == name && !last.ok && !diagnosis.ok, "\(url): \(steps)")
+    #expect(last.found.contains(found) && last.rule.contains(rule), "\(url): \(steps)")
+    #expect(steps.count { !$0.ok } == 1, "\(url): \(steps)")
     let order = Diagnosis.Name.allCases
     let places = steps.compactMap { order.firstIndex(of: $0.step) }
-    #expect(places == places.sorted(), "\(steps)", sourceLocation: sourceLocation)
+    #expect(places == places.sorted(), "\(url): \(steps)")
   }
 
   @Test func `a sound source has each step with its time and rule, and nothing is kept`() throws {
@@ -75,74 +73,52 @@ import Testing
 
   @Test func `each way to fail before a body names its step and its key`() throws {
     let pictor = try start("--download.deny_hosts", "denied.example")
-    try expect(
-      "http://denied.example/a.jpg", at: pictor, failsAt: .allowed, found: "forbidden_source",
-      rule: "download.")
-    try expect(
-      "http://no-such-name.invalid/a.jpg", at: pictor, failsAt: .name, found: "source_",
-      rule: "download.connect_timeout")
-    try expect(
-      "http://10.0.0.1/a.jpg", at: pictor, failsAt: .connect, found: "10.0.0.1",
-      rule: "download.allow_networks")
-    try expect(
-      try ClosedPort().url("/a.jpg"), at: pictor, failsAt: .connect, found: "source_unreachable",
-      rule: "download.connect_timeout")
-    // An address that answers in plain text
-    try expect(
-      origin.url("/a.jpg").replacing("http:", with: "https:"), at: pictor, failsAt: .tls,
-      found: "source_tls", rule: "download.ca_file")
     let silent = try Origin(answers: false)
-    try expect(
-      silent.url("/a.jpg"), at: pictor, failsAt: .status, found: "source_timeout",
-      rule: "download.first_byte_timeout")
-    try expect(
-      origin.url("/absent.jpg"), at: pictor, failsAt: .status, found: "(404)",
-      rule: "download.first_byte_timeout")
     origin.route("/broken", to: .status(500))
-    try expect(origin.url("/broken"), at: pictor, failsAt: .status, found: "500", rule: "RFC 9110")
     origin.route("/away", to: .redirect(to: "http://10.0.0.1/a.jpg"))
-    try expect(
-      origin.url("/away"), at: pictor, failsAt: .connect, found: "10.0.0.1",
-      rule: "download.allow_networks")
     origin.route("/ftp", to: .redirect(to: "ftp://example.com/a.jpg"))
-    try expect(
-      origin.url("/ftp"), at: pictor, failsAt: .status, found: "forbidden_source", rule: "download."
-    )
+    // An address that answers in plain text
+    let plain = origin.url("/a.jpg").replacing("http:", with: "https:")
+    for (url, step, found, rule) in [
+      ("http://denied.example/a.jpg", .allowed, "forbidden_source", "download."),
+      ("http://no-such-name.invalid/a.jpg", .name, "source_", "download.connect_timeout"),
+      ("http://10.0.0.1/a.jpg", .connect, "10.0.0.1", "download.allow_networks"),
+      (try ClosedPort().url("/a.jpg"), .connect, "source_unreachable", "download.connect_timeout"),
+      (plain, .tls, "source_tls", "download.ca_file"),
+      (silent.url("/a.jpg"), .status, "source_timeout", "download.first_byte_timeout"),
+      (origin.url("/absent.jpg"), .status, "(404)", "download.first_byte_timeout"),
+      (origin.url("/broken"), .status, "500", "RFC 9110"),
+      (origin.url("/away"), .connect, "10.0.0.1", "download.allow_networks"),
+      (origin.url("/ftp"), .status, "forbidden_source", "download."),
+    ] as [(String, Diagnosis.Name, String, String)] {
+      try expect(url, at: pictor, failsAt: step, found: found, rule: rule)
+    }
   }
 
   @Test func `each way to fail at a body names its step and its key`() throws {
     let pictor = try start(
       "--download.maximum_bytes", "100KiB", "--imaging.maximum_pixels", "5000")
-    origin.route(
-      "/long.jpg", to: .status(200, body: [UInt8](repeating: 1, count: 200 << 10), headers: []))
-    try expect(
-      origin.url("/long.jpg"), at: pictor, failsAt: .size, found: "source_too_large",
-      rule: "download.maximum_bytes")
     let image = try TestImages.jpeg(width: 60, height: 40)
     let gate = Gate()
     defer { gate.open() }
+    origin.route("/long.jpg", to: .ok([UInt8](repeating: 1, count: 200 << 10)))
     origin.route("/slow.jpg", to: .ok(image, holdingAfter: 100, at: gate))
-    try expect(
-      origin.url("/slow.jpg"), at: pictor, failsAt: .size, found: "source_timeout",
-      rule: "download.timeout")
     origin.route("/cut.jpg", to: .truncated(image, declaring: image.count + 9))
-    try expect(
-      origin.url("/cut.jpg"), at: pictor, failsAt: .size, found: "source_incomplete",
-      rule: "download.")
     origin.serve("/text", bytes: Array("no image".utf8), type: "text/plain")
-    try expect(
-      origin.url("/text"), at: pictor, failsAt: .decode, found: "unsupported_format",
-      rule: "imaging.")
+    origin.serve("/huge.jpg", bytes: try TestImages.jpeg(width: 100, height: 80))
+    origin.serve("/damaged.jpg", bytes: Array(image.dropLast(image.count / 3)))
+    for (path, step, found, rule) in [
+      ("/long.jpg", .size, "source_too_large", "download.maximum_bytes"),
+      ("/slow.jpg", .size, "source_timeout", "download.timeout"),
+      ("/cut.jpg", .size, "source_incomplete", "download."),
+      ("/text", .decode, "unsupported_format", "imaging."),
+      ("/huge.jpg", .decode, "too_many_pixels", "imaging.maximum_pixels"),
+      ("/damaged.jpg", .decode, "undecodable", "imaging."),
+    ] as [(String, Diagnosis.Name, String, String)] {
+      try expect(origin.url(path), at: pictor, failsAt: step, found: found, rule: rule)
+    }
     let type = try diagnose(origin.url("/text"), at: pictor).steps.first { $0.step == .type }
     #expect(type?.found == "Content-Type text/plain, bytes of no known format")
-    origin.serve("/huge.jpg", bytes: try TestImages.jpeg(width: 100, height: 80))
-    try expect(
-      origin.url("/huge.jpg"), at: pictor, failsAt: .decode, found: "too_many_pixels",
-      rule: "imaging.maximum_pixels")
-    origin.serve("/damaged.jpg", bytes: Array(image.dropLast(image.count / 3)))
-    try expect(
-      origin.url("/damaged.jpg"), at: pictor, failsAt: .decode, found: "undecodable",
-      rule: "imaging.")
   }
 
   @Test func `a certificate that is not trusted fails, and one that is has a step`() async throws {

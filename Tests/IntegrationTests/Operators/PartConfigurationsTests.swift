@@ -124,30 +124,23 @@ import Testing
     }
   }
 
-  @Test func `a local watermark requires a local root`() throws {
+  @Test(arguments: ["watermarks.near", "server.samples"])
+  func `a local watermark or sample of the page requires a local root`(key: String) throws {
     var configuration = Configuration()
-    configuration.watermarks = ["far": "http://h/a.png", "near": "local:///a.png"]
+    if key == "server.samples" {
+      configuration.server.samples = ["http://h/a.png", "local:///a.png"]
+    } else {
+      configuration.watermarks = ["far": "http://h/a.png", "near": "local:///a.png"]
+    }
     #expect {
       _ = try PartConfigurations(configuration)
     } throws: {
-      "\($0)" == "watermarks.near: 'local:///a.png' needs sources.local_root"
+      "\($0)" == "\(key): 'local:///a.png' needs sources.local_root"
     }
     configuration.sources.localRoot = "/tmp"
-    let parts = try PartConfigurations(configuration)
-    #expect(parts.server.watermarks.mapValues(\.text) == configuration.watermarks)
-    #expect(parts.server.allowsLocalWatermarks)
-  }
-
-  @Test func `a local sample of the page requires a local root`() throws {
-    var configuration = Configuration()
-    configuration.server.samples = ["http://h/a.png", "local:///a.png"]
-    #expect {
-      _ = try PartConfigurations(configuration)
-    } throws: {
-      "\($0)" == "server.samples: 'local:///a.png' needs sources.local_root"
-    }
-    configuration.sources.localRoot = "/tmp"
-    let parts = try PartConfigurations(configuration)
-    #expect(parts.server.samples == configuration.server.samples)
+    let parts = try PartConfigurations(configuration).server
+    #expect(parts.watermarks.mapValues(\.text) == configuration.watermarks)
+    #expect(parts.samples == configuration.server.samples)
+    #expect(parts.allowsLocalWatermarks)
   }
 }

@@ -19,11 +19,11 @@ import Testing
   }
 
   /// Starts `pictor prefetch` with these lines.
-  private func prefetch(_ lines: [String], options: [String] = []) throws -> PictorProcess {
+  private func prefetch(_ lines: [String]) throws -> PictorProcess {
     try folder.write("list", bytes: Array(lines.map { $0 + "\n" }.joined().utf8))
     return try PictorProcess(
       in: folder,
-      ["prefetch", folder.path + "/list", "--server.port", "\(pictor.port)"] + options,
+      ["prefetch", folder.path + "/list", "--server.port", "\(pictor.port)"],
       environment: ["PICTOR_ADMIN_TOKENS": Self.token], isServer: false)
   }
 
@@ -91,15 +91,5 @@ import Testing
     try pictor.waitFor("the download runs") { $0.downloads.running == 1 }
     #expect(try pictor.end() == 0)
     #expect(try command.end(0) == 1)
-  }
-
-  @Test func `an invalid token is reported in one error with exit status 1`() throws {
-    let command = try prefetch(
-      [origin.url("/a.jpg")], options: ["--admin.tokens", "fedcba9876543210"])
-    #expect(try command.end(0) == 1)
-    #expect(
-      command.complaints == [
-        "pictor: 127.0.0.1 port \(pictor.port) does not accept the token token1 of admin.tokens"
-      ])
   }
 }

@@ -34,15 +34,11 @@ import Testing
   @Test func `a client's waiting requests leave places to others`() async throws {
     let work = CancellableProvider()
     work.provider.keep(makeVariant(try makeRequest("https://h/hit").key))
-    try await withProxiedServer(
-      work.provider, configure: { $0.maximumActiveRequests = 8 }
-    ) { server in
+    try await withProxiedServer(work.provider) {
+      $0.maximumActiveRequests = 8
+    } body: { server in
       // Given two requests of one client, a quarter of all
-      let waiting = try (0..<2).map { _ in
-        let client = try HTTPClient(port: server.port)
-        try client.send(HTTPClient.text("GET", target: imageTarget, headers: greedy))
-        return client
-      }
+      let waiting = try (0..<2).map { _ in try server.ask(headers: greedy) }
       try await eventually { work.provider.asked.value == 2 }
       // Then it has no third one
       let client = try HTTPClient(port: server.port)
@@ -55,8 +51,7 @@ import Testing
       // And another one has a place, and so does the proxy itself
       for headers in [modest, [:]] {
         let next = work.provider.asked.value + 1
-        let other = try HTTPClient(port: server.port)
-        try other.send(HTTPClient.text("GET", target: imageTarget, headers: headers))
+        let other = try server.ask(headers: headers)
         try await eventually { work.provider.asked.value == next }
         other.close()
       }
@@ -80,13 +75,10 @@ import Testing
         throw .cancelled
       }
     }
-    try await withProxiedServer(
-      provider,
-      configure: {
-        $0.maximumActiveRequestsPerClient = 1
-        $0.requestTimeout = .milliseconds(500)
-      }
-    ) { server in
+    try await withProxiedServer(provider) {
+      $0.maximumActiveRequestsPerClient = 1
+      $0.requestTimeout = .milliseconds(500)
+    } body: { server in
       let client = try HTTPClient(port: server.port)
       // On a busy machine the deadline may be the first to end any of them.
       for (path, statuses) in [("image", [200, 504]), ("error", [404, 504]), ("late", [504])] {
@@ -161,8 +153,7 @@ import Testing
       provider, configure: { $0.imagingTimePerClient = .seconds(30) }
     ) { server in
       // Given
-      let leaving = try HTTPClient(port: server.port)
-      try leaving.send(HTTPClient.text("GET", target: imageTarget, headers: greedy))
+      let leaving = try server.ask(headers: greedy)
       try await eventually { provider.asked.value == 1 }
       leaving.close()
       try await eventually { server.figures.clientsGone == 1 }
@@ -182,13 +173,10 @@ import Testing
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
     for rate in [0, 1] {
-      try await withProxiedServer(
-        provider,
-        configure: {
-          $0.requestsPerSecond = rate
-          $0.operatorTokens = ["the-token-of-operators"]
-        }
-      ) { server in
+      try await withProxiedServer(provider) {
+        $0.requestsPerSecond = rate
+        $0.operatorTokens = ["the-token-of-operators"]
+      } body: { server in
         let client = try HTTPClient(port: server.port)
         // One more than a busy machine can send in the time that refills the budget.
         var answered = 0
@@ -221,13 +209,10 @@ import Testing
   @Test func `beside a listener for operators, checks of health are not counted either`()
     async throws
   {
-    try await withProxiedServer(
-      TestProvider(),
-      configure: {
-        $0.requestsPerSecond = 1
-        $0.operatorAddress = ListenAddress("127.0.0.1:0")
-      }
-    ) { server in
+    try await withProxiedServer(TestProvider()) {
+      $0.requestsPerSecond = 1
+      $0.operatorAddress = ListenAddress("127.0.0.1:0")
+    } body: { server in
       let client = try HTTPClient(port: server.port)
       for _ in 0..<400 where try client.get("/nowhere", headers: greedy).status != 429 {}
       for check in ["/stats", "/livez", "/readyz"] {
@@ -238,18 +223,11 @@ import Testing
 
   @Test func `clients on the machine itself have no limits`() async throws {
     let work = CancellableProvider()
-    try await withServer(
-      work.provider,
-      configure: {
-        $0.maximumActiveRequestsPerClient = 1
-        $0.requestsPerSecond = 1
-      }
-    ) { server in
-      let clients = try (0..<30).map { _ in
-        let client = try HTTPClient(port: server.port)
-        try client.send(HTTPClient.text("GET", target: imageTarget, headers: greedy))
-        return client
-      }
+    try await withServer(work.provider) {
+      $0.maximumActiveRequestsPerClient = 1
+      $0.requestsPerSecond = 1
+    } body: { server in
+      let clients = try (0..<30).map { _ in try server.ask(headers: greedy) }
       try await eventually { work.provider.asked.value == 30 }
       withExtendedLifetime(clients) {}
     }

@@ -13,14 +13,11 @@ import Testing
   }
 
   @Test func `quiet clients on all connections do not keep others out`() async throws {
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.connectionLimit = 16
-        $0.headerTimeout = .seconds(3_600)
-        $0.idleTimeout = .seconds(3_600)
-      }
-    ) { server in
+    try await withServer {
+      $0.connectionLimit = 16
+      $0.headerTimeout = .seconds(3_600)
+      $0.idleTimeout = .seconds(3_600)
+    } body: { server in
       // Given more quiet clients than there are connections
       let crowd = try (0..<48).map { _ in try HTTPClient(port: server.port) }
       // Then each new client is served
@@ -39,17 +36,13 @@ import Testing
       await gate.pass()
       return makeDelivery(makeVariant(request.key, body: [1, 2, 3]))
     }
-    try await withServer(
-      provider,
-      configure: {
-        $0.connectionLimit = 4
-        $0.headerTimeout = .seconds(3_600)
-        $0.idleTimeout = .seconds(3_600)
-      }
-    ) { server in
+    try await withServer(provider) {
+      $0.connectionLimit = 4
+      $0.headerTimeout = .seconds(3_600)
+      $0.idleTimeout = .seconds(3_600)
+    } body: { server in
       // Given a request that waits, a body that does not arrive, and two idle connections
-      let waiting = try HTTPClient(port: server.port)
-      try waiting.send(HTTPClient.text("GET", target: imageTarget))
+      let waiting = try server.ask()
       try await eventually { provider.asked.value == 1 }
       let sending = try HTTPClient(port: server.port)
       try sending.occupy()
@@ -77,13 +70,10 @@ import Testing
   }
 
   @Test func `a header that does not end yields, too`() async throws {
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.connectionLimit = 4
-        $0.headerTimeout = .seconds(3_600)
-      }
-    ) { server in
+    try await withServer {
+      $0.connectionLimit = 4
+      $0.headerTimeout = .seconds(3_600)
+    } body: { server in
       let slow = try (0..<4).map { _ in
         let client = try HTTPClient(port: server.port, timeout: 1)
         try client.send("GET /stats HTTP/1.1\r\nHo")
@@ -106,16 +96,13 @@ import Testing
   @Test func `a client with its share closes its own idle connections, and no other client's`()
     async throws
   {
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.connectionLimit = 16
-        $0.connectionsPerClient = 3
-        $0.countsLoopback = true
-        $0.headerTimeout = .seconds(3_600)
-        $0.idleTimeout = .seconds(3_600)
-      }
-    ) { server in
+    try await withServer {
+      $0.connectionLimit = 16
+      $0.connectionsPerClient = 3
+      $0.countsLoopback = true
+      $0.headerTimeout = .seconds(3_600)
+      $0.idleTimeout = .seconds(3_600)
+    } body: { server in
       // Given another client's connection, which is idle longest
       let other = try HTTPClient(port: server.port, source: 2)
       #expect(isServed(other))
@@ -137,15 +124,12 @@ import Testing
   @Test func `a client that uses its whole share gets no further connection until it uses less`()
     async throws
   {
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.connectionLimit = 16
-        $0.connectionsPerClient = 2
-        $0.countsLoopback = true
-        $0.headerTimeout = .seconds(3_600)
-      }
-    ) { server in
+    try await withServer {
+      $0.connectionLimit = 16
+      $0.connectionsPerClient = 2
+      $0.countsLoopback = true
+      $0.headerTimeout = .seconds(3_600)
+    } body: { server in
       // Given
       let busy = try (0..<2).map { _ in
         let client = try HTTPClient(port: server.port, source: 2)
@@ -175,15 +159,12 @@ import Testing
   @Test func `a flood of refused connections is closed, and others are served meanwhile`()
     async throws
   {
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.connectionLimit = 16
-        $0.connectionsPerClient = 1
-        $0.countsLoopback = true
-        $0.headerTimeout = .seconds(3_600)
-      }
-    ) { server in
+    try await withServer {
+      $0.connectionLimit = 16
+      $0.connectionsPerClient = 1
+      $0.countsLoopback = true
+      $0.headerTimeout = .seconds(3_600)
+    } body: { server in
       let busy = try HTTPClient(port: server.port, source: 2)
       try busy.occupy()
       // When more connections are refused than get a response, and none reads it
@@ -205,14 +186,11 @@ import Testing
   @Test(arguments: [("127.0.0.0/8", true), ("10.0.0.0/8", false)])
   func `a trusted proxy has no share`(network: String, isTrusted: Bool) async throws {
     let proxy = try #require(CIDR(network))
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.connectionsPerClient = 2
-        $0.countsLoopback = true
-        $0.trustedProxies.networks = [proxy]
-      }
-    ) { server in
+    try await withServer {
+      $0.connectionsPerClient = 2
+      $0.countsLoopback = true
+      $0.trustedProxies.networks = [proxy]
+    } body: { server in
       let clients = try (0..<10).map { _ in try HTTPClient(port: server.port) }
       for client in clients { #expect(isServed(client) || !isTrusted) }
       #expect(clients.count(where: isServed) == (isTrusted ? 10 : 2))
@@ -274,13 +252,10 @@ import Testing
   }
 
   @Test func `a later request's header has its time-out from its first byte`() async throws {
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.headerTimeout = .milliseconds(500)
-        $0.idleTimeout = .seconds(3_600)
-      }
-    ) { server in
+    try await withServer {
+      $0.headerTimeout = .milliseconds(500)
+      $0.idleTimeout = .seconds(3_600)
+    } body: { server in
       // Given a connection that has had a response, which may take several attempts.
       var served: HTTPClient?
       try await eventually {

@@ -118,16 +118,13 @@ import Testing
     let provider = TestProvider()
     provider.keep(
       makeVariant(try makeRequest().key, body: [UInt8](repeating: 1, count: length)))
-    try await withServer(
-      provider,
-      configure: {
-        $0.answerTimeout = .seconds(600)
-        $0.requestTimeout = .milliseconds(200)
-        $0.idleTimeout = .seconds(600)
-        $0.rateWindow = .milliseconds(300)
-        $0.minimumRate = 64 << 10
-      }
-    ) { server in
+    try await withServer(provider) {
+      $0.answerTimeout = .seconds(600)
+      $0.requestTimeout = .milliseconds(200)
+      $0.idleTimeout = .seconds(600)
+      $0.rateWindow = .milliseconds(300)
+      $0.minimumRate = 64 << 10
+    } body: { server in
       // When a client reads a part
       let client = try HTTPClient(port: server.port, receiveBuffer: 4_096)
       try client.send(HTTPClient.text("GET", target: imageTarget))

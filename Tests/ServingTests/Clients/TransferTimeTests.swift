@@ -39,15 +39,12 @@ import Testing
     let provider = TestProvider()
     provider.keep(
       makeVariant(try makeRequest().key, body: [UInt8](repeating: 1, count: 16 << 20)))
-    try await withServer(
-      provider,
-      configure: {
-        $0.answerTimeout = .milliseconds(1)
-        $0.rateWindow = .milliseconds(1)
-        // Four seconds for the whole response.
-        $0.minimumRate = 4 << 20
-      }
-    ) { server in
+    try await withServer(provider) {
+      $0.answerTimeout = .milliseconds(1)
+      $0.rateWindow = .milliseconds(1)
+      // Four seconds for the whole response.
+      $0.minimumRate = 4 << 20
+    } body: { server in
       // Given a client that reads, and never stops, at a fifth of the rate
       let slow = try HTTPClient(port: server.port, receiveBuffer: 4_096)
       try slow.send(HTTPClient.text("GET", target: imageTarget))
@@ -65,13 +62,10 @@ import Testing
       try await eventually { server.figures.connections == 0 }
     }
     // Given ten minutes for it
-    try await withClient(
-      provider,
-      configure: {
-        $0.answerTimeout = .milliseconds(1)
-        $0.rateWindow = .seconds(600)
-      }
-    ) { client throws in
+    try await withClient(provider) {
+      $0.answerTimeout = .milliseconds(1)
+      $0.rateWindow = .seconds(600)
+    } body: { client throws in
       #expect(try client.get(imageTarget).body.count == 16 << 20)
     }
   }

@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test func `while the server stops, its figures are still 200`() async throws {
-    try await withServer(TestProvider()) { server in
+    try await withServer { server in
       let client = try HTTPClient(port: server.port)
       #expect(try MetricsPage(client.get("/metrics").text).value("pictor_draining") == 0)
       server.announceStop()

@@ -111,14 +111,11 @@ import Testing
       #expect(answer.status == 200 && answer["Content-Type"] == "application/json")
       return Set(try document(answer.body)["paths"].members.keys)
     }
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.page = hasPage
-        $0.operatorTokens = [operatorToken]
-        $0.operatorAddress = ListenAddress("127.0.0.1:0")
-      }
-    ) { server in
+    try await withServer {
+      $0.page = hasPage
+      $0.operatorTokens = [operatorToken]
+      $0.operatorAddress = ListenAddress("127.0.0.1:0")
+    } body: { server in
       #expect(
         try paths(server.port)
           == ["/image", "/info", "/livez", "/readyz", "/openapi.json", "/stats"])

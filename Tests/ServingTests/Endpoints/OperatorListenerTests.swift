@@ -21,14 +21,13 @@ import Testing
     configure: (inout ServerConfiguration) -> Void = { _ in },
     body: (Server, Int) async throws -> Void
   ) async throws {
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.operators = operators
-        $0.operatorAddress = ListenAddress("0")
-        configure(&$0)
-      }
-    ) { server in try await body(server, try #require(server.operatorPort)) }
+    try await withServer {
+      $0.operators = operators
+      $0.operatorAddress = ListenAddress("0")
+      configure(&$0)
+    } body: { server in
+      try await body(server, try #require(server.operatorPort))
+    }
   }
 
   /// The status that access alone decides; `nil` if the endpoint itself answers.
@@ -112,9 +111,9 @@ import Testing
 
   @Test func `a body is not kept for a token without the scope`() async throws {
     let services = TestServices()
-    try await withServer(
-      TestProvider(), services: services, configure: { $0.operators = operators }
-    ) { server in
+    try await withServer(services: services) {
+      $0.operators = operators
+    } body: { server in
       let target = "/admin/cache?url=https%3A%2F%2Fh%2Fa"
       for found in operators {
         let answer = try HTTPClient(port: server.port).request(
@@ -217,19 +216,12 @@ import Testing
 
   @Test func `requests that wait in every place do not keep operators out`() async throws {
     let work = CancellableProvider()
-    try await withServer(
-      work.provider,
-      configure: {
-        $0.operators = operators
-        $0.operatorAddress = ListenAddress("0")
-        $0.maximumActiveRequests = 2
-      }
-    ) { server in
-      let waiting = try (0..<2).map { number in
-        let client = try HTTPClient(port: server.port)
-        try client.send(HTTPClient.text("GET", target: imageTarget + "&w=\(number + 1)"))
-        return client
-      }
+    try await withServer(work.provider) {
+      $0.operators = operators
+      $0.operatorAddress = ListenAddress("0")
+      $0.maximumActiveRequests = 2
+    } body: { server in
+      let waiting = try (1...2).map { try server.ask(imageTarget + "&w=\($0)") }
       try await eventually { work.provider.asked.value == 2 }
       #expect(try HTTPClient(port: server.port).get(imageTarget + "&w=9").status == 503)
       // A prefetch counts as a request that waits.
@@ -249,17 +241,13 @@ import Testing
       return makeDelivery(makeVariant(request.key, body: [1]))
     }
     let services = TestServices()
-    try await withServer(
-      provider, services: services,
-      configure: {
-        $0.graceTime = .seconds(20)
-        $0.operators = operators
-        $0.operatorAddress = ListenAddress("0")
-      }
-    ) { server in
+    try await withServer(provider, services: services) {
+      $0.graceTime = .seconds(20)
+      $0.operators = operators
+      $0.operatorAddress = ListenAddress("0")
+    } body: { server in
       // Given a running request, an operator's open connection and one with events
-      let running = try HTTPClient(port: server.port)
-      try running.send(HTTPClient.text("GET", target: imageTarget))
+      let running = try server.ask()
       try await eventually { provider.asked.value == 1 }
       let port = server.port
       let ownPort = try #require(server.operatorPort)

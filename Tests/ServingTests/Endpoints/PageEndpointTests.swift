@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test func `nothing else is below the page, and nothing may be changed`() async throws {
-    try await withServer(TestProvider()) { server in
+    try await withServer { server in
       let client = try HTTPClient(port: server.port)
       for path in [
         "/page", "/page/", "/page/index", "/page/../etc/passwd", "/page/page.c", "/page/a/page.js",
@@ -91,13 +91,10 @@ import Testing
   }
 
   @Test func `turned off, there is no page on any listener`() async throws {
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.page = false
-        $0.operatorAddress = ListenAddress("127.0.0.1:0")
-      }
-    ) { server in
+    try await withServer {
+      $0.page = false
+      $0.operatorAddress = ListenAddress("127.0.0.1:0")
+    } body: { server in
       for port in [server.port, try #require(server.operatorPort)] {
         let client = try HTTPClient(port: port)
         for path in Self.paths {
@@ -109,9 +106,9 @@ import Testing
   }
 
   @Test func `each listener has the page and says what else it has`() async throws {
-    try await withServer(
-      TestProvider(), configure: { $0.operatorAddress = ListenAddress("127.0.0.1:0") }
-    ) { server in
+    try await withServer {
+      $0.operatorAddress = ListenAddress("127.0.0.1:0")
+    } body: { server in
       let ports = [server.port, try #require(server.operatorPort)]
       for (port, listener) in zip(
         ports, [#""figures":false,"images":true"#, #""figures":true,"images":false"#])

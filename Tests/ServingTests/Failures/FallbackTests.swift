@@ -30,13 +30,12 @@ import Testing
     body: (Server, HTTPClient) throws -> Result
   ) async throws -> Result {
     let url = try SourceURL(parsing: Self.fallbackURL)
-    return try await withServer(
-      provider, log: log,
-      configure: {
-        $0.fallbacks = ["gone": url]
-        configure(&$0)
-      }
-    ) { try body($0, HTTPClient(port: $0.port)) }
+    return try await withServer(provider, log: log) {
+      $0.fallbacks = ["gone": url]
+      configure(&$0)
+    } body: {
+      try body($0, HTTPClient(port: $0.port))
+    }
   }
 
   private static let failures: [ImageError] = [
@@ -101,14 +100,11 @@ import Testing
 
   @Test func `the default applies to requests that name none, and none opts out`() async throws {
     let provider = provider(.sourceNotFound(status: 404))
-    try await withFallback(
-      provider,
-      configure: {
-        $0.fallback = "gone"
-        $0.fallbackStatus = .ok
-        $0.presets = ["bare": "fallback=none"]
-      }
-    ) { server, client in
+    try await withFallback(provider) {
+      $0.fallback = "gone"
+      $0.fallbackStatus = .ok
+      $0.presets = ["bare": "fallback=none"]
+    } body: { server, client in
       let answer = try client.get(imageTarget)
       #expect(answer.status == 200 && answer["X-Fallback"] == "gone")
       #expect(answer["X-Error-Code"] == "source_not_found")
@@ -173,9 +169,9 @@ import Testing
     let key = ImageRequest(
       source: try SourceURL(parsing: Self.fallbackURL), transform: Transform())
     provider.keep(makeVariant(key.key))
-    try await withFallback(
-      provider, configure: { $0.requestTimeout = .milliseconds(100) }
-    ) { _, client in
+    try await withFallback(provider) {
+      $0.requestTimeout = .milliseconds(100)
+    } body: { _, client in
       let answer = try client.get(imageTarget + "&fallback=gone")
       #expect(answer.status == 504 && answer["X-Fallback"] == "gone")
       #expect(answer["X-Error-Code"] == "deadline_exceeded")
@@ -222,14 +218,11 @@ import Testing
     }
     let file = try LogFile()
     // When
-    try await withFallback(
-      provider, log: file.log(),
-      configure: {
-        $0.fallback = "gone"
-        $0.fallbackStatus = .ok
-        $0.log.requests = .errors
-      }
-    ) { server, client in
+    try await withFallback(provider, log: file.log()) {
+      $0.fallback = "gone"
+      $0.fallbackStatus = .ok
+      $0.log.requests = .errors
+    } body: { server, client in
       for method in ["GET", "HEAD"] {
         let answer = try client.request(method, target: imageTarget)
         #expect(answer.status == 200 && answer["X-Error-Code"] == "source_error")
@@ -259,14 +252,11 @@ import Testing
   }
 
   @Test func `onerror=redirect leads signed requests to the source`() async throws {
-    try await withFallback(
-      provider(.sourceError(status: 500)),
-      configure: {
-        $0.signing = SigningPolicy(mode: .options, keys: [testKey])
-        $0.fallback = "gone"
-        $0.operatorTokens = ["secret"]
-      }
-    ) { server, client in
+    try await withFallback(provider(.sourceError(status: 500))) {
+      $0.signing = SigningPolicy(mode: .options, keys: [testKey])
+      $0.fallback = "gone"
+      $0.operatorTokens = ["secret"]
+    } body: { server, client in
       let target = imageTarget + "&onerror=redirect"
       let answer = try client.get(signed(target))
       #expect(answer.status == 302 && answer["Location"] == imageURL && answer.body.isEmpty)

@@ -63,7 +63,7 @@ import Testing
   func `a malformed request gets one JSON error and ends its connection`(wrong: WrongRequest)
     async throws
   {
-    try await withServer(TestProvider()) { server in
+    try await withServer { server in
       let bytes = Array(wrong.text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
       for isSplit in [false, true] {
         let client = try HTTPClient(port: server.port)
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test func `refused connections are closed even if their clients stay`() async throws {
-    try await withServer(TestProvider()) { server in
+    try await withServer { server in
       let clients = try (0..<20).map { _ in
         let client = try HTTPClient(port: server.port)
         try client.send("BAD\r\n")

@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test func `a request body is read and discarded up to a limit`() async throws {
-    try await withServer(TestProvider()) { server in
+    try await withServer { server in
       let client = try HTTPClient(port: server.port)
       let body = [UInt8](repeating: 65, count: 10_000)
       #expect(try client.request("GET", target: "/stats", body: body).status == 200)
@@ -60,9 +60,9 @@ import Testing
   @Test func `a slow header ends its connection at the time-out, and a complete one does not`()
     async throws
   {
-    try await withServer(
-      TestProvider(), configure: { $0.headerTimeout = .seconds(1) }
-    ) { server in
+    try await withServer {
+      $0.headerTimeout = .seconds(1)
+    } body: { server in
       // On a busy machine even a fast client may need more than one attempt.
       var served: HTTPClient?
       try await eventually {

@@ -73,15 +73,14 @@ import Testing
     let work = CancellableProvider()
     work.provider.keep(makeVariant(try makeRequest("https://h/hit").key, body: [1, 2, 3]))
     let proxy = try #require(CIDR(network))
-    try await withServer(
-      work.provider,
-      configure: {
-        $0.proxyProtocol = true
-        $0.trustedProxies.networks = [proxy]
-        $0.maximumActiveRequestsPerClient = 1
-        $0.operatorAddress = ListenAddress("0")
-      }
-    ) { server in try await body(server, work) }
+    try await withServer(work.provider) {
+      $0.proxyProtocol = true
+      $0.trustedProxies.networks = [proxy]
+      $0.maximumActiveRequestsPerClient = 1
+      $0.operatorAddress = ListenAddress("0")
+    } body: { server in
+      try await body(server, work)
+    }
   }
 
   @Test(arguments: [1, 7, 1_000])
@@ -151,7 +150,6 @@ import Testing
   private func withTwoConnectionsPerClient(body: (Server) async throws -> Void) async throws {
     let proxy = try #require(CIDR("127.0.0.0/8"))
     try await withServer(
-      TestProvider(),
       configure: {
         $0.proxyProtocol = true
         $0.trustedProxies.networks = [proxy]

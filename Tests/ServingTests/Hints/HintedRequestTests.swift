@@ -52,13 +52,10 @@ import Testing
   {
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().changing { $0.width = 320 }.key))
-    try await withClient(
-      provider,
-      configure: {
-        $0.workers = 1
-        $0.imaging.autoFormats = []
-      }
-    ) { client in
+    try await withClient(provider) {
+      $0.workers = 1
+      $0.imaging.autoFormats = []
+    } body: { client in
       for _ in 1...3 {
         for (query, vary) in [
           ("&w=320", nil), ("&w=auto", "Sec-CH-Width, Width"),
@@ -79,13 +76,10 @@ import Testing
   }
 
   @Test func `more widths than a target keeps have the right keys`() async throws {
-    try await withClient(
-      echo(),
-      configure: {
-        $0.workers = 1
-        $0.sizeSteps = Array(1...100)
-      }
-    ) { client in
+    try await withClient(echo()) {
+      $0.workers = 1
+      $0.sizeSteps = Array(1...100)
+    } body: { client in
       for width in [1, 2, 3] + Array(1...60) + [1, 60, 5] {
         let answer = try client.get(
           imageTarget + "&w=auto", headers: ["Sec-CH-Width": "\(width)"])
@@ -111,15 +105,12 @@ import Testing
     async throws
   {
     let provider = echo()
-    try await withClient(
-      provider,
-      configure: {
-        $0.redirectsAuto = true
-        $0.sizeSteps = [160, 320, 640]
-        $0.imaging.saveDataReduction = 20
-        $0.signing = SigningPolicy(mode: .options, keys: [testKey])
-      }
-    ) { client in
+    try await withClient(provider) {
+      $0.redirectsAuto = true
+      $0.sizeSteps = [160, 320, 640]
+      $0.imaging.saveDataReduction = 20
+      $0.signing = SigningPolicy(mode: .options, keys: [testKey])
+    } body: { client in
       let fields = ["Sec-CH-DPR": "2", "Sec-CH-Width": "300", "Save-Data": "on"]
       for (query, parameters) in [
         ("&w=auto&h=200&dpr=auto", "format=jpeg&h=\(isSigned ? 200 : 320)&scale=2&w=160"),
@@ -176,18 +167,15 @@ import Testing
   func `responses that differ name a field in Vary that differs`(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let gone = try SourceURL(parsing: "https://example.org/none.png")
-    try await withClient(
-      echo(),
-      configure: {
-        $0.imaging.saveDataReduction = seed % 2 == 0 ? 20 : 0
-        $0.redirectsAuto = seed % 3 == 0
-        $0.sizeSteps = seed > 3 ? [100, 300, 900] : []
-        $0.corsOrigins = ["https://a.example", "https://b.example"]
-        $0.presets = seed % 3 == 0 ? [:] : ["auto": "w=auto&dpr=auto"]
-        $0.fallbacks = ["none-there": gone]
-        $0.fallback = seed % 2 == 0 ? "none-there" : ""
-      }
-    ) { client in
+    try await withClient(echo()) {
+      $0.imaging.saveDataReduction = seed % 2 == 0 ? 20 : 0
+      $0.redirectsAuto = seed % 3 == 0
+      $0.sizeSteps = seed > 3 ? [100, 300, 900] : []
+      $0.corsOrigins = ["https://a.example", "https://b.example"]
+      $0.presets = seed % 3 == 0 ? [:] : ["auto": "w=auto&dpr=auto"]
+      $0.fallbacks = ["none-there": gone]
+      $0.fallback = seed % 2 == 0 ? "none-there" : ""
+    } body: { client in
       let parts = [
         "&w=auto", "&w=300", "&dpr=auto", "&scale=2", "&format=png", "&format=webp", "&h=77",
         "&quality=50",

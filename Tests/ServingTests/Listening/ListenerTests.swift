@@ -57,13 +57,10 @@ import Testing
     defer { withExtendedLifetime(place) {} }
     place.stop()
     let free = place.port
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.addresses = [.host("0.0.0.0"), .host("::")]
-        $0.port = free
-      }
-    ) { server in
+    try await withServer {
+      $0.addresses = [.host("0.0.0.0"), .host("::")]
+      $0.port = free
+    } body: { server in
       #expect(server.addresses.map(\.port) == [free, free] as [Int?])
       let answer = try HTTPClient(port: free).get("/livez")
       #expect(answer.status == 200)
@@ -85,13 +82,10 @@ import Testing
   }
 
   @Test func `operators have a unix socket of their own`() async throws {
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.operatorAddress = .unix(path: path)
-        $0.operatorTokens = ["0123456789abcdef"]
-      }
-    ) { server in
+    try await withServer {
+      $0.operatorAddress = .unix(path: path)
+      $0.operatorTokens = ["0123456789abcdef"]
+    } body: { server in
       let operators = try HTTPClient(unix: path)
       let token: KeyValuePairs = ["Authorization": "Bearer 0123456789abcdef"]
       #expect(try operators.get("/admin/failed", headers: token).status == 200)

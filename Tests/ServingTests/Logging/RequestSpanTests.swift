@@ -36,15 +36,14 @@ import Testing
     propagates: Bool = false, _ body: (HTTPClient) throws -> Void
   ) async throws -> [Span] {
     provider.keep(makeVariant(try makeRequest().key))
-    try await withServer(
-      provider, log: log,
-      configure: {
-        $0.spans = spans
-        $0.sampledShare = share
-        $0.trustedProxies.networks = trusts ? [CIDR("127.0.0.0/8")].compactMap { $0 } : []
-        $0.propagatesTraces = propagates
-      }
-    ) { server in try body(try HTTPClient(port: server.port)) }
+    try await withServer(provider, log: log) {
+      $0.spans = spans
+      $0.sampledShare = share
+      $0.trustedProxies.networks = trusts ? [CIDR("127.0.0.0/8")].compactMap { $0 } : []
+      $0.propagatesTraces = propagates
+    } body: { server in
+      try body(try HTTPClient(port: server.port))
+    }
     return spans.all.withLock { $0 }
   }
 

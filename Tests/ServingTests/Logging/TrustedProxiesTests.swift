@@ -104,12 +104,9 @@ import Testing
   ) async throws {
     for network in [nil, "10.0.0.0/8", "127.0.0.0/8"] {
       let file = try LogFile()
-      try await withServer(
-        TestProvider(), log: file.log(),
-        configure: {
-          $0.trustedProxies.networks = [network].compactMap { $0.flatMap { CIDR($0) } }
-        }
-      ) { server in
+      try await withServer(log: file.log()) {
+        $0.trustedProxies.networks = [network].compactMap { $0.flatMap { CIDR($0) } }
+      } body: { server in
         for _ in 0..<3 {
           let client = try HTTPClient(port: server.port)
           #expect(try client.get("/stats").status == 200)

@@ -111,14 +111,11 @@ import Testing
     async throws
   {
     let services = TestServices()
-    try await withOperators(
-      services, provider: .making(),
-      configure: {
-        $0.presets = presets
-        $0.presetsOnly = true
-        $0.redirectsAuto = true
-      }
-    ) { client, headers in
+    try await withOperators(services, provider: .making()) {
+      $0.presets = presets
+      $0.presetsOnly = true
+      $0.redirectsAuto = true
+    } body: { client, headers in
       let refused = try client.get(imageTarget + "&w=3")
       #expect(refused.status == 403)
       #expect(refused.text.contains("\"code\":\"forbidden_parameter\""))

@@ -60,13 +60,12 @@ private struct OldDoor: Door {
     configure: (inout ServerConfiguration) -> Void = { _ in },
     body: (HTTPClient, TestProvider) async throws -> Void
   ) async throws {
-    try await withClient(
-      provider,
-      configure: {
-        $0.doors = [DoorPlace(OldDoor(), prefix: prefix)]
-        configure(&$0)
-      }
-    ) { try await body($0, provider) }
+    try await withClient(provider) {
+      $0.doors = [DoorPlace(OldDoor(), prefix: prefix)]
+      configure(&$0)
+    } body: {
+      try await body($0, provider)
+    }
   }
 
   @Test func `an address has the variant of its translation`() async throws {
@@ -79,10 +78,8 @@ private struct OldDoor: Door {
         let keys = provider.requests.withLock { $0.map(\.key) }
         #expect(keys.count == 2 && Set(keys).count == 1)
         // Where no door stands, nothing changed.
-        let answer1 = try client.get("/other/300/\(imageURL)")
-        #expect(answer1.status == 404)
-        let answer2 = try client.get("/livez")
-        #expect(answer2.status == 200)
+        #expect(try client.get("/other/300/\(imageURL)").status == 404)
+        #expect(try client.get("/livez").status == 200)
       }
     }
   }
@@ -139,12 +136,10 @@ private struct OldDoor: Door {
 
   @Test func `the page yields to a door that has the query`() async throws {
     try await withDoor { client, _ in
-      let answer3 = try client.get("/?url=x")
-      #expect(answer3["Content-Type"] == "image/jpeg")
-      let answer4 = try client.get("/")
-      #expect(answer4["Content-Type"]?.hasPrefix("text/html") == true)
-      let answer5 = try client.get("/?lang=en")
-      #expect(answer5["Content-Type"]?.hasPrefix("text/html") == true)
+      let image = try client.get("/?url=x")
+      #expect(image["Content-Type"] == "image/jpeg")
+      #expect(try client.get("/")["Content-Type"]?.hasPrefix("text/html") == true)
+      #expect(try client.get("/?lang=en")["Content-Type"]?.hasPrefix("text/html") == true)
     }
   }
 
@@ -176,21 +171,17 @@ private struct OldDoor: Door {
     ] {
       try await withDoor(configure: { $0.signing = SigningPolicy(mode: mode, keys: [testKey]) }) {
         client, _ in
-        let answer6 = try client.get("/old/300/\(imageURL)")
-        #expect(answer6.status == plain)
-        let answer7 = try client.get("/?url=x")
-        #expect(answer7.status == odd)
-        let answer8 = try client.get("/old/signed/\(imageURL)")
-        #expect(answer8.status == 200)
-        let answer9 = try client.get("/old/late/\(imageURL)")
-        #expect(answer9.status == 500)
+        let sized = try client.get("/old/300/\(imageURL)")
+        #expect(sized.status == plain)
+        #expect(try client.get("/?url=x").status == odd)
+        #expect(try client.get("/old/signed/\(imageURL)").status == 200)
+        #expect(try client.get("/old/late/\(imageURL)").status == 500)
       }
     }
     try await withDoor(configure: { $0.presetsOnly = true }) { client, _ in
-      let answer10 = try client.get("/old/300/\(imageURL)")
-      #expect(answer10.status == 500)
-      let answer11 = try client.get("/old/signed/\(imageURL)")
-      #expect(answer11.status == 200)
+      let sized = try client.get("/old/300/\(imageURL)")
+      #expect(sized.status == 500)
+      #expect(try client.get("/old/signed/\(imageURL)").status == 200)
     }
   }
 
@@ -211,18 +202,13 @@ private struct OldDoor: Door {
   }
 
   @Test func `operators have no doors at their listener`() async throws {
-    try await withServer(
-      TestProvider.making(),
-      configure: {
-        $0.doors = [DoorPlace(OldDoor())]
-        $0.operatorAddress = ListenAddress("0")
-      }
-    ) { server in
+    try await withServer(TestProvider.making()) {
+      $0.doors = [DoorPlace(OldDoor())]
+      $0.operatorAddress = ListenAddress("0")
+    } body: { server in
       let port = try #require(server.operatorPort)
-      let answer12 = try HTTPClient(port: port).get("/old/9/\(imageURL)")
-      #expect(answer12.status == 404)
-      let answer13 = try HTTPClient(port: server.port).get("/old/9/\(imageURL)")
-      #expect(answer13.status == 200)
+      #expect(try HTTPClient(port: port).get("/old/9/\(imageURL)").status == 404)
+      #expect(try HTTPClient(port: server.port).get("/old/9/\(imageURL)").status == 200)
     }
   }
 

@@ -158,8 +158,7 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
         try await waitForFollowers(1)
       }
       try await eventually { provider.left.withLock { $0 } == 1 && server.figures.clientsGone == 1 }
-      let late = try HTTPClient(port: server.port)
-      try late.send(HTTPClient.text("GET", target: imageTarget))
+      let late = try server.ask()
       #expect(try late.readAnswer().status == 504)
       try await eventually { provider.left.withLock { $0 } == 2 && server.figures.active == 0 }
       // When the flight lands afterwards, no client is answered twice.
@@ -174,13 +173,10 @@ private func sharedDelivery(_ variant: Variant) -> ImageDelivery {
     async throws
   {
     let url = try SourceURL(parsing: "https://example.org/gone.png")
-    try await withClient(
-      provider,
-      configure: {
-        $0.redirectsAuto = true
-        $0.fallbacks = ["gone": url]
-      }
-    ) { client in
+    try await withClient(provider) {
+      $0.redirectsAuto = true
+      $0.fallbacks = ["gone": url]
+    } body: { client in
       _ = try client.get(imageTarget + parameters)
       #expect(provider.following.withLock { $0.isEmpty })
     }

@@ -206,13 +206,10 @@ import Testing
     services.failed.withLock {
       $0 = [FailedURL(url: imageURL, transform: nil, code: "x", status: 404, seconds: 1)]
     }
-    try await withClient(
-      services: services,
-      configure: {
-        $0.keyFilter = filter
-        $0.operatorTokens = ["0123456789abcdef"]
-      }
-    ) { client in
+    try await withClient(services: services) {
+      $0.keyFilter = filter
+      $0.operatorTokens = ["0123456789abcdef"]
+    } body: { client in
       try client.send(
         "DELETE /admin/failed?url=https://example.org/a/photo.png%3Ft=5 HTTP/1.1\r\nHost: h\r\n"
           + "Authorization: Bearer 0123456789abcdef\r\n\r\n")

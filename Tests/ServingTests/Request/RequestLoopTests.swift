@@ -16,13 +16,10 @@ import Testing
     headers: KeyValuePairs<String, String>
   ) async throws {
     let provider = TestProvider()
-    try await withClient(
-      provider,
-      configure: {
-        $0.id = "me"
-        $0.operatorTokens = ["0123456789abcdef"]
-      }
-    ) { client in
+    try await withClient(provider) {
+      $0.id = "me"
+      $0.operatorTokens = ["0123456789abcdef"]
+    } body: { client in
       for target in [imageTarget, "/info" + imageTarget.dropFirst(6)] {
         let answer = try client.get(target, headers: headers)
         #expect(answer.status == 403 && answer.text.contains("\"forbidden_source\""))

@@ -15,14 +15,13 @@ import Testing
     configure: (inout ServerConfiguration) -> Void = { _ in },
     _ body: (HTTPClient) throws -> Void
   ) async throws {
-    try await withServer(
-      provider,
-      configure: {
-        $0.signing = SigningPolicy(mode: mode, keys: keys)
-        $0.workers = 1
-        configure(&$0)
-      }
-    ) { try body(try HTTPClient(port: $0.port)) }
+    try await withServer(provider) {
+      $0.signing = SigningPolicy(mode: mode, keys: keys)
+      $0.workers = 1
+      configure(&$0)
+    } body: {
+      try body(try HTTPClient(port: $0.port))
+    }
   }
 
   private func code(_ answer: HTTPAnswer) -> String? {

@@ -15,8 +15,7 @@ import Testing
       return makeDelivery(makeVariant(request.key, body: [1, 2, 3]))
     }
     try await withServer(provider) { server in
-      let client = try HTTPClient(port: server.port)
-      try client.send(HTTPClient.text("GET", target: imageTarget))
+      let client = try server.ask()
       try await eventually { provider.asked.value == 1 }
       #expect(server.figures.active == 1)
       // Other requests are answered in the meantime.
@@ -71,8 +70,7 @@ import Testing
   func `a disconnected client's work is cancelled`(closesWhole: Bool) async throws {
     let provider = CancellableProvider()
     try await withServer(provider.provider) { server in
-      let client = try HTTPClient(port: server.port)
-      try client.send(HTTPClient.text("GET", target: imageTarget))
+      let client = try server.ask()
       try await eventually { provider.provider.asked.value == 1 }
       if closesWhole { client.close() } else { client.finishSending() }
       try await eventually { provider.cancelled.value == 1 }
@@ -122,11 +120,9 @@ import Testing
         gate.close()
         let others = try (0..<4).map { _ in try HTTPClient(port: server.port) }
         for other in others { #expect(try other.get(imageTarget).status == 200) }
-        let early = try HTTPClient(port: server.port)
-        try early.send(HTTPClient.text("GET", target: "/image?url=https://h/held"))
+        let early = try server.ask("/image?url=https://h/held")
         for other in others { other.close() }
-        let late = try HTTPClient(port: server.port)
-        try late.send(HTTPClient.text("GET", target: "/image?url=https://h/held"))
+        let late = try server.ask("/image?url=https://h/held")
         try await eventually { provider.asked.value == 6 * round }
         try await eventually { server.figures.connections == 2 }
         // When, then
@@ -194,9 +190,9 @@ import Testing
       await gate.pass()
       throw .cancelled
     }
-    try await withClient(
-      provider, configure: { $0.requestTimeout = .milliseconds(100) }
-    ) { client in
+    try await withClient(provider) {
+      $0.requestTimeout = .milliseconds(100)
+    } body: { client in
       let answer = try client.get(imageTarget)
       #expect(answer.status == 504)
     }
@@ -205,14 +201,10 @@ import Testing
 
   @Test func `requests beyond the limit are refused at once`() async throws {
     let provider = CancellableProvider()
-    try await withServer(
-      provider.provider, configure: { $0.maximumActiveRequests = 3 }
-    ) { server in
-      let waiting = try (0..<3).map { _ in
-        let client = try HTTPClient(port: server.port)
-        try client.send(HTTPClient.text("GET", target: imageTarget))
-        return client
-      }
+    try await withServer(provider.provider) {
+      $0.maximumActiveRequests = 3
+    } body: { server in
+      let waiting = try (0..<3).map { _ in try server.ask() }
       try await eventually { provider.provider.asked.value == 3 }
       let client = try HTTPClient(port: server.port)
       let answer = try client.get(imageTarget)

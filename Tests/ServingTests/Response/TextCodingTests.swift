@@ -42,13 +42,10 @@ import Testing
 
   @Test func `each text is the same in both forms, and each form has its tag`() async throws {
     let gzip: KeyValuePairs = ["Accept-Encoding": "gzip"]
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.statsLifetime = .seconds(3_600)
-        $0.corsOrigins = ["https://a.example", "https://b.example"]
-      }
-    ) { server in
+    try await withServer {
+      $0.statsLifetime = .seconds(3_600)
+      $0.corsOrigins = ["https://a.example", "https://b.example"]
+    } body: { server in
       let client = try HTTPClient(port: server.port)
       let files = [
         "/", "/page/page.css", "/page/page.js", "/page/parameters.json", "/openapi.json",

@@ -91,17 +91,13 @@ import Testing
   @Test(arguments: ["/stats", "/metrics"])
   func `a crowd of clients makes a server compute once in the lifetime`(path: String) async throws {
     let computed = Counter()
-    let count = { @Sendable (figures: Figures, isDraining: Bool) in
+    try await withServer {
+      $0.statsLifetime = .seconds(3_600)
+      $0.workers = 4
+    } stats: { figures, isDraining in
       computed.add()
       return makeStats(figures, isDraining: isDraining)
-    }
-    try await withServer(
-      TestProvider(), stats: count,
-      configure: {
-        $0.statsLifetime = .seconds(3_600)
-        $0.workers = 4
-      }
-    ) { server in
+    } body: { server in
       let first = try HTTPClient(port: server.port).get(path)
       #expect(first.status == 200)
       let clients = try (0..<16).map { _ in try HTTPClient(port: server.port) }

@@ -176,22 +176,19 @@ private struct NoSpans: SpanSink {
       variant.countHits(100_000)
       provider.memory.store(variant)
     }
-    try await withClient(
-      provider,
-      configure: {
-        $0.workers = 1
-        $0.corsOrigins = ["https://a.example", "https://b.example"]
-        $0.signing = SigningPolicy(mode: .options, keys: [testKey])
-        $0.imaging.saveDataReduction = follows ? 20 : 0
-        $0.spans = exports ? NoSpans() : nil
-        $0.sampledShare = 0
-        if counts {
-          $0.requestsPerSecond = 1_000_000
-          $0.countsLoopback = true
-        }
-        $0.trustedProxies.networks = trusts ? [CIDR("127.0.0.0/8")].compactMap { $0 } : []
+    try await withClient(provider) {
+      $0.workers = 1
+      $0.corsOrigins = ["https://a.example", "https://b.example"]
+      $0.signing = SigningPolicy(mode: .options, keys: [testKey])
+      $0.imaging.saveDataReduction = follows ? 20 : 0
+      $0.spans = exports ? NoSpans() : nil
+      $0.sampledShare = 0
+      if counts {
+        $0.requestsPerSecond = 1_000_000
+        $0.countsLoopback = true
       }
-    ) { client in
+      $0.trustedProxies.networks = trusts ? [CIDR("127.0.0.0/8")].compactMap { $0 } : []
+    } body: { client in
       func hit() throws -> Int {
         try client.send("\(method) \(target) HTTP/1.1\r\nHost: t\r\n\(header)\r\n")
         let answer = try client.readAnswer(hasBody: method != "HEAD")

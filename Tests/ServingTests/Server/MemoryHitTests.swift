@@ -209,9 +209,9 @@ import Testing
     let provider = TestProvider()
     provider.keep(makeVariant(try makeRequest().key))
     try await withServer(provider) { first in
-      try await withServer(
-        provider, configure: { $0.corsOrigins = ["https://a.example"] }
-      ) { second in
+      try await withServer(provider) {
+        $0.corsOrigins = ["https://a.example"]
+      } body: { second in
         let one = try HTTPClient(port: first.port).get(imageTarget)
         let two = try HTTPClient(port: second.port).get(imageTarget)
         #expect(one["Access-Control-Allow-Origin"] == "*")

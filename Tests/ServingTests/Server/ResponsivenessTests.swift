@@ -11,18 +11,14 @@ import Testing
     // Given a server whose figures block the event loop that computes them
     let isBlocked = Counter()
     let gate = Semaphore()
-    try await withServer(
-      TestProvider(),
-      stats: { requests, isDraining in
-        isBlocked.add()
-        gate.wait()
-        return makeStats(requests, isDraining: isDraining)
-      },
-      configure: {
-        $0.workers = 3
-        $0.operatorAddress = ListenAddress("127.0.0.1:0")
-      }
-    ) { server in
+    try await withServer {
+      $0.workers = 3
+      $0.operatorAddress = ListenAddress("127.0.0.1:0")
+    } stats: { requests, isDraining in
+      isBlocked.add()
+      gate.wait()
+      return makeStats(requests, isDraining: isDraining)
+    } body: { server in
       // Idle loops respond as well.
       for _ in 0..<20 { #expect(server.responds(within: .seconds(20))) }
       // When

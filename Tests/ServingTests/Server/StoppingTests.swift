@@ -16,8 +16,7 @@ import Testing
     }
     provider.keep(makeVariant(try makeRequest("https://example.org/hit").key))
     try await withServer(provider, configure: { $0.graceTime = .seconds(20) }) { server in
-      let running = try HTTPClient(port: server.port)
-      try running.send(HTTPClient.text("GET", target: imageTarget))
+      let running = try server.ask()
       let kept = try HTTPClient(port: server.port)
       let other = try HTTPClient(port: server.port)
       #expect(try kept.get("/stats").status == 200)
@@ -48,7 +47,7 @@ import Testing
   }
 
   @Test func `a stop does not wait for an unfinished request body`() async throws {
-    try await withServer(TestProvider()) { server in
+    try await withServer { server in
       let client = try HTTPClient(port: server.port)
       try client.occupy()
       #expect(server.figures.active == 0)
@@ -61,11 +60,7 @@ import Testing
   @Test func `requests still running after the grace period are answered 503`() async throws {
     let provider = CancellableProvider()
     try await withServer(provider.provider) { server in
-      let clients = try (0..<20).map { _ in
-        let client = try HTTPClient(port: server.port)
-        try client.send(HTTPClient.text("GET", target: imageTarget))
-        return client
-      }
+      let clients = try (0..<20).map { _ in try server.ask() }
       try await eventually { provider.provider.asked.value == 20 }
       await server.stop()
       for client in clients { #expect(try client.readAnswer().status == 503) }

@@ -64,8 +64,7 @@ import Testing
       }
     ) { server in
       // When a response has begun
-      let waiting = try HTTPClient(port: server.port)
-      try waiting.send(HTTPClient.text("GET", target: fileTarget))
+      let waiting = try server.ask(fileTarget)
       try await eventually { reads.value == 1 }
       // Then other requests are answered
       let client = try HTTPClient(port: server.port, timeout: 10)
@@ -116,8 +115,7 @@ import Testing
     try await withServer(
       try provider(folder), configure: { [access] in $0.fileAccess = access }
     ) { server in
-      let client = try HTTPClient(port: server.port)
-      try client.send(HTTPClient.text("GET", target: fileTarget))
+      let client = try server.ask(fileTarget)
       let all = try client.readToEnd()
       #expect(all.count > FileBody.pieceLength && all.count < content.count)
       #expect(reads.value == 2)

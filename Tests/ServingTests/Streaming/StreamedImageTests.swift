@@ -114,16 +114,13 @@ final class ComingProvider: ImageProvider {
     let provider = ComingProvider(TestBody(expected: length))
     // More than the kernel buffers for it.
     provider.body.add([UInt8](repeating: 7, count: 16 << 20))
-    try await withServer(
-      provider,
-      configure: {
-        $0.answerTimeout = .milliseconds(100)
-        // The wait for the next bytes, also the first ones, which a busy machine needs.
-        $0.requestTimeout = .seconds(5)
-        $0.minimumRate = 1 << 40
-        $0.rateWindow = .zero
-      }
-    ) { server in
+    try await withServer(provider) {
+      $0.answerTimeout = .milliseconds(100)
+      // The wait for the next bytes, also the first ones, which a busy machine needs.
+      $0.requestTimeout = .seconds(5)
+      $0.minimumRate = 1 << 40
+      $0.rateWindow = .zero
+    } body: { server in
       let client = try HTTPClient(port: server.port, receiveBuffer: 4_096)
       try client.send(HTTPClient.text("GET", target: target))
       try await eventually { server.figures.byOrigin["origin"] == 1 }
@@ -136,8 +133,7 @@ final class ComingProvider: ImageProvider {
     let provider = ComingProvider()
     provider.body.add([1, 2, 3])
     try await withServer(provider) { server in
-      let older = try HTTPClient(port: server.port)
-      try older.send(HTTPClient.text("GET", target: target, headers: key))
+      let older = try server.ask(target, headers: key)
       _ = try older.read(until: "\r\n3\r\n")
       let newer = try HTTPClient(port: server.port)
       #expect(try newer.get(imageTarget, headers: key).status == 200)
@@ -170,8 +166,7 @@ final class ComingProvider: ImageProvider {
       let provider = ComingProvider()
       provider.body.add([1, 2, 3])
       try await withServer(provider, log: log) { server in
-        let client = try HTTPClient(port: server.port)
-        try client.send(HTTPClient.text("GET", target: target))
+        let client = try server.ask(target)
         _ = try client.read(until: "\r\n3\r\n")
         if isOrigins { provider.body.end(isWhole: false) } else { client.close() }
         try await eventually { provider.ended.value == 1 && server.figures.active == 0 }

@@ -10,13 +10,10 @@ import Testing
   private let services = TestServices()
 
   @Test func `a slow listing does not block other requests of its event loop`() async throws {
-    try await withServer(
-      TestProvider(), services: services,
-      configure: {
-        $0.operatorTokens = [operatorToken]
-        $0.workers = 1
-      }
-    ) { server in
+    try await withServer(services: services) {
+      $0.operatorTokens = [operatorToken]
+      $0.workers = 1
+    } body: { server in
       let (client, other) = (try HTTPClient(port: server.port), try HTTPClient(port: server.port))
       func ask(_ method: String, path: String) throws {
         try client.send(HTTPClient.text(method, target: path, headers: operatorHeader))
@@ -37,15 +34,11 @@ import Testing
     async throws
   {
     let work = CancellableProvider()
-    try await withServer(
-      work.provider, services: services,
-      configure: {
-        $0.operatorTokens = [operatorToken]
-        $0.maximumActiveRequests = 1
-      }
-    ) { server in
-      let waiting = try HTTPClient(port: server.port)
-      try waiting.send(HTTPClient.text("GET", target: imageTarget))
+    try await withServer(work.provider, services: services) {
+      $0.operatorTokens = [operatorToken]
+      $0.maximumActiveRequests = 1
+    } body: { server in
+      let waiting = try server.ask()
       try await eventually { work.provider.asked.value == 1 }
       let client = try HTTPClient(port: server.port)
       for path in ["/admin/downloads", "/admin/failed", "/admin/prefetch"] {
@@ -67,11 +60,9 @@ import Testing
   {
     let work = CancellableProvider()
     try await withServer(work.provider) { server in
-      let older = try HTTPClient(port: server.port)
-      try older.send(HTTPClient.text("GET", target: imageTarget + "&w=1", headers: key))
+      let older = try server.ask(imageTarget + "&w=1", headers: key)
       try await eventually { work.provider.asked.value == 1 }
-      let newer = try HTTPClient(port: server.port)
-      try newer.send(HTTPClient.text("GET", target: imageTarget + "&w=2", headers: key))
+      let newer = try server.ask(imageTarget + "&w=2", headers: key)
       let answer = try older.readAnswer()
       #expect(answer.status == 409)
       #expect(answer.text.contains("\"code\":\"superseded\""))
@@ -92,9 +83,7 @@ import Testing
         try client.send(HTTPClient.text("GET", target: imageTarget, headers: header))
       }
       try await eventually { server.figures.active == 3 }
-      let further = try HTTPClient(port: server.port)
-      try further.send(
-        HTTPClient.text("GET", target: imageTarget, headers: ["X-Operation-Key": long]))
+      let further = try server.ask(headers: ["X-Operation-Key": long])
       try await eventually { server.figures.active == 4 }
       #expect(work.cancelled.value == 0)
     }
@@ -135,8 +124,7 @@ import Testing
     let work = CancellableProvider()
     work.provider.keep(makeVariant(try makeRequest().key))
     try await withServer(work.provider) { server in
-      let older = try HTTPClient(port: server.port)
-      try older.send(HTTPClient.text("GET", target: imageTarget + "&w=1", headers: key))
+      let older = try server.ask(imageTarget + "&w=1", headers: key)
       try await eventually { work.provider.asked.value == 1 }
       let request = try makeRequest()
       work.provider.atHand.withLock {

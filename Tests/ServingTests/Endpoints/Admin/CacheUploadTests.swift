@@ -53,13 +53,10 @@ import Testing
   }
 
   @Test func `an upload that is too long, empty or partial is refused`() async throws {
-    try await withOperators(
-      services,
-      configure: {
-        $0.download.maximumBytes = 1_000
-        $0.explainsErrors = true
-      }
-    ) { client, header in
+    try await withOperators(services) {
+      $0.download.maximumBytes = 1_000
+      $0.explainsErrors = true
+    } body: { client, header in
       let long = try client.request(
         "PUT", target: "/admin/cache?url=" + url, headers: header,
         body: [UInt8](repeating: 1, count: 100_000))

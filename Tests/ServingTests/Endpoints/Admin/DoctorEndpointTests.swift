@@ -14,15 +14,12 @@ import Testing
     _ query: String, scopes: Set<OperatorScope> = [.write],
     configure: @escaping (inout ServerConfiguration) -> Void = { _ in }
   ) async throws -> (status: Int, text: String) {
-    try await withClient(
-      services: services,
-      configure: {
-        var holder = Operator(name: "o", token: operatorToken)
-        holder.scopes = scopes
-        $0.operators = [holder]
-        configure(&$0)
-      }
-    ) { client in
+    try await withClient(services: services) {
+      var holder = Operator(name: "o", token: operatorToken)
+      holder.scopes = scopes
+      $0.operators = [holder]
+      configure(&$0)
+    } body: { client in
       let answer = try client.request(
         "POST", target: "/admin/doctor?" + query,
         headers: ["Authorization": "Bearer " + operatorToken, "Cookie": "secret"])

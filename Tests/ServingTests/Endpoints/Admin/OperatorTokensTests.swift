@@ -11,7 +11,6 @@ import Testing
 
   private func withProxy(body: (Server) async throws -> Void) async throws {
     try await withServer(
-      TestProvider(),
       configure: {
         $0.operatorTokens = [token]
         $0.trustedProxies.networks = [CIDR("127.0.0.0/8")].compactMap { $0 }
@@ -65,13 +64,10 @@ import Testing
   }
 
   @Test func `wrong tokens count only at the listener that has the endpoints`() async throws {
-    try await withServer(
-      TestProvider(),
-      configure: {
-        $0.operatorTokens = [token]
-        $0.operatorAddress = ListenAddress("0")
-      }
-    ) { server in
+    try await withServer {
+      $0.operatorTokens = [token]
+      $0.operatorAddress = ListenAddress("0")
+    } body: { server in
       let own = try #require(server.operatorPort)
       let wrong: KeyValuePairs = ["Authorization": "Bearer guess"]
       for _ in 0..<20 {
@@ -121,15 +117,12 @@ import Testing
 
   @Test func `the log names the operator of each request, and never a token`() async throws {
     let file = try LogFile()
-    try await withClient(
-      log: file.log(),
-      configure: {
-        $0.operators = [
-          Operator(name: "deploy", token: "the-deploy-token-1", scopes: [.purge]),
-          Operator(name: "dashboard", token: "the-reading-token-2", scopes: [.read]),
-        ]
-      }
-    ) { client in
+    try await withClient(log: file.log()) {
+      $0.operators = [
+        Operator(name: "deploy", token: "the-deploy-token-1", scopes: [.purge]),
+        Operator(name: "dashboard", token: "the-reading-token-2", scopes: [.read]),
+      ]
+    } body: { client in
       for token in ["the-deploy-token-1", "the-reading-token-2", "the-wrong-token-3"] {
         _ = try client.get("/admin/failed", headers: ["Authorization": "Bearer " + token])
       }

@@ -83,13 +83,10 @@ import Testing
   }
 
   @Test func `a list may take longer to arrive than the header time-out`() async throws {
-    try await withServer(
-      TestProvider(), services: services,
-      configure: {
-        $0.operatorTokens = [operatorToken]
-        $0.headerTimeout = .seconds(1)
-      }
-    ) { server in
+    try await withServer(services: services) {
+      $0.operatorTokens = [operatorToken]
+      $0.headerTimeout = .seconds(1)
+    } body: { server in
       let client = try HTTPClient(port: server.port)
       let body = "https://h/a.jpg\nhttps://h/b.jpg"
       try client.send(
