@@ -1,5 +1,6 @@
 """What the scripts share: problems and their report, environments of PyPI's packages, HTTP, PNGs, and the program."""
 
+import atexit
 import http.client
 import http.server
 import json
@@ -43,13 +44,16 @@ def environment(name, *packages):
     """Returns the folder of the programs of these PyPI packages. A virtual environment, .build/NAME, has them."""
     folder = ROOT / ".build" / name
     installed = folder / "packages"
-    if not installed.is_file() or installed.read_text() != "\n".join(packages):
-        # Debian's own Python, for which Debian has venv.
+    # Debian's own Python, for which Debian has venv. Another release's has its packages elsewhere.
+    def wanted():
+        return "\n".join([os.path.realpath("/usr/bin/python3"), *packages])
+
+    if not installed.is_file() or installed.read_text() != wanted():
         subprocess.run([ROOT / "scripts/set-up", "python3-venv"], check=True)
         subprocess.run(["/usr/bin/python3", "-m", "venv", "--clear", folder], check=True)
         pip = [folder / "bin/pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, *packages], check=True)
-        installed.write_text("\n".join(packages))
+        installed.write_text(wanted())
     return folder / "bin"
 
 
@@ -175,7 +179,7 @@ class Server:
 
     def __init__(self, program, folder, *options, name="pictor", operators=False, **environment):
         self.program, self.folder, self.name = program, Path(folder), name
-        self.options, self.environment = options, os.environ | environment
+        self.options, self.environment = options, {name: value for name, value in os.environ.items() if not name.startswith("PICTOR_")} | environment
         self.log = self.folder / f"{name}.log"
         self.port, self.operator_port = 0, 0 if operators else None
         self.start()
@@ -190,6 +194,7 @@ class Server:
             self.began = log.tell()
             self.process = subprocess.Popen([str(word) for word in (self.program, *own, *self.options)], stderr=log,
                                             cwd=ROOT, env=self.environment)
+        atexit.register(self.process.kill)  # Whatever ends the script.
         addresses = await_that(f"{self.name} serves: {self.log}", self.addresses)
         self.port, self.base = int(addresses["serving"].rpartition(":")[2]), f"http://{addresses['serving']}"
         if self.operator_port is not None:

@@ -230,7 +230,7 @@ final class PoolCore: Sendable {
   func threads(of job: ImageJob) -> Int {
     // No client waits for a background job.
     guard !job.isBackground else { return 1 }
-    let cores = reserve?.share().cores.numbers.count ?? Cores.usable
+    let cores = min(reserve?.share().cores.numbers.count ?? .max, Cores.usable)
     return board.withLock { $0.threads(onCores: cores) }
   }
 

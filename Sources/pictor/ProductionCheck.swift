@@ -104,7 +104,8 @@ struct ProductionCheck {
     add(
       "server.workers, imaging.workers",
       "\(workers.loops) and \(workers.imagers), and cores by affinity and quota: \(Cores.usable)",
-      open: max(workers.loops, workers.imagers) > Cores.usable ? "more than the cores" : nil)
+      open: max(workers.loops, workers.imagers) > Cores.usable
+        ? "more than \(Cores.usable) usable cores" : nil)
     let connections = parts.server.connectionLimit
     add(
       "server.connections", "\(connections)",

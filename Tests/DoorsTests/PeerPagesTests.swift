@@ -19,6 +19,16 @@ import Testing
     #expect(found == peer.page, "make generated writes \(url.lastPathComponent)")
   }
 
+  /// An option that is no longer documented is missed here.
+  @Test(
+    arguments: [
+      .imgproxy: 0, .thumbor: 0, .imagor: 0, .cloudflare: 0, .weserv: 0, .ipx: 0, .imgix: 0,
+      .imaginary: 0, .nextjs: 0,
+    ] as [Peer: Int])
+  func `all known options have a row`(peer: Peer, count: Int) {
+    #expect(peer.rows.flatMap(\.names).count == count)
+  }
+
   @Test(arguments: Peer.allCases)
   func `an option has one row`(peer: Peer) {
     // These have a row for some of their values.

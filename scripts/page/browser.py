@@ -19,15 +19,15 @@ PLAIN_HOST = "pictor.test"
 ENTER, TAB, ESCAPE, UP, RIGHT = "\ue007", "\ue004", "\ue00c", "\ue013", "\ue014"
 
 
-def expect(what, holds, detail=""):
+def require(what, holds, detail=""):
     if not holds:
         problems.append(f"{what}: {detail}" if detail != "" else what)
 
 
 class Origin(Handler):
-    """Serves a sample at /hills.jpg, keeps /slow and /held waiting until they are released, and says 404 elsewhere."""
+    """Serves a sample at /hills.jpg, and at others once they are released, and says 404 elsewhere."""
 
-    released = {"/slow": threading.Event(), "/held": threading.Event()}
+    released = {path: threading.Event() for path in ("/slow", "/held", "/late")}
 
     def do_GET(self):
         if self.path in self.released:
@@ -165,7 +165,7 @@ def look_for_barriers(browser, source, state):
             violations.map(({ id, nodes }) => id + ": " + nodes.map((node) => node.target + " " +
             node.failureSummary).join(" | ")) }), (error) => done({ passes: 0, violations: [String(error)] }))""",
         "args": []})
-    expect(f"axe, {state}, looked", found["passes"] > 10, found)
+    require(f"axe, {state}, looked", found["passes"] > 10, found)
     for violation in found["violations"]:
         problems.append(f"axe, {state}: {violation[:600]}")
 

@@ -25,10 +25,12 @@ public struct Cores: Hashable, Sendable {
 
   /// How many cores the process can keep busy: those on which it may run, as far as its control
   /// groups allow the time of so many.
-  public static let usable: Int = {
-    let count = (try? allowed(for: getpid()))?.numbers.count ?? 1
-    return quota().map { min(Int($0.rounded(.up)), count) } ?? count
-  }()
+  public static let usable = usable(
+    of: (try? allowed(for: getpid()))?.numbers.count ?? 1, quota: quota())
+
+  static func usable(of count: Int, quota: Double?) -> Int {
+    quota.map { min(Int($0.rounded(.up)), count) } ?? count
+  }
 
   /// Returns how many cores' time the process's control groups allow: the least quota of all groups
   /// (`cpu.max` of version 2); `nil` without one.

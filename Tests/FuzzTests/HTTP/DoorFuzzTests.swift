@@ -75,6 +75,7 @@ import Testing
       { options in
         options.allowedSources = ["https://base.example/", "*://*.*/*a*"]
         (options.allowsLimits, options.separator) = (true, "-")
+        options.secrets = [Array("k".utf8)]
       },
       { ($0.presetsOnly, $0.baseURL) = (true, "") },
     ]
@@ -95,7 +96,7 @@ import Testing
     switch reading {
     case .success(let translation):
       try hold(translation.parameters.allSatisfy(\.isRead), translation.query)
-      try hold(translation["url"] != nil || door.takesBodies, "a source that nobody named")
+      try hold(translation["url"] != nil || door.takesBodies, "no source is named")
       try hold(translation["scale"] != nil || translation["pass"] == "all", "the density counts")
       try hold(
         translation.parameters.allSatisfy { !$0.value.isEmpty || $0.name == "filename" },
@@ -107,6 +108,17 @@ import Testing
       let isThumbor = [.thumbor, .imagor].contains(peer)
       try hold((isThumbor ? 200 : 400)...599 ~= answer.status, "the status \(answer.status)")
       try hold(isThumbor || !answer.body.isEmpty, "a refusal without a body")
+    }
+  }
+
+  @Test(arguments: seeds)
+  func `the open door serves what is damaged here`(peer: Peer, seeds: [String]) throws {
+    let place = DoorPlace(Self.doors(peer)[0])
+    for seed in seeds {
+      let parts = seed.utf8.split(separator: UInt8(ascii: "?"), maxSplits: 1).map(Array.init)
+      let query = parts.count > 1 ? parts[1][...] : []
+      let address = try #require(place.address(path: parts[0][...], query: query), "\(seed)")
+      _ = try place.door.translate(address)
     }
   }
 
@@ -133,7 +145,8 @@ import Testing
         return bytes
       },
       check: { bytes in
-        let (place, endpoints) = places[bytes.count % places.count]
+        // Most often the open one.
+        let (place, endpoints) = places[max(bytes.count % 5 - 2, 0)]
         let target = RequestTarget(raw: bytes, rules: rules, endpoints: endpoints)
         let parts = bytes.split(
           separator: UInt8(ascii: "?"), maxSplits: 1, omittingEmptySubsequences: false)

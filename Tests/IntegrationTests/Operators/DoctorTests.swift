@@ -74,6 +74,7 @@ import Testing
   @Test func `each way to fail before a body names its step and its key`() throws {
     let pictor = try start("--download.deny_hosts", "denied.example")
     let silent = try Origin(answers: false)
+    let closed = try ClosedPort()
     origin.route("/broken", to: .status(500))
     origin.route("/away", to: .redirect(to: "http://10.0.0.1/a.jpg"))
     origin.route("/ftp", to: .redirect(to: "ftp://example.com/a.jpg"))
@@ -83,7 +84,7 @@ import Testing
       ("http://denied.example/a.jpg", .allowed, "forbidden_source", "download."),
       ("http://no-such-name.invalid/a.jpg", .name, "source_", "download.connect_timeout"),
       ("http://10.0.0.1/a.jpg", .connect, "10.0.0.1", "download.allow_networks"),
-      (try ClosedPort().url("/a.jpg"), .connect, "source_unreachable", "download.connect_timeout"),
+      (closed.url("/a.jpg"), .connect, "source_unreachable", "download.connect_timeout"),
       (plain, .tls, "source_tls", "download.ca_file"),
       (silent.url("/a.jpg"), .status, "source_timeout", "download.first_byte_timeout"),
       (origin.url("/absent.jpg"), .status, "(404)", "download.first_byte_timeout"),

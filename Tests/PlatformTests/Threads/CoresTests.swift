@@ -103,6 +103,14 @@ import Testing
     #expect(Cores.quota(root: root.path) == quota)
   }
 
+  @Test(
+    arguments: [
+      (4, nil, 4), (4, 1.5, 2), (4, 0.2, 1), (2, 64, 2), (1, 1e18, 1),
+    ] as [(Int, Double?, Int)])
+  func `a quota limits the cores, rounded up`(count: Int, quota: Double?, usable: Int) {
+    #expect(Cores.usable(of: count, quota: quota) == usable)
+  }
+
   @Test func `the time of a thread is what it used, until it is joined`() throws {
     let isOver = Lock(false)
     let thread = try OwnThread(name: "test-busy", rank: .foreground) {

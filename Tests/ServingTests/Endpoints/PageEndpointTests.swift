@@ -11,10 +11,12 @@ import Testing
   private static let paths = [
     "/", "/page/page.css", "/page/page.js", "/page/dom.js", "/page/controls.js", "/page/result.js",
     "/page/snippets.js", "/page/figures.js", "/page/operators.js", "/page/parameters.json",
+    "/page/documents.js", "/page/http-api.md",
   ]
 
   private func type(of path: String) -> String {
     if path == "/" { return "text/html; charset=utf-8" }
+    if path.hasSuffix(".md") { return "text/plain; charset=utf-8" }
     if path.hasSuffix(".css") { return "text/css; charset=utf-8" }
     return path.hasSuffix(".json") ? "application/json" : "text/javascript; charset=utf-8"
   }

@@ -49,7 +49,9 @@ export class Bench {
   static async open(description) {
     const bench = new Bench(description);
     const first = bench.#firstRequest;
-    if (first) await Promise.race([bench.#showFirst(first), pause(FIRST_SIGHT)]);
+    const waiting = new AbortController();
+    if (first) await Promise.race([bench.#showFirst(first, waiting.signal), pause(FIRST_SIGHT)]);
+    waiting.abort();
     bench.#build(first);
     return bench;
   }
@@ -137,9 +139,10 @@ export class Bench {
     return { file: null, pairs: [["url", samples[0]], ...(pairs ?? [])], accept: acceptField(autoFormats), token: null };
   }
 
-  async #showFirst(request) {
+  async #showFirst(request, signal) {
     const { value } = await this.#loader.beginAhead(request);
-    if (value) await this.#viewer.show("result", value.blob, { density: contentDensity(value), label: "Result" });
+    if (!value || signal.aborted) return;
+    await this.#viewer.show("result", value.blob, { density: contentDensity(value), label: "Result", signal });
     await drawn();
   }
 
@@ -359,6 +362,7 @@ export class Bench {
     byId("explain").addEventListener("click", () => {
       const isOn = byId("controls").classList.toggle("explained");
       byId("explain").setAttribute("aria-pressed", String(isOn));
+      for (const link of document.querySelectorAll(".more")) link.tabIndex = isOn ? 0 : -1;
     });
     addEventListener("keydown", (event) => {
       const key = event.key.toLowerCase();

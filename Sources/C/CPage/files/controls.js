@@ -100,16 +100,16 @@ export class Controls {
     const range = `${allowed}${unit && !allowed.includes(unit) ? ` (${unit})` : ""}${standard ? `; else ${standard}` : ""}`;
     const hint = element("span", { class: "hint", id: `${id}-hint` }, `${help}. `,
       element("span", { class: "range" }, `Allowed: ${range}.`), " ", note);
-    const link = (text, attributes) => element("a", { href: "page/http-api.md", ...attributes, onclick: (event) => {
-      event.preventDefault();
-      showParameter(name);
-    } }, text);
-    const more = element("span", { class: "more" }, link("More", { "aria-label": `More about ${name}` }));
+    // The Tab key passes it by, unless the parameters are explained.
+    const more = element("a", {
+      class: "more", href: "page/http-api.md", title: `More about ${name}`, "aria-label": `More about ${name}`,
+      tabindex: -1, onclick: (event) => showParameter(name, event),
+    }, "?");
     control.input.setAttribute("aria-describedby", `${id}-hint ${id}-problem`);
     this.#entries.set(name, { ...control, parameter, problem, note });
-    const explain = () => replace(this.#explained, link(name, { tabindex: -1 }), ` ${hint.textContent}`);
+    const explain = () => replace(this.#explained, element("strong", {}, name), ` ${hint.textContent}`);
     return element("div", { class: control.isCheckbox ? "row check" : "row", onfocusin: explain, onpointerenter: explain },
-      element("label", { for: id }, name), element("span", { class: "value" }, ...control.parts), hint, more, problem);
+      element("label", { for: id }, name), element("span", { class: "value" }, ...control.parts, more), hint, problem);
   }
 }
 

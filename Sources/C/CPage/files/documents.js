@@ -1,13 +1,19 @@
 // What docs/http-api.md says of a parameter, in a dialog. Links in it lead to the sections of the document.
 
-import { address, byId, element, replace } from "./dom.js";
+import { announce, byId, element, replace } from "./dom.js";
 
-/** The document's lines, once they are asked for. */
+/** The document's lines, once they are there. */
 let lines = null;
 
-/** Shows what the document says of a parameter. */
-export async function showParameter(name) {
-  lines ??= (await (await fetch(address("page/http-api.md"))).text()).split("\n");
+/** Shows what the document says of a parameter, in place of what the click on its link does. */
+export async function showParameter(name, event) {
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  if (!lines) {
+    const response = await fetch(event.currentTarget.href).catch(() => null);
+    if (!response?.ok) return announce("The document could not be loaded");
+    lines = (await response.text()).split("\n");
+  }
   const at = lines.findIndex((line) => line.startsWith("| ") && cells(line)[0].includes(`\`${name}\``));
   const head = lines.slice(0, at).findLastIndex((line) => line.startsWith("| ---")) - 1;
   const [titles, values] = [lines[head], lines[at]].map(cells);
@@ -37,11 +43,11 @@ function block(text) {
   return element("p", {}, ...inline(text));
 }
 
-/** Code, strong words and links. What leads to other documents stays text. */
+/** Code, words in stars and links. What leads to other documents stays text. */
 function inline(text) {
-  return text.split(/(`[^`]+`|\*\*[^*]+\*\*|\[[^\]]+\]\([^)]+\))/).map((part) => {
+  return text.split(/(`[^`]+`|\*{1,2}[^*]+\*{1,2}|\[[^\]]+\]\([^)]+\))/).map((part) => {
     if (/^`.+`$/.test(part)) return element("code", {}, part.slice(1, -1));
-    if (part.startsWith("**")) return element("strong", {}, part.slice(2, -2));
+    if (/^\*.+\*$/.test(part)) return element("strong", {}, part.replaceAll("*", ""));
     const [, label, target] = /^\[(.+)\]\((.+)\)$/.exec(part) ?? [null, part, ""];
     if (!target) return part;
     if (!target.startsWith("#")) return element("span", {}, ...inline(label));
@@ -55,6 +61,7 @@ function show(title, ...content) {
   replace(byId("document-text"), ...content);
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
+  byId("document-text").focus();
 }
 
 byId("document-close").addEventListener("click", () => byId("document").close());
