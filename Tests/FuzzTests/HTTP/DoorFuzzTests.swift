@@ -22,9 +22,9 @@ import Testing
       "/_/mrd-400/dpr-2/fn-cMOkcA-1/skp-gif-png/plain/https://base.example/logo%403x.png",
     ],
     .thumbor: [
-      "/unsafe/trim:bottom-right:9/1x2:3x4/fit-in/-300x200/left/top/smart/filters:blur(3):rgb(1,2,3)/h/a.jpg",
+      "/unsafe/trim:bottom-right:9/1x2:3x4/fit-in/-300x200/left/top/smart/filters:blur(3):rotate(90)/h/a.jpg",
       "/unsafe/meta/300x0/https%3A%2F%2Fh%2Fa.jpg",
-      "/unsafe/300x100/filters:focal(0x0:20x20):fill(auto,1):rotate(90):proportion(.5)/a.jpg",
+      "/unsafe/300x100/filters:focal(0x0:20x20):fill(auto,1):proportion(.5)/a.jpg",
       "/unsafe/origx100/filters:watermark(w.png,10p,-20p,30,15.5):round_corner(20|40,0,0,0,1)/a.jpg",
     ],
     .imagor: [
@@ -112,13 +112,14 @@ import Testing
   }
 
   @Test(arguments: seeds)
-  func `the open door serves what is damaged here`(peer: Peer, seeds: [String]) throws {
-    let place = DoorPlace(Self.doors(peer)[0])
+  func `a door serves what is damaged here`(peer: Peer, seeds: [String]) {
     for seed in seeds {
       let parts = seed.utf8.split(separator: UInt8(ascii: "?"), maxSplits: 1).map(Array.init)
-      let query = parts.count > 1 ? parts[1][...] : []
-      let address = try #require(place.address(path: parts[0][...], query: query), "\(seed)")
-      _ = try place.door.translate(address)
+      let isServed = Self.doors(peer).contains { door in
+        let address = DoorPlace(door).address(path: parts[0], query: parts.dropFirst().first ?? [])
+        return address.map { (try? door.translate($0)) != nil } ?? false
+      }
+      #expect(isServed, "\(seed)")
     }
   }
 
