@@ -23,8 +23,8 @@ public struct Cores: Hashable, Sendable {
     return Cores((0..<count * 8).filter { mask[$0 / 8] & 1 << ($0 % 8) != 0 })
   }
 
-  /// How many cores the process can keep busy: those on which it may run, as far as its control
-  /// groups allow the time of so many.
+  /// How many cores the process can keep busy: those on which it may run, at most its quota of
+  /// them, rounded up. Read once.
   public static let usable = usable(
     of: (try? allowed(for: getpid()))?.numbers.count ?? 1, quota: quota())
 
