@@ -1,5 +1,5 @@
-// The compiler reads the files in files/ and the document of the parameters (C23's #embed), and rebuilds this one when
-// they change.
+// The compiler reads the files in files/ and the document of the parameters (C23's #embed), and
+// rebuilds this one when they change.
 #include "page.h"
 
 static const unsigned char index_html[] = {
